@@ -1,0 +1,1 @@
+"""The audit trail: records of what scripts did, and where they are kept."""

@@ -1,0 +1,264 @@
+"""Errors of moonbox, split by what the caller should do about them.
+
+MoonboxError
+├── UsageError            the call or configuration is wrong: fix it (also a ValueError)
+│   ├── ConfigError       a configuration file or mapping is wrong
+│   ├── ToolDefinitionError  a tool cannot be made from what was given
+│   └── MissingExtra      an optional package is not installed: install it
+├── ConversionError       a value cannot cross between host and script
+├── ScriptError           a run failed: show it to whoever wrote the script
+├── ToolError             a tool failed: raised by tools, seen by scripts
+│   ├── ArgumentError     the arguments do not fit the tool's schema
+│   └── Denied            a person, a policy or middleware said no
+├── PoolTimeout           no worker became free in time: wait, or raise max_workers
+├── WorkerError           a worker process could not be started or spoke nonsense
+└── ClosedError           the Sandbox or Repl was closed before
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+__all__ = [
+    "ArgumentError",
+    "ClosedError",
+    "ConfigError",
+    "ConversionError",
+    "Denied",
+    "ErrorKind",
+    "Frame",
+    "LimitName",
+    "MissingExtra",
+    "MoonboxError",
+    "PoolTimeout",
+    "ScriptError",
+    "ToolDefinitionError",
+    "ToolError",
+    "UsageError",
+    "WorkerError",
+]
+
+ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled"]
+LimitName = Literal["operations", "time", "memory", "calls", "output", "string", "array", "depth"]
+
+ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)
+LIMIT_NAMES: tuple[str, ...] = get_args(LimitName)
+
+
+class MoonboxError(Exception):
+    """Base of everything that moonbox raises."""
+
+
+class UsageError(MoonboxError, ValueError):
+    """The call is wrong; the message says what is right."""
+
+
+class ConfigError(UsageError):
+    """A configuration file or mapping is wrong."""
+
+
+class ToolDefinitionError(UsageError):
+    """A tool cannot be made from what was given."""
+
+
+class MissingExtra(UsageError, ImportError):
+    """An optional package is missing; the message holds the install command."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package, self.extra = package, extra
+        super().__init__(f"{purpose} needs the package {package!r}; install it with: pip install 'moonbox[{extra}]'")
+
+
+class ConversionError(MoonboxError):
+    """A value cannot cross between host and script; the message names its path."""
+
+    def __init__(self, message: str, *, limit: LimitName | None = None) -> None:
+        self.limit = limit
+        super().__init__(message)
+
+
+class ToolError(MoonboxError):
+    """A tool's failure as the script sees it: `.code .message .tool .retryable .data`.
+
+    Raise it inside a tool to choose what the script is told. `detail` stays in the audit trail and never
+    reaches the script.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "tool_error",
+        retryable: bool = False,
+        data: Any = None,
+        tool: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        self.message, self.code, self.retryable, self.data = message, code, retryable, data
+        self.tool, self.detail = tool, detail
+        super().__init__(message)
+
+
+class ArgumentError(ToolError):
+    """The arguments do not fit the tool's schema; the message lists every problem."""
+
+    def __init__(self, message: str, *, code: str = "invalid_arguments", **more: Any) -> None:
+        super().__init__(message, code=code, **more)
+
+
+class Denied(ToolError):
+    """A person, a policy or middleware refused the call."""
+
+    def __init__(self, message: str, *, code: str = "denied", **more: Any) -> None:
+        super().__init__(message, code=code, **more)
+
+
+class PoolTimeout(MoonboxError, TimeoutError):
+    """No worker became free in time."""
+
+
+class WorkerError(MoonboxError):
+    """A worker process could not be started, died, or broke the protocol."""
+
+
+class ClosedError(UsageError):
+    """The Sandbox or Repl was closed before this call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One level of a script's traceback."""
+
+    line: int | None
+    function: str
+    source: str | None = None
+    chunk: str = "script"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"line": self.line, "function": self.function, "source": self.source, "chunk": self.chunk}
+
+
+@dataclass(frozen=True)
+class _Failure:
+    kind: ErrorKind
+    message: str
+    line: int | None = None
+    column: int | None = None
+    traceback: str = ""
+    limit: LimitName | None = None
+    hint: str | None = None
+    code: str | None = None
+    tool: str | None = None
+    retryable: bool = False
+    data: Any = None
+    frames: tuple[Frame, ...] = ()
+
+
+class ScriptError(MoonboxError):
+    """Why a run failed, in words for the model that must mend the script."""
+
+    def __init__(self, kind: ErrorKind, message: str, **fields: Any) -> None:
+        self._failure = _Failure(kind, message, **fields)
+        super().__init__(message)
+
+    @property
+    def kind(self) -> ErrorKind:
+        return self._failure.kind
+
+    @property
+    def message(self) -> str:
+        return self._failure.message
+
+    @property
+    def line(self) -> int | None:
+        return self._failure.line
+
+    @property
+    def column(self) -> int | None:
+        return self._failure.column
+
+    @property
+    def traceback(self) -> str:
+        """The source line with a caret, and the calls that led there."""
+        return self._failure.traceback
+
+    @property
+    def limit(self) -> LimitName | None:
+        """Which limit ended the run; None unless `kind` is "limit"."""
+        return self._failure.limit
+
+    @property
+    def hint(self) -> str | None:
+        """What to write instead, where moonbox knows."""
+        return self._failure.hint
+
+    @property
+    def code(self) -> str | None:
+        return self._failure.code
+
+    @property
+    def tool(self) -> str | None:
+        return self._failure.tool
+
+    @property
+    def retryable(self) -> bool:
+        return self._failure.retryable
+
+    @property
+    def data(self) -> Any:
+        return self._failure.data
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return self._failure.frames
+
+    def with_(self, **changes: Any) -> ScriptError:
+        """A copy with some fields changed."""
+        return ScriptError._from(replace(self._failure, **changes))
+
+    def to_dict(self) -> dict[str, Any]:
+        failure = self._failure
+        return {
+            "kind": failure.kind,
+            "message": failure.message,
+            "line": failure.line,
+            "column": failure.column,
+            "traceback": failure.traceback,
+            "limit": failure.limit,
+            "hint": failure.hint,
+            "code": failure.code,
+            "tool": failure.tool,
+            "retryable": failure.retryable,
+            "data": failure.data,
+            "frames": [frame.to_dict() for frame in failure.frames],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ScriptError:
+        frames = tuple(Frame(**frame) for frame in data.get("frames", ()))
+        return cls._from(_Failure(**{**data, "frames": frames}))
+
+    @classmethod
+    def _from(cls, failure: _Failure) -> ScriptError:
+        error = cls.__new__(cls)
+        MoonboxError.__init__(error, failure.message)
+        error._failure = failure
+        return error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScriptError) and self._failure == other._failure
+
+    __hash__ = MoonboxError.__hash__
+
+    def __str__(self) -> str:
+        where = f" (line {self.line})" if self.line is not None else ""
+        what = f"{self.kind}: {self.limit}" if self.limit else self.kind
+        hint = f"\nhint: {self.hint}" if self.hint else ""
+        return f"{what}{where}: {self.message}{hint}"
+
+    def __repr__(self) -> str:
+        return f"ScriptError(kind={self.kind!r}, message={self.message!r}, line={self.line!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ScriptError.from_dict, (self.to_dict(),))

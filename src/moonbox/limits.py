@@ -1,0 +1,108 @@
+"""Limits: one frozen value that says what a run may spend."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from moonbox.errors import UsageError
+
+__all__ = ["Limits"]
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one run may spend. `None` means "no limit" where the field allows it."""
+
+    timeout: float | None = 30.0
+    """Seconds for the whole run, its tool calls included, waiting for a person excluded."""
+    max_operations: int | None = None
+    """VM instructions (Lua) or evaluated nodes (Rhai)."""
+    max_tool_calls: int | None = 50
+    max_memory: int = 64 * MIB
+    """Bytes that the script's environment may hold."""
+    max_string: int = 10_000_000
+    """Bytes of one string made by a library function or crossing the boundary."""
+    max_array: int = 100_000
+    """Elements of one array or map in a value that crosses the boundary."""
+    max_output: int = 64 * KIB
+    """Bytes printed."""
+    max_depth: int = 64
+    """Levels of nesting in a value that crosses the boundary."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            optional = field.name in _OPTIONAL
+            if value is None:
+                if optional:
+                    continue
+                raise UsageError(f"Limits.{field.name} must be a number, not None")
+            whole = field.name != "timeout"
+            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+                wanted = "a whole number" if whole else "a number of seconds"
+                raise UsageError(f"Limits.{field.name} must be {wanted}, not {value!r}")
+            least = _LEAST.get(field.name, 1)
+            if not least <= value < float("inf") or (field.name == "timeout" and value <= 0):
+                raise UsageError(f"Limits.{field.name} must be {_range(field.name, least)}, not {value!r}")
+        if self.max_depth > _DEEPEST:
+            raise UsageError(f"Limits.max_depth must be at most {_DEEPEST}, not {self.max_depth}")
+
+    @classmethod
+    def quick(cls, **changes: Any) -> Limits:
+        """For short look-ups: 5 seconds, 10 calls, 10 000 operations."""
+        return cls(**{**_PRESETS["quick"], **changes})
+
+    @classmethod
+    def standard(cls, **changes: Any) -> Limits:
+        """For ordinary work: 30 seconds, 50 calls, 100 000 operations."""
+        return cls(**{**_PRESETS["standard"], **changes})
+
+    @classmethod
+    def extended(cls, **changes: Any) -> Limits:
+        """For long work: 120 seconds, 100 calls, 500 000 operations."""
+        return cls(**{**_PRESETS["extended"], **changes})
+
+    @classmethod
+    def untrusted(cls, **changes: Any) -> Limits:
+        """For scripts of unknown origin: 5 seconds, 5 calls, 16 MiB."""
+        return cls(**{**_PRESETS["untrusted"], **changes})
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Limits:
+        """The preset of that name, or the defaults for "default"."""
+        if name == "default":
+            return cls(**changes)
+        if name not in _PRESETS:
+            raise UsageError(f"unknown limits preset {name!r}; choose one of: default, {', '.join(_PRESETS)}")
+        return cls(**{**_PRESETS[name], **changes})
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+_OPTIONAL = frozenset({"timeout", "max_operations", "max_tool_calls"})
+_LEAST = {"timeout": 0, "max_tool_calls": 0, "max_memory": MIB, "max_output": 0, "max_string": 64}
+_DEEPEST = 180  # JSON and Lua parsers recurse on the C stack; both are safe well past this
+_PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {"timeout": 5.0, "max_operations": 10_000, "max_tool_calls": 10, "max_array": 10_000},
+    "standard": {"timeout": 30.0, "max_operations": 100_000, "max_tool_calls": 50, "max_array": 10_000},
+    "extended": {"timeout": 120.0, "max_operations": 500_000, "max_tool_calls": 100, "max_array": 10_000},
+    "untrusted": {
+        "timeout": 5.0,
+        "max_operations": 10_000,
+        "max_tool_calls": 5,
+        "max_memory": 16 * MIB,
+        "max_string": 100_000,
+        "max_array": 1_000,
+        "max_output": 16 * KIB,
+        "max_depth": 32,
+    },
+}
+
+
+def _range(name: str, least: float) -> str:
+    return "more than 0" if name == "timeout" else f"at least {least}"

@@ -1,0 +1,1 @@
+"""Tools: named functions of the host, their schemas, and sets of them."""

@@ -1,0 +1,1 @@
+"""Worker processes: protocol, zygote, child, jail and pool."""
