@@ -1,0 +1,1 @@
+"""The Lua 5.4 engine."""

@@ -1,0 +1,69 @@
+"""The interrupt: stops running Lua code from another thread, at no cost while it runs.
+
+A count hook that stands slows every instruction, so none stands. lupa's extension module exports Lua's C API: when a
+script must stop, `trip` installs the hook that the prelude prepared, on every coroutine that is running now. `trip` holds the
+interpreter lock throughout (PyDLL), and a coroutine leaves `running` only through `leave`, which needs that lock too: no
+address in it can be stale.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+__all__ = ["Interrupt"]
+
+_MASK_COUNT = 8
+
+
+class Interrupt:
+    """Where the running coroutines are, and the way to stop them."""
+
+    def __init__(self, module_file: str) -> None:
+        self._api: Any = None
+        self._hook: int = 0
+        self._running: list[int] = []
+        self.why_polling = ""
+        try:
+            api = ctypes.PyDLL(module_file)
+            api.lua_sethook.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+            api.lua_sethook.restype = None
+            api.lua_gethook.argtypes = [ctypes.c_void_p]
+            api.lua_gethook.restype = ctypes.c_void_p
+            self._api = api
+        except (OSError, AttributeError) as problem:
+            self.why_polling = f"the Lua C API is not exported by this build of lupa: {problem}"
+
+    @property
+    def available(self) -> bool:
+        return self._api is not None
+
+    def attach(self, main: int) -> None:
+        """Take over the hook that was just installed on the main thread at that address."""
+        self._running = [main]
+        if self._api is not None:
+            self._hook = self._api.lua_gethook(main)
+            self._api.lua_sethook(main, None, 0, 0)
+
+    def enter(self, thread: bytes) -> None:
+        self._running.append(int(thread, 16))
+
+    def leave(self) -> None:
+        self._running.pop()
+
+    def adopt(self, thread: bytes) -> None:
+        """Take the hook off a new coroutine again; it stays known to Lua for `trip`."""
+        if self._api is not None:
+            self._api.lua_sethook(int(thread, 16), None, 0, 0)
+
+    def trip(self) -> None:
+        """Make every running coroutine stop at its next instruction."""
+        if self._api is not None:
+            for thread in self._running:
+                self._api.lua_sethook(thread, self._hook, _MASK_COUNT, 1)
+
+    def clear(self) -> None:
+        """After a run: no hook stands, and only the main thread is running."""
+        del self._running[1:]
+        if self._api is not None:
+            self._api.lua_sethook(self._running[0], None, 0, 0)

@@ -1,0 +1,30 @@
+-- What a script finds in its environment: an allow-list, as data. What is not named here does not exist for a script.
+return {
+  -- Taken from Lua as they are.
+  base = {
+    "assert", "error", "ipairs", "next", "rawequal", "rawget", "rawlen", "select", "tonumber", "type", "_VERSION",
+  },
+  -- Written anew in library.lua, stop.lua and calls.lua; listed so that this file stays the complete picture.
+  replaced = {
+    "pairs", "pcall", "print", "rawset", "tostring", "xpcall",
+    "array", "docs", "json", "null", "os", "parallel", "tools",
+  },
+  libraries = {
+    string = {
+      "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "pack", "packsize", "rep", "reverse",
+      "sub", "unpack", "upper",
+    },
+    table = { "concat", "insert", "move", "pack", "remove", "sort", "unpack" },
+    math = {
+      "abs", "acos", "asin", "atan", "ceil", "cos", "deg", "exp", "floor", "fmod", "huge", "log", "max", "maxinteger", "min",
+      "mininteger", "modf", "pi", "rad", "random", "randomseed", "sin", "sqrt", "tan", "tointeger", "type", "ult",
+    },
+    utf8 = { "char", "charpattern", "codepoint", "codes", "len", "offset" },
+    os = { "clock", "date", "difftime", "time" },
+  },
+  -- Opened by Sandbox(lua_features={...}), in safe versions.
+  features = {
+    coroutines = { "close", "create", "isyieldable", "resume", "running", "status", "wrap", "yield" },
+    metatables = { "getmetatable", "setmetatable" },
+  },
+}

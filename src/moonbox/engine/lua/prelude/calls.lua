@@ -1,0 +1,271 @@
+-- Calls to the host: one at a time, or many at once under `parallel`.
+--
+-- A request is {target=, args=}. Outside `parallel` a call goes to the host and waits. Inside, the coroutine yields its
+-- requests to the scheduler above it; the outermost scheduler sends what has come together and hands answers back down.
+return function(host, stop, encode)
+  local type, select, tostring, setmetatable, raw_error = type, select, tostring, setmetatable, error
+  local rawget, rawequal, rawlen, next = rawget, rawequal, rawlen, next
+  local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
+  local isyieldable = coroutine.isyieldable
+  local concat, format = table.concat, string.format
+  local guard, resume, adopt = stop.guard, stop.resume, stop.adopt
+  local exchange = host.exchange
+  local ARRAY = host.array
+
+  local M = {}
+  local last_id = 0
+  local in_flight = {}  -- id -> request, of the outermost scheduler
+  local inbox = {}      -- answers that came while something else was waiting
+  local scheduled = setmetatable({}, { __mode = "k" })
+
+  function M.begin()
+    in_flight, inbox = {}, {}
+  end
+
+  local error_meta = {
+    __name = "ToolError",
+    __metatable = false,
+    __tostring = function(problem)
+      local tool = rawget(problem, "tool")
+      return (tool and tostring(tool) .. ": " or "") .. tostring(rawget(problem, "message"))
+    end,
+  }
+  error_meta.__concat = function(left, right)
+    return tostring(left) .. tostring(right)
+  end
+  M.error_meta = error_meta
+
+  local function as_error(problem)
+    return setmetatable(problem, error_meta)
+  end
+
+  -- What the host answered: id, ok, value for each answer; a single -1 means that the run is being stopped.
+  local function each_answer(found, ...)
+    local first = ...
+    if first == -1 then
+      stop.external()
+    end
+    for position = 1, select("#", ...), 3 do
+      local id, ok, value = select(position, ...)
+      found(id, ok, value)
+    end
+  end
+
+  local function frame(id, request)
+    return "[" .. id .. "," .. encode.quote(request.target) .. "," .. request.args .. "]"
+  end
+
+  local function direct(request)
+    guard()
+    last_id = last_id + 1
+    local id = last_id
+    local done, succeeded, result = false, nil, nil
+    local function found(got, ok, value)
+      if got == id then
+        done, succeeded, result = true, ok, value
+      elseif in_flight[got] then
+        inbox[#inbox + 1] = { in_flight[got], ok, value }
+        in_flight[got] = nil
+      end
+    end
+    each_answer(found, exchange("[" .. frame(id, request) .. "]"))
+    while not done do
+      each_answer(found, exchange(""))
+    end
+    guard()
+    return succeeded, result
+  end
+
+  -- The outermost exchange: sends the requests and waits for at least one answer to any that is under way.
+  local function exchange_all(requests)
+    guard()
+    local parts = {}
+    for index, request in next, requests do
+      last_id = last_id + 1
+      request.id = last_id
+      in_flight[last_id] = request
+      parts[index] = frame(last_id, request)
+    end
+    local answers = inbox
+    inbox = {}
+    local function found(id, ok, value)
+      local request = in_flight[id]
+      if request then
+        in_flight[id] = nil
+        answers[#answers + 1] = { request, ok, value }
+      end
+    end
+    if #parts > 0 or #answers == 0 then
+      local payload = #parts > 0 and "[" .. concat(parts, ",") .. "]" or ""
+      each_answer(found, exchange(payload))
+      while #answers == 0 do
+        each_answer(found, exchange(""))
+      end
+    end
+    guard()
+    return answers
+  end
+
+  local function below(requests)
+    return yield(requests)
+  end
+
+  local function in_schedule()
+    local co = running()
+    return scheduled[co] and isyieldable()
+  end
+
+  -- Calls `target` of the host; returns its value or raises its error object.
+  function M.call(target, name, ...)
+    local count = select("#", ...)
+    local fine, args = stop.raw_pcall(encode.wire, "argument", count, { ... })
+    if not fine then
+      if type(args) == "table" and args.conversion then
+        raw_error(name .. ": " .. args.conversion, 3)
+      end
+      raw_error(args, 0)
+    end
+    local request = { target = target, args = args }
+    local ok, value
+    if in_schedule() then
+      local answer = below({ request })[1]
+      ok, value = answer[2], answer[3]
+    else
+      ok, value = direct(request)
+    end
+    if ok then return value end
+    raw_error(as_error(value), 0)
+  end
+
+  local function cancel(requests)
+    local ids = {}
+    for request in next, requests do
+      if request.id and in_flight[request.id] then
+        ids[#ids + 1] = request.id
+        in_flight[request.id] = nil
+      end
+    end
+    if #ids > 0 then
+      guard()
+      host.cancel("[" .. concat(ids, ",") .. "]")
+    end
+  end
+
+  -- Runs `count` functions, at most `width` at once; results in order, errors raised or settled.
+  local function schedule(count, job, width, settle)
+    local ask = in_schedule() and below or exchange_all
+    local results, coroutines, owner = {}, {}, {}
+    local started, finished, outgoing = 0, 0, {}
+
+    local function advance(index, answers)
+      local co = coroutines[index]
+      local ok, value = resume(co, answers)
+      if status(co) ~= "dead" then
+        for _, request in next, value do
+          owner[request] = index
+          outgoing[#outgoing + 1] = request
+        end
+        return
+      end
+      coroutines[index] = false
+      finished = finished + 1
+      if settle then
+        results[index] = ok and { ok = true, value = value } or { ok = false, error = value }
+      elseif ok then
+        results[index] = value
+      else
+        host.failed_in(co, value)
+        cancel(owner)
+        raw_error(value, 0)
+      end
+    end
+
+    while finished < count do
+      while started < count and started - finished < width do
+        started = started + 1
+        local co = create(job(started))
+        scheduled[co] = true
+        coroutines[started] = adopt(co)
+        advance(started)
+      end
+      if finished < count and (next(owner) ~= nil or #outgoing > 0) then
+        local sending = outgoing
+        outgoing = {}
+        local grouped, order = {}, {}
+        for _, answer in next, ask(sending) do
+          local index = owner[answer[1]]
+          owner[answer[1]] = nil
+          if index then
+            if not grouped[index] then
+              grouped[index] = {}
+              order[#order + 1] = index
+            end
+            grouped[index][#grouped[index] + 1] = answer
+          end
+        end
+        for _, index in next, order do
+          advance(index, grouped[index])
+        end
+      end
+    end
+    return setmetatable(results, ARRAY)
+  end
+  M.schedule = schedule
+
+  local function functions_of(list, name)
+    if type(list) ~= "table" then
+      raw_error(name .. " expects a list of functions, got " .. type(list), 3)
+    end
+    local count = rawlen(list)
+    for index = 1, count do
+      local item = list[index]
+      if type(item) ~= "function" then
+        raw_error(format("%s expects functions; item %d is a %s. Write: function() return tools.name{...} end",
+          name, index, item == host.null and "null" or type(item)), 3)
+      end
+    end
+    return count
+  end
+
+  local function all(list)
+    local count = functions_of(list, "parallel")
+    return schedule(count, function(index) return list[index] end, count, false)
+  end
+
+  local members = {}
+  function members.settle(list)
+    local count = functions_of(list, "parallel.settle")
+    return schedule(count, function(index) return list[index] end, count, true)
+  end
+
+  function members.map(list, f, options)
+    if type(list) ~= "table" then raw_error("parallel.map expects a list, got " .. type(list), 2) end
+    if type(f) ~= "function" then raw_error("parallel.map expects a function as its second argument, got " .. type(f), 2) end
+    local width = 2 ^ 53
+    if options ~= nil then
+      if type(options) ~= "table" then raw_error("parallel.map expects a table of options, got " .. type(options), 2) end
+      for key in next, options do
+        if key ~= "concurrency" and key ~= "settle" then
+          raw_error("parallel.map has the options 'concurrency' and 'settle', not '" .. tostring(key) .. "'", 2)
+        end
+      end
+      local wanted = rawget(options, "concurrency")
+      if wanted ~= nil then
+        width = math.tointeger(wanted)
+        if not width or width < 1 then raw_error("parallel.map: concurrency must be a whole number of at least 1", 2) end
+      end
+    end
+    local settle = options ~= nil and rawget(options, "settle") and true or false
+    local function job(index)
+      return function() return f(list[index], index) end
+    end
+    return schedule(rawlen(list), job, width, settle)
+  end
+
+  M.parallel = host.seal(members, "parallel", {
+    __index = members,
+    __call = function(_, list) return all(list) end,
+  })
+  M.is_scheduled = function(co) return scheduled[co] end
+  return M
+end

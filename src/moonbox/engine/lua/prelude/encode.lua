@@ -1,0 +1,421 @@
+-- Script values as JSON text: for the wire to the host (lossless, packed) and for json.encode (plain JSON).
+--
+-- On the wire, what JSON lacks is an object with one key that starts with the byte 1:
+--   {"\u0001b": "..."}              a string that is not UTF-8, each byte as one character
+--   {"\u0001m": [[key, value], …]}  a table whose keys are not all strings (or start with the byte 1)
+--   {"\u0001t": [[keys], [column], …]}  an array of tables that all have the same keys
+return function(host, stop)
+  local type, next, rawlen, rawget, rawequal = type, next, rawlen, rawget, rawequal
+  local tostring, tonumber = tostring, tonumber
+  local getmetatable, raw_error = debug.getmetatable, error
+  local find, gsub, format, byte, repeated = string.find, string.gsub, string.format, string.byte, string.rep
+  local concat, sort = table.concat, table.sort
+  local mtype, huge = math.type, math.huge
+  local ulen, uchar = utf8.len, utf8.char
+  local null, ARRAY = host.null, host.array
+
+  local M = {}
+  local limits = {}
+  function M.configure(values) limits = values end
+
+  local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+  for code = 0, 31 do
+    local char = string.char(code)
+    escapes[char] = escapes[char] or format("\\u%04x", code)
+  end
+  local latin = {}
+  for code = 128, 255 do latin[string.char(code)] = uchar(code) end
+  local SPECIAL = '[%c"\\\128-\255]'
+
+  -- State of the encoding under way. Encoding never yields, so one set serves.
+  local out, n, stack, keys, depth, nodes, wire, allow_nan, indent
+
+  local function path(leaf)
+    local parts = { keys[0] }
+    for level = 1, depth do
+      local key = keys[level]
+      if key == nil then break end
+      parts[#parts + 1] = type(key) == "string" and (find(key, "^[%a_][%w_]*$") and "." .. key or format("[%q]", key))
+        or "[" .. tostring(key) .. "]"
+    end
+    return concat(parts) .. (leaf or "")
+  end
+
+  local function refuse(what)
+    raw_error({ conversion = path() .. " " .. what }, 0)
+  end
+
+  local function quote(text)
+    if find(text, SPECIAL) then
+      if find(text, "[\128-\255]") and not ulen(text) then
+        if not wire then refuse("is a string that is not UTF-8") end
+        return '{"\\u0001b":"' .. gsub(gsub(text, '[%c"\\]', escapes), "[\128-\255]", latin) .. '"}'
+      end
+      return '"' .. gsub(text, '[\0-\31"\\]', escapes) .. '"'
+    end
+    return '"' .. text .. '"'
+  end
+
+  local function float(value)
+    if value ~= value or value == huge or value == -huge then
+      if not allow_nan then
+        refuse("is " .. (value ~= value and "NaN (not a number)" or value > 0 and "infinity" or "-infinity")
+          .. ", which is not a JSON number")
+      end
+      return value ~= value and "NaN" or value > 0 and "Infinity" or "-Infinity"
+    end
+    if wire then
+      local text = format("%.17g", value)
+      return find(text, "[.e]") and text or text .. ".0"
+    end
+    local text = format("%.15g", value)
+    if tonumber(text) ~= value then text = format("%.16g", value) end
+    if tonumber(text) ~= value then text = format("%.17g", value) end
+    return find(text, "[.e]") and text or text .. ".0"
+  end
+
+  local function too_long(text)
+    stop.stop("string", format("%s is a string of %d bytes; max_string is %d", path(), #text, limits.max_string))
+  end
+
+  local function scalar(value, kind)
+    if kind == "string" then
+      if wire and #value > limits.max_string then too_long(value) end
+      return quote(value)
+    elseif kind == "number" then
+      return mtype(value) == "integer" and value or float(value)
+    elseif kind == "boolean" then
+      return value and "true" or "false"
+    elseif rawequal(value, null) or kind == "nil" then
+      return "null"
+    end
+    refuse("is a " .. kind .. (kind == "function" and ", which cannot leave the script" or ""))
+  end
+
+  local function too_many(count)
+    stop.stop("array", format("%s has %d elements; max_array is %d", path(), count, limits.max_array))
+  end
+
+  -- Columns of an array whose elements are tables with the same string keys and plain values; nil where it is not one.
+  local function columns(list, count)
+    local names = {}
+    for key, value in next, list[1] do
+      if type(key) ~= "string" or byte(key) == 1 or type(value) == "table" or #names == 24 then return nil end
+      names[#names + 1] = key
+    end
+    local width = #names
+    if width == 0 then return nil end
+    sort(names)
+    local cols, kinds = {}, {}
+    for column = 1, width do
+      cols[column] = {}
+    end
+    for row = 1, count do
+      local item = list[row]
+      if type(item) ~= "table" or getmetatable(item) then return nil end
+      local size = 0
+      for _ in next, item do size = size + 1 end
+      if size ~= width then return nil end
+      for column = 1, width do
+        local value = item[names[column]]
+        local kind = mtype(value) or type(value)
+        if value == nil or kind == "table" or kind == "function" then return nil end
+        cols[column][row] = value
+        local before = kinds[column]
+        if before == nil then kinds[column] = kind elseif before ~= kind then kinds[column] = "mixed" end
+      end
+    end
+    return names, cols, kinds
+  end
+
+  local function pack_rows(list, count)
+    local names, cols, kinds = columns(list, count)
+    if not names then return false end
+    local parts = {}
+    for column = 1, #names do
+      parts[column] = quote(names[column])
+    end
+    n = n + 1
+    out[n] = '{"\\u0001t":[[' .. concat(parts, ",") .. "]"
+    for column = 1, #names do
+      local values, kind = cols[column], kinds[column]
+      local text
+      if kind == "integer" then
+        text = concat(values, ",")
+      else
+        if kind == "string" then
+          local joined = concat(values)
+          if #joined <= limits.max_string and not find(joined, SPECIAL) then
+            text = '"' .. concat(values, '","') .. '"'
+          end
+        end
+        if not text then
+          local level = depth
+          keys[level + 2] = names[column]
+          for row = 1, count do
+            local value = values[row]
+            local of = type(value)
+            depth, keys[level + 1] = level + 2, row
+            values[row] = scalar(value, of)
+          end
+          keys[level + 1], keys[level + 2], depth = nil, nil, level
+          text = concat(values, ",")
+        end
+      end
+      n = n + 1
+      out[n] = ",[" .. text .. "]"
+    end
+    nodes = nodes + count * #names
+    n = n + 1
+    out[n] = "]}"
+    return true
+  end
+
+  local write
+
+  local function path_to(level)
+    local kept = depth
+    depth = level
+    local text = path()
+    depth = kept
+    return text
+  end
+
+  local function too_deep(value)
+    stack[depth + 1] = value
+    for later = 2, depth + 1 do
+      for earlier = 1, later - 1 do
+        if rawequal(stack[earlier], stack[later]) then
+          raw_error({ conversion = format("%s is %s again: a table that contains itself cannot leave the script",
+            path_to(later - 1), path_to(earlier - 1)) }, 0)
+        end
+      end
+    end
+    stop.stop("depth", format("%s is nested deeper than max_depth = %d", path(), limits.max_depth))
+  end
+
+  local function newline(level)
+    n = n + 1
+    out[n] = "\n" .. repeated(indent, level)
+  end
+
+  local function write_list(list, count)
+    if count > limits.max_array and wire then too_many(count) end
+    nodes = nodes + count
+    if wire and count >= 8 and type(rawget(list, 1)) == "table" and pack_rows(list, count) then return end
+    n = n + 1
+    out[n] = "["
+    local level = depth
+    for index = 1, count do
+      if index > 1 then
+        n = n + 1
+        out[n] = ","
+      end
+      if indent then newline(level) end
+      local value = rawget(list, index)
+      local kind = type(value)
+      keys[level] = index
+      if kind == "table" then
+        write(value)
+      else
+        n = n + 1
+        out[n] = scalar(value, kind)
+      end
+    end
+    if indent and count > 0 then newline(level - 1) end
+    n = n + 1
+    out[n] = "]"
+  end
+
+  local function write_pairs(list)
+    if not wire then refuse("has keys that are neither all strings nor 1..n") end
+    n = n + 1
+    out[n] = '{"\\u0001m":['
+    local level, first = depth, true
+    for key, value in next, list do
+      local kind = type(key)
+      keys[level] = key
+      if kind ~= "string" and mtype(key) ~= "integer" then
+        keys[level] = nil
+        depth = level - 1
+        refuse("has a key that is a " .. (mtype(key) or kind) .. "; keys must be strings or integers")
+      end
+      n = n + 1
+      out[n] = (first and "[" or ",[") .. (kind == "string" and quote(key) or key) .. ","
+      first = false
+      kind = type(value)
+      if kind == "table" then
+        write(value)
+      else
+        n = n + 1
+        out[n] = scalar(value, kind)
+      end
+      n = n + 1
+      out[n] = "]"
+    end
+    n = n + 1
+    out[n] = "]}"
+  end
+
+  local function ordered(object)
+    local names = {}
+    for key in next, object do names[#names + 1] = key end
+    sort(names)
+    local index = 0
+    return function()
+      index = index + 1
+      local key = names[index]
+      return key, object[key]
+    end
+  end
+
+  -- Tables with string keys; integer keys become text in plain JSON.
+  local function write_object(object)
+    local size = 0
+    local odd = false
+    local indexes = false
+    for key in next, object do
+      size = size + 1
+      if type(key) ~= "string" then
+        odd = true
+        indexes = indexes or mtype(key) == "integer"
+      elseif byte(key) == 1 or (wire and find(key, "[\128-\255]") and not ulen(key)) then
+        odd = true
+      end
+    end
+    if size > limits.max_array and wire then too_many(size) end
+    nodes = nodes + size
+    if odd and wire then return write_pairs(object) end
+    if odd then
+      local copy = {}
+      for key, value in next, object do
+        if type(key) ~= "string" and mtype(key) ~= "integer" then
+          refuse("has a key that is a " .. (mtype(key) or type(key)) .. "; keys must be strings or integers")
+        end
+        copy[tostring(key)] = value
+      end
+      object = copy
+    end
+    n = n + 1
+    out[n] = "{"
+    local level, first = depth, true
+    local each, state
+    if wire then each, state = next, object else each = ordered(object) end
+    for key, value in each, state do
+      keys[level] = key
+      if indent then
+        if not first then
+          n = n + 1
+          out[n] = ","
+        end
+        newline(level)
+        n = n + 1
+        out[n] = quote(key) .. ": "
+      else
+        n = n + 1
+        out[n] = first and quote(key) .. ":" or "," .. quote(key) .. ":"
+      end
+      first = false
+      local kind = type(value)
+      if kind == "table" then
+        write(value)
+      else
+        n = n + 1
+        out[n] = scalar(value, kind)
+      end
+    end
+    if indent and not first then newline(level - 1) end
+    n = n + 1
+    out[n] = "}"
+  end
+
+  -- The highest index of a marked array that has holes, or nil when its keys are not all positive integers.
+  local function extent(list)
+    local top = 0
+    local count = 0
+    for key in next, list do
+      if mtype(key) ~= "integer" or key < 1 then return nil end
+      count = count + 1
+      if key > top then top = key end
+    end
+    return top <= 2 * count + 16 and top or nil
+  end
+
+  function write(value)
+    if host.is_sealed(value) then refuse("is a library, which cannot leave the script") end
+    depth = depth + 1
+    if depth > limits.max_depth then
+      depth = depth - 1
+      too_deep(value)
+    end
+    stack[depth] = value
+    local marked = getmetatable(value) == ARRAY
+    local count = rawlen(value)
+    if count > 0 and next(value, count) ~= nil then
+      local all = 0
+      for _ in next, value do all = all + 1 end
+      if all ~= count then count = -1 end
+    end
+    if marked and (count <= 0) then count = extent(value) or -1 end
+    if count > 0 or (marked and count == 0) then
+      write_list(value, count)
+    else
+      write_object(value)
+    end
+    if nodes > limits.max_nodes and wire then too_many(nodes) end
+    keys[depth] = nil
+    stack[depth] = nil
+    depth = depth - 1
+  end
+
+  local function begin(name, on_wire, nan, indentation)
+    out, n, stack, keys, depth, nodes = {}, 0, {}, { [0] = name }, 0, 0
+    wire, allow_nan, indent = on_wire, nan, indentation
+  end
+
+  local function encode_one(value)
+    local kind = type(value)
+    if kind == "table" then
+      write(value)
+    else
+      n = n + 1
+      out[n] = scalar(value, kind)
+    end
+  end
+
+  -- Text that is known to be harmless (names of ours), as a JSON string.
+  function M.quote(text)
+    if find(text, "[\128-\255]") and not ulen(text) then text = gsub(text, "[\128-\255]", "?") end
+    return '"' .. gsub(text, '[\0-\31"\\]', escapes) .. '"'
+  end
+
+  -- `count` values as a JSON list for the wire. Raises {conversion = message}.
+  function M.wire(name, count, values)
+    begin(name, true, limits.allow_nan)
+    out[1], n = "[", 1
+    for index = 1, count do
+      if index > 1 then
+        n = n + 1
+        out[n] = ","
+      end
+      if count > 1 then keys[0] = name .. "[" .. index .. "]" end
+      encode_one(values[index])
+    end
+    n = n + 1
+    out[n] = "]"
+    local text = concat(out)
+    out, stack = nil, nil
+    return text
+  end
+
+  -- One value as plain JSON text. Raises {conversion = message}.
+  function M.json(value, indentation)
+    begin("value", false, false, indentation)
+    encode_one(value)
+    local text = concat(out)
+    out, stack = nil, nil
+    return text
+  end
+
+  return M
+end

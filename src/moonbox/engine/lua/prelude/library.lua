@@ -1,0 +1,185 @@
+-- The standard library as scripts see it: checked, deterministic, and sealed against change.
+return function(host, allowed, stop)
+  local type, tostring, tonumber, select, next, rawset, rawget = type, tostring, tonumber, select, next, rawset, rawget
+  local setmetatable, getmetatable, raw_error = setmetatable, debug.getmetatable, error
+  local find, gsub, raw_format, raw_rep, sub = string.find, string.gsub, string.format, string.rep, string.sub
+  local concat, unpack, pack, move = table.concat, table.unpack, table.pack, table.move
+  local raw_pairs = pairs
+
+  local M = {}
+  local limits = { max_string = math.huge }
+  local sealed = setmetatable({}, { __mode = "k" }) -- proxy -> {contents, name}
+
+  function M.configure(values) limits = values end
+
+  -- A table that scripts can read and iterate but not change.
+  local function seal(contents, name, extra)
+    local proxy = {}
+    local meta = extra or {}
+    meta.__index = meta.__index or contents
+    meta.__newindex = function(_, key)
+      raw_error("the table '" .. name .. "' is read-only: keep '" .. tostring(key) .. "' in a variable of your own", 2)
+    end
+    meta.__metatable = false
+    meta.__name = name
+    sealed[proxy] = contents
+    return setmetatable(proxy, meta)
+  end
+  M.seal = seal
+
+  function M.is_sealed(value) return sealed[value] ~= nil end
+
+  -- Addresses would differ from run to run; numbers in order of first sight do not.
+  local ids, last_id = setmetatable({}, { __mode = "k" }), 0
+  local function script_tostring(value)
+    local kind = type(value)
+    if kind == "table" or kind == "function" or kind == "thread" then
+      local meta = getmetatable(value)
+      if kind == "table" and sealed[value] then return "library '" .. meta.__name .. "'" end
+      if meta and rawget(meta, "__tostring") then return tostring(value) end
+      local id = ids[value]
+      if not id then
+        last_id = last_id + 1
+        id = last_id
+        ids[value] = id
+      end
+      return raw_format("%s: 0x%06x", kind, id)
+    end
+    return tostring(value)
+  end
+  M.tostring = script_tostring
+
+  local function checked_string(text)
+    if #text > limits.max_string then
+      stop.stop("string", raw_format("a string of %d bytes was made; max_string is %d", #text, limits.max_string))
+    end
+    return text
+  end
+
+  local replaced = { string = {}, table = {}, math = {}, os = {} }
+
+  function replaced.string.rep(text, count, separator)
+    if type(text) == "number" then text = tostring(text) end
+    local whole = math.tointeger(count)
+    if type(text) == "string" and whole and whole > 0 and (separator == nil or type(separator) == "string") then
+      local size = (#text + (separator and #separator or 0)) * (whole + 0.0)
+      if size > limits.max_string + (separator and #separator or 0) then
+        stop.stop("string", raw_format("string.rep would make a string of %.0f bytes; max_string is %d", size, limits.max_string))
+      end
+    end
+    return raw_rep(text, count, separator)
+  end
+
+  function replaced.string.gsub(text, pattern, replacement, count)
+    local result, n = gsub(text, pattern, replacement, count)
+    return checked_string(result), n
+  end
+
+  local function printable(...)
+    local n = select("#", ...)
+    for index = 1, n do
+      local kind = type((select(index, ...)))
+      if kind == "table" or kind == "function" or kind == "thread" then
+        local values = pack(...)
+        for position = 1, n do
+          local of = type(values[position])
+          if of == "table" or of == "function" or of == "thread" then
+            values[position] = script_tostring(values[position])
+          end
+        end
+        return unpack(values, 1, n)
+      end
+    end
+    return ...
+  end
+
+  function replaced.string.format(form, ...)
+    if type(form) == "string" and find(form, "%p", 1, true) and find(gsub(form, "%%%%", ""), "%%[-+ #0-9.]*p") then
+      raw_error("string.format: the option '%p' is not available", 2)
+    end
+    return checked_string(raw_format(form, printable(...)))
+  end
+
+  function replaced.table.concat(list, separator, first, last)
+    return checked_string(concat(list, separator, first, last))
+  end
+
+  function replaced.table.move(from, first, last, to, into)
+    local a, b = math.tointeger(first), math.tointeger(last)
+    if a and b and b - a > 10000000 then
+      raw_error("bad argument #3 to 'move' (more than 10 million elements)", 2)
+    end
+    if into == nil then return move(from, first, last, to) end
+    return move(from, first, last, to, into)
+  end
+
+  -- Random numbers come from a seed that the host gave and wrote down.
+  local raw_seed, run_seed = math.randomseed, 0
+  function M.seed(seed)
+    run_seed = seed
+    raw_seed(seed)
+  end
+  function replaced.math.randomseed(...)
+    if select("#", ...) == 0 then
+      raw_seed(run_seed)
+    else
+      raw_seed(...)
+    end
+  end
+
+  -- The clock is the host's: what a script saw of it is in the Run.
+  local raw_date, raw_time = os.date, os.time
+  function replaced.os.time(parts)
+    if parts ~= nil then return raw_time(parts) end
+    return host.clock("time")
+  end
+  function replaced.os.clock()
+    return host.clock("clock")
+  end
+  function replaced.os.date(form, moment)
+    if form == nil then form = "%c" end
+    if type(form) == "string" and sub(form, 1, 1) ~= "!" then form = "!" .. form end
+    if moment == nil then moment = host.clock("time") end
+    return raw_date(form, moment)
+  end
+
+  local libraries = {}
+  for name, members in next, allowed.libraries do
+    local contents = {}
+    for _, member in next, members do
+      contents[member] = replaced[name] and replaced[name][member] or _G[name][member]
+    end
+    libraries[name] = seal(contents, name)
+    if name == "string" then
+      local meta = getmetatable("")
+      meta.__index = contents
+      meta.__metatable = false
+      meta.__name = nil
+    end
+  end
+  M.libraries = libraries
+
+  local base = {}
+  for _, name in next, allowed.base do base[name] = _G[name] end
+  base.tostring = script_tostring
+
+  function base.pairs(value)
+    local contents = sealed[value]
+    if contents then return next, contents, nil end
+    if value == nil then
+      raw_error("bad argument #1 to 'pairs' (table expected, got nil)", 2)
+    end
+    if value == host.null then
+      raw_error("bad argument #1 to 'pairs' (table expected, got null)", 2)
+    end
+    return raw_pairs(value)
+  end
+
+  function base.rawset(target, key, value)
+    if sealed[target] then raw_error("this table is read-only", 2) end
+    return rawset(target, key, value)
+  end
+
+  M.base = base
+  return M
+end

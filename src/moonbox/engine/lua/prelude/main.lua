@@ -1,0 +1,400 @@
+-- The prelude: builds a script's environment and runs scripts in it. Everything it uses it keeps in locals of its own.
+local host, import = ...
+local raw_error, load, type, tostring, next, select, setmetatable = error, load, type, tostring, next, select, setmetatable
+local rawset, rawget, rawequal, raw_xpcall = rawset, rawget, rawequal, xpcall
+local getinfo, getmetatable = debug.getinfo, debug.getmetatable
+local find, match, sub, format, gsub, gmatch = string.find, string.match, string.sub, string.format, string.gsub, string.gmatch
+local concat, pack, unpack = table.concat, table.pack, table.unpack
+local collect = collectgarbage
+
+-- null is a light userdata: one value, equal to itself only, that nothing can be stored in.
+local anchor
+local null = debug.upvalueid(function() return anchor end, 1)
+debug.setmetatable(null, {
+  __name = "null",
+  __metatable = false,
+  __tostring = function() return "null" end,
+  __index = function(_, key) raw_error("attempt to index a null value (field '" .. tostring(key) .. "')", 2) end,
+})
+host.null = null
+host.array = {} -- the metatable that marks arrays, so that an empty one stays an array
+local ARRAY = host.array
+
+local allowed = import("allowed")
+local stop = import("stop")(host)
+local library = import("library")(host, allowed, stop)
+host.seal = library.seal
+host.is_sealed = library.is_sealed
+local encode = import("encode")(host, stop)
+local calls = import("calls")(host, stop, encode)
+
+local builtins, env, features, baseline = {}, {}, {}, {}
+
+local function text_of(value)
+  if type(value) == "table" and not getmetatable(value) or getmetatable(value) == ARRAY then
+    local ok, text = stop.pcall(encode.json, value)
+    if ok then return text end
+  end
+  return library.tostring(value)
+end
+
+function host.clock(name)
+  return calls.call("sys." .. name, "os." .. name)
+end
+
+-- The environment ------------------------------------------------------------------------------------------------
+
+local function print(...)
+  local parts = {}
+  for index = 1, select("#", ...) do
+    local value = select(index, ...)
+    parts[index] = type(value) == "string" and value or text_of(value)
+  end
+  stop.guard()
+  if host.emit(concat(parts, "\t") .. "\n") == 1 then
+    stop.stop("output", "the script printed more than max_output = " .. host.max_output .. " bytes")
+  end
+end
+
+local json = {}
+function json.encode(value, options)
+  local indentation
+  if options ~= nil then
+    if type(options) ~= "table" then raw_error("json.encode: options must be a table such as {indent = 2}", 2) end
+    local wanted = rawget(options, "indent")
+    if wanted ~= nil then
+      local width = math.tointeger(wanted)
+      if not width or width < 0 or width > 16 then raw_error("json.encode: indent must be a number from 0 to 16", 2) end
+      indentation = string.rep(" ", width)
+    end
+  end
+  local ok, text = stop.pcall(encode.json, value, indentation)
+  if ok then return text end
+  if type(text) == "table" and text.conversion then raw_error("json.encode: " .. text.conversion, 2) end
+  raw_error(text, 0)
+end
+function json.decode(text)
+  if type(text) ~= "string" then raw_error("json.decode expects a string, got " .. (text == null and "null" or type(text)), 2) end
+  stop.guard()
+  local ok, value = host.decode(text)
+  stop.guard()
+  if ok then return value end
+  raw_error("json.decode: " .. value, 2)
+end
+json.parse, json.stringify = json.decode, json.encode
+json.null = null
+
+local function array(items)
+  if items == nil then items = {} end
+  if type(items) ~= "table" then raw_error("array expects a table, got " .. type(items), 2) end
+  if host.is_sealed(items) then raw_error("array expects a table of your own", 2) end
+  return setmetatable(items, ARRAY)
+end
+
+local docs = {}
+function docs.search(words, limit) return calls.call("docs.search", "docs.search", words, limit) end
+function docs.describe(name) return calls.call("docs.describe", "docs.describe", name) end
+local docs_table = library.seal(docs, "docs", {
+  __index = function(_, name)
+    local member = docs[name]
+    if member then return member end
+    return calls.call("docs.get", "docs", name)
+  end,
+})
+
+-- Nested tables of functions that the host answers; `entries` is a list of {dotted name, target}.
+local function host_functions(entries, root_name)
+  local root = {}
+  for _, entry in next, entries do
+    local path, target = entry[1], entry[2]
+    local at, label = root, root_name
+    local last
+    for part in gmatch(path, "[^\31]+") do
+      if last then
+        if type(at[last]) ~= "table" then at[last] = {} end
+        at = at[last]
+      end
+      last = part
+      label = label == "" and part or label .. "." .. part
+    end
+    at[last] = function(...) return calls.call(target, label, ...) end
+  end
+  return root
+end
+
+local function seal_tree(tree, name)
+  for key, value in next, tree do
+    if type(value) == "table" then tree[key] = seal_tree(value, name == "" and key or name .. "." .. key) end
+  end
+  return library.seal(tree, name)
+end
+
+local function safe_coroutines()
+  local lib = {}
+  local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
+  local isyieldable, close = coroutine.isyieldable, coroutine.close
+  function lib.create(f)
+    if type(f) ~= "function" then raw_error("bad argument #1 to 'create' (function expected)", 2) end
+    return stop.adopt(create(f))
+  end
+  local function own(co, name)
+    if type(co) ~= "thread" then raw_error("bad argument #1 to '" .. name .. "' (coroutine expected)", 3) end
+    return co
+  end
+  function lib.resume(co, ...) return stop.resume(own(co, "resume"), ...) end
+  local function passed(ok, ...)
+    if ok then return ... end
+    raw_error((...), 0)
+  end
+  function lib.wrap(f)
+    local co = lib.create(f)
+    return function(...) return passed(stop.resume(co, ...)) end
+  end
+  function lib.yield(...)
+    if calls.is_scheduled(running()) then
+      raw_error("coroutine.yield cannot be used directly inside parallel: make a coroutine of your own there", 2)
+    end
+    return yield(...)
+  end
+  function lib.status(co) return status(own(co, "status")) end
+  function lib.close(co) return stop.again(close(own(co, "close"))) end
+  function lib.running()
+    local co, main = running()
+    return co, main or calls.is_scheduled(co) or false
+  end
+  function lib.isyieldable() return isyieldable() and not calls.is_scheduled(running()) end
+  return library.seal(lib, "coroutine")
+end
+
+local function safe_metatables(into)
+  function into.getmetatable(value)
+    if type(value) ~= "table" then return nil end
+    local meta = getmetatable(value)
+    if meta == nil or meta == ARRAY then return nil end
+    local field = rawget(meta, "__metatable")
+    if field ~= nil then return field end
+    return meta
+  end
+  function into.setmetatable(value, meta)
+    if type(value) ~= "table" then raw_error("bad argument #1 to 'setmetatable' (table expected, got " .. type(value) .. ")", 2) end
+    if meta ~= nil and type(meta) ~= "table" then raw_error("bad argument #2 to 'setmetatable' (nil or table expected)", 2) end
+    local before = getmetatable(value)
+    if before and before ~= ARRAY and rawget(before, "__metatable") ~= nil then
+      raw_error("cannot change a protected metatable", 2)
+    end
+    if meta and (rawget(meta, "__gc") ~= nil or rawget(meta, "__mode") ~= nil) then
+      raw_error("the metamethods __gc and __mode are not available", 2)
+    end
+    return setmetatable(value, meta)
+  end
+end
+
+local function rebuild(config)
+  builtins = {}
+  for name, value in next, library.base do builtins[name] = value end
+  for name, value in next, library.libraries do builtins[name] = value end
+  builtins.pcall, builtins.xpcall = stop.pcall, stop.xpcall
+  builtins.print, builtins.array, builtins.null = print, array, null
+  builtins.json = library.seal(json, "json")
+  builtins.docs = docs_table
+  builtins.parallel = calls.parallel
+  builtins.tools = seal_tree(host_functions(config.tools, "tools"), "tools")
+  if features.coroutines then builtins.coroutine = safe_coroutines() end
+  if features.metatables then safe_metatables(builtins) end
+  for name, value in next, host_functions(config.functions, "") do
+    builtins[name] = type(value) == "table" and seal_tree(value, name) or value
+  end
+  for _, entry in next, config.values do builtins[entry[1]] = entry[2] end
+end
+
+local function furnish()
+  for name, value in next, builtins do rawset(env, name, value) end
+  rawset(env, "_G", env)
+end
+
+-- Errors -----------------------------------------------------------------------------------------------------------
+
+-- Frames of the script's own functions, innermost first; ours are left out.
+local function frames_from(level, co)
+  local frames = {}
+  while #frames < 24 do
+    local info = co and getinfo(co, level, "Slnt") or not co and getinfo(level, "Slnt")
+    if not info then break end
+    if sub(info.source, 1, 7) == "=script" then
+      local name = info.what == "main" and "main chunk"
+        or info.name and format("%s '%s'", info.namewhat ~= "" and info.namewhat or "function", info.name)
+        or format("function at line %d", info.linedefined)
+      frames[#frames + 1] = { sub(info.source, 2), info.currentline, name }
+    end
+    level = level + 1
+  end
+  return frames
+end
+
+local fallen -- the error that ended a coroutine of parallel, and where
+function host.failed_in(co, problem)
+  if not fallen or not rawequal(fallen.problem, problem) then
+    fallen = { problem = problem, frames = frames_from(0, co) }
+  else
+    for _, frame in next, frames_from(0, co) do fallen.frames[#fallen.frames + 1] = frame end
+  end
+end
+
+local failure
+local handler = stop.trust(function(problem)
+  local frames = frames_from(3)
+  if fallen and rawequal(fallen.problem, problem) then
+    for _, frame in next, frames do fallen.frames[#fallen.frames + 1] = frame end
+    frames = fallen.frames
+  end
+  failure = { problem = problem, frames = frames }
+  return problem
+end)
+stop.trust(frames_from)
+
+local function frames_json(frames)
+  local parts = {}
+  for index, frame in next, frames do
+    parts[index] = "[" .. encode.quote(frame[1]) .. "," .. (frame[2] or -1) .. "," .. encode.quote(frame[3]) .. "]"
+  end
+  return "[" .. concat(parts, ",") .. "]"
+end
+
+local function names_json()
+  local names, count = {}, 0
+  for name in next, env do
+    if type(name) == "string" and #name < 60 and not find(name, "[\128-\255]") and count < 300 then
+      count = count + 1
+      names[count] = encode.quote(name)
+    end
+  end
+  return "[" .. concat(names, ",") .. "]"
+end
+
+-- The report of a failure: kind, message, frames (JSON), extra (JSON).
+local function report(problem, frames)
+  local where = frames_json(frames)
+  if type(problem) == "string" then
+    return "runtime", problem, where, '{"names":' .. (find(problem, "nil value", 1, true) and names_json() or "[]") .. "}"
+  end
+  if type(problem) == "table" then
+    local is_tool = getmetatable(problem) == calls.error_meta
+    local ok, data = stop.raw_pcall(encode.wire, "error", 1, { problem })
+    if is_tool then return "tool", tostring(rawget(problem, "message")), where, '{"data":' .. (ok and data or "[null]") .. "}" end
+    local message = rawget(problem, "message")
+    local said = type(message) == "string" and message or ok and encode.json(problem) or library.tostring(problem)
+    return "runtime", said, where, '{"data":' .. (ok and data or "[null]") .. "}"
+  end
+  return "runtime", "error object is a " .. type(problem) .. " value: " .. library.tostring(problem), where, "{}"
+end
+
+-- Entry points for the engine ----------------------------------------------------------------------------------------
+
+local engine = {}
+
+function engine.configure(config)
+  features = config.features
+  rebuild(config)
+  furnish()
+  baseline = {}
+  for name in next, builtins do baseline[name] = true end
+  baseline._G = true
+end
+
+function engine.limits(limits)
+  host.max_output = limits.max_output
+  library.configure(limits)
+  encode.configure(limits)
+end
+
+-- Returns "ok", JSON of the values; or "stop", limit, message, frames; or kind, message, frames, extra.
+-- Last comes the number of operations, where they are counted.
+function engine.run(source, chunk, seed, limits)
+  furnish()
+  library.seed(seed)
+  calls.begin()
+  failure, fallen = nil, nil
+  stop.begin(limits)
+  local script, problem = load("return " .. source, "=" .. chunk, "t", env)
+  if not script then
+    script, problem = load(source, "=" .. chunk, "t", env)
+  end
+  if not script then
+    stop.finish()
+    if problem == "not enough memory" then return "stop", "memory", "the script is too large for max_memory", "[]" end
+    return "syntax", problem, "[]", "{}"
+  end
+  local results
+  local function body()
+    results = pack(script())
+    return encode.wire("value", results.n, results)
+  end
+  local ok, text = raw_xpcall(body, handler)
+  local stopped, operations = stop.finish()
+  if stopped or rawequal(text, stop.STOP) then
+    local frames = failure and failure.frames or {}
+    stopped = stopped or { external = 0 }
+    return "stop", stopped.limit or stopped.external, stopped.message or "", frames_json(frames), operations
+  end
+  if ok then return "ok", text, "", "", operations end
+  if text == "not enough memory" then
+    results, script = nil, nil
+    collect()
+    return "stop", "memory", "the script needed more memory than max_memory allows", "[]", operations
+  end
+  if type(text) == "table" and rawget(text, "conversion") then
+    return "runtime", text.conversion, "[]", "{}", operations
+  end
+  local kind, message, frames, extra = report(text, failure and failure.frames or {})
+  return kind, message, frames, extra, operations
+end
+
+stop.trust(engine.run)
+
+-- Names and kinds of what scripts have defined.
+function engine.globals()
+  local parts = {}
+  for name, value in next, env do
+    if type(name) == "string" and not baseline[name] then
+      parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(value == null and "null" or type(value)) .. "]"
+    end
+  end
+  return "[" .. concat(parts, ",") .. "]"
+end
+
+-- Builders that turn what the host sends into tables.
+function engine.mark(list) return setmetatable(list, ARRAY) end
+
+local builders, builder_count = {}, 0
+
+-- A function that makes one table for each row from a list for each column. Compiled once for each set of keys: a
+-- constructor that names its keys makes tables of the right size at once.
+local function builder(names)
+  local signature = concat(names, "\31")
+  local build = builders[signature]
+  if build then return build end
+  local parameters, fields = {}, {}
+  for column = 1, #names do
+    parameters[column] = "c" .. column
+    fields[column] = format("[%q] = c%d[i]", names[column], column)
+  end
+  local text = format("return function(n, mark, %s) local rows = {} for i = 1, n do rows[i] = {%s} end return mark(rows) end",
+    concat(parameters, ", "), concat(fields, ", "))
+  build = load(text, "=moonbox", "t", {})()
+  if builder_count == 64 then builders, builder_count = {}, 0 end
+  builders[signature] = build
+  builder_count = builder_count + 1
+  return build
+end
+
+-- An array of tables with the given keys from one list for each key.
+function engine.rows(count, names, columns)
+  return builder(names)(count, engine.mark, unpack(columns))
+end
+
+engine.null = null
+engine.hook = stop.hook
+function engine.collect() collect() collect() end
+function engine.main_thread() return format("%p", (coroutine.running())) end
+function engine.install_hook() debug.sethook(stop.hook, "", 10000) end
+return engine

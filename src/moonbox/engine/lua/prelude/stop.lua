@@ -1,0 +1,158 @@
+-- Stopping a script for good: limit errors that pcall, xpcall, handlers and coroutines cannot swallow.
+--
+-- A stop is raised as the STOP object, and `state.stopped` says why. Whatever could catch it (pcall, xpcall, resume) looks at
+-- `stopped` afterwards and raises again; the hook, once tripped, raises at every further instruction of the script.
+return function(host)
+  local raw_pcall, raw_xpcall, raw_error = pcall, xpcall, error
+  local type, rawequal = type, rawequal
+  local sethook, getinfo = debug.sethook, debug.getinfo
+  local collect = collectgarbage
+  local max, min = math.max, math.min
+  local address = string.format
+  local OUT_OF_MEMORY = "not enough memory"
+
+  local STOP = {}
+  local M = { STOP = STOP }
+  local stopped            -- nil, or {limit=, message=}
+  local trusted = {}       -- functions of ours in which the hook does not raise
+  local memory_soft = math.huge
+  local operations, max_operations, period, next_look = 0, nil, 0, 0
+
+  local function hook()
+    if max_operations and not stopped then
+      operations = operations + period
+      if operations >= max_operations then
+        stopped = { limit = "operations", message = "the script used more than max_operations = " .. max_operations .. " operations" }
+      elseif operations < next_look then
+        return
+      else
+        next_look = operations + 10000
+        local reason = host.reason()
+        if reason == 0 then return end
+        stopped = { external = reason }
+      end
+    elseif not stopped then
+      local reason = host.reason()
+      if reason == 0 then return end
+      stopped = { external = reason }
+    end
+    local caller = getinfo(2, "f")
+    if caller and trusted[caller.func] then return end
+    sethook(hook, "", 1)
+    raw_error(STOP, 0)
+  end
+  M.hook = hook
+
+  -- Ends the run because of a limit. Never returns.
+  local function stop(limit, message)
+    if not stopped then
+      stopped = { limit = limit, message = message }
+    end
+    sethook(hook, "", 1)
+    raw_error(STOP, 0)
+  end
+  M.stop = stop
+
+  -- Ends the run because the host said so.
+  function M.external()
+    if not stopped then stopped = { external = host.reason() } end
+    sethook(hook, "", 1)
+    raw_error(STOP, 0)
+  end
+
+  local function out_of_memory()
+    stop("memory", "the script needed more memory than max_memory allows")
+  end
+
+  -- Before anything of the host is called: a host call must never fail for want of Lua memory.
+  local function guard()
+    if stopped then raw_error(STOP, 0) end
+    if collect("count") * 1024 > memory_soft then
+      collect()
+      if collect("count") * 1024 > memory_soft then out_of_memory() end
+    end
+  end
+  M.guard = guard
+
+  local function again(ok, ...)
+    if ok and not stopped then return true, ... end
+    if stopped then raw_error(STOP, 0) end
+    local problem = ...
+    if problem == OUT_OF_MEMORY then out_of_memory() end
+    if rawequal(problem, STOP) then raw_error(STOP, 0) end
+    return false, ...
+  end
+  M.again = again
+
+  function M.pcall(f, ...)
+    return again(raw_pcall(f, ...))
+  end
+
+  function M.xpcall(f, handler, ...)
+    local function guarded(problem)
+      if stopped or rawequal(problem, STOP) then return STOP end
+      return handler(problem)
+    end
+    if type(handler) ~= "function" then
+      raw_error("bad argument #2 to 'xpcall' (a function expected, got " .. type(handler) .. ")", 2)
+    end
+    return again(raw_xpcall(f, guarded, ...))
+  end
+
+  -- Every coroutine needs the hook of its own, and a hook that stands costs speed: `host.adopt` takes it off until it is needed.
+  function M.adopt(co)
+    guard()
+    if max_operations then
+      operations = operations + period
+      sethook(co, hook, "", period)
+    else
+      sethook(co, hook, "", 10000)
+      host.adopt(address("%p", co))
+    end
+    return co
+  end
+
+  local raw_resume = coroutine.resume
+  -- Resumes `co` and lets the interrupt know which coroutine runs; a stop passes through.
+  function M.resume(co, ...)
+    if stopped then raw_error(STOP, 0) end
+    host.enter(address("%p", co))
+    local function left(...)
+      host.leave()
+      if stopped then raw_error(STOP, 0) end
+      local ok, problem = ...
+      if not ok then
+        if problem == OUT_OF_MEMORY then out_of_memory() end
+        if rawequal(problem, STOP) then raw_error(STOP, 0) end
+      end
+      return ...
+    end
+    return left(raw_resume(co, ...))
+  end
+
+  function M.begin(limits)
+    stopped = nil
+    operations, max_operations = 0, limits.max_operations
+    memory_soft = limits.memory_soft
+    if max_operations then
+      period = max(1, min(100, max_operations // 100))
+      next_look = 10000
+      sethook(hook, "", period)
+    elseif limits.polling then
+      sethook(hook, "", 10000)
+    end
+  end
+
+  function M.finish()
+    local reason = stopped
+    stopped = nil
+    sethook(hook, "", 1000000) -- quiet until the engine takes it off
+    return reason, max_operations and operations or nil
+  end
+
+  function M.stopped() return stopped end
+  function M.trust(f) trusted[f] = true return f end
+  trusted[M.finish] = true
+  M.raw_pcall = raw_pcall
+  return M
+end
