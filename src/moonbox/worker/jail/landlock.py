@@ -1,0 +1,69 @@
+"""Landlock: no path, no port and no process outside is within reach, whatever system call is tried."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from typing import TYPE_CHECKING
+
+from moonbox.worker.jail.libc import Unavailable
+
+if TYPE_CHECKING:
+    from moonbox.worker.jail.libc import Libc
+
+__all__ = ["handled_rights", "restrict"]
+
+# The same numbers on every architecture.
+SYS_CREATE_RULESET = 444
+SYS_RESTRICT_SELF = 446
+CREATE_RULESET_VERSION = 1
+
+# (the ABI that brought them, how many rights there are from then on, counted from bit 0)
+FILE_RIGHTS = ((1, 13), (2, 14), (3, 15), (5, 16), (9, 17))
+NETWORK_RIGHTS = ((4, 2), (10, 4))  # TCP bind and connect; UDP bind, connect and send
+SCOPES = ((6, 2),)  # abstract Unix sockets and signals
+
+_REASONS = {
+    errno.ENOSYS: "the kernel is older than Linux 5.13 or built without Landlock",
+    errno.EOPNOTSUPP: "the kernel has Landlock, but it is not enabled at boot (lsm=)",
+    errno.EPERM: "refused by the container's system call policy",
+    errno.E2BIG: "this process is inside 16 Landlock domains already, which is the most there can be",
+}
+
+
+def restrict(libc: Libc) -> str:
+    """Handle every right that the kernel knows and allow none; threads started later inherit that.
+
+    Needs no_new_privileges.
+    """
+    try:
+        abi = libc.syscall(SYS_CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION)
+        rights = handled_rights(abi)
+        attributes = ctypes.create_string_buffer(rights, len(rights))
+        ruleset = libc.syscall(SYS_CREATE_RULESET, ctypes.addressof(attributes), len(rights), 0)
+        try:
+            libc.syscall(SYS_RESTRICT_SELF, ruleset, 0)
+        finally:
+            os.close(ruleset)
+    except OSError as error:
+        raise Unavailable(_REASONS.get(error.errno or 0, str(error))) from None
+    return f"ABI {abi}: no {_scope(abi)}"
+
+
+def handled_rights(abi: int) -> bytes:
+    """`struct landlock_ruleset_attr` with everything that the ABI can handle."""
+    masks = [_mask(FILE_RIGHTS, abi), _mask(NETWORK_RIGHTS, abi), _mask(SCOPES, abi)]
+    while not masks[-1]:
+        masks.pop()  # an older kernel knows a shorter struct
+    return struct.pack(f"={len(masks)}Q", *masks)
+
+
+def _mask(table: tuple[tuple[int, int], ...], abi: int) -> int:
+    return max(((1 << count) - 1 for since, count in table if since <= abi), default=0)
+
+
+def _scope(abi: int) -> str:
+    names = [(1, "files"), (4, "TCP"), (10, "UDP"), (6, "abstract sockets"), (6, "signals to others")]
+    return ", ".join(name for since, name in names if since <= abi)
