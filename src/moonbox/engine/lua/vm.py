@@ -157,6 +157,10 @@ class LuaVM:
         self._interrupt.trip()
         return True
 
+    def halt(self, reason: int) -> None:
+        """The run under way must stop for that reason as soon as the host call it is in returns."""
+        self._reason = reason
+
     def globals(self) -> bytes:
         """JSON of [name, kind] pairs: what scripts have defined."""
         return bytes(self._engine[b"globals"]())

@@ -145,8 +145,8 @@ return function(host)
 
   function M.finish()
     local reason = stopped
-    stopped = nil
     sethook(hook, "", 1000000) -- quiet until the engine takes it off
+    stopped = nil
     return reason, max_operations and operations or nil
   end
 

@@ -1,0 +1,171 @@
+"""The worker's side: serves one Repl over its socket until the host hangs up."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from moonbox.worker import protocol
+from moonbox.worker.protocol import HEADER, STOP
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+
+    from moonbox.engine.lua.vm import LuaVM, Outcome
+
+__all__ = ["Child", "HangUp"]
+
+_CHUNK = 65536
+_FLUSH_SECONDS = 0.005
+_FLUSH_BYTES = 8192
+
+
+class HangUp(Exception):
+    """The host closed the connection."""
+
+
+class Child:
+    """Talks to the host on behalf of the engine; the engine's `Wire`."""
+
+    def __init__(self, sock: socket.socket, control: socket.socket, vm: LuaVM) -> None:
+        self._sock = sock
+        self._control = control
+        self._vm = vm
+        self._buffer = bytearray()
+        self._pending: list[bytes] = []
+        self._pending_size = 0
+        self._flushed = 0.0
+        vm.connect(self)
+
+    def watch(self, on_hang_up: Callable[[], None]) -> threading.Thread:
+        """Start the control thread: it trips the interrupt when the host says so, and notices when the host is gone."""
+        thread = threading.Thread(target=self._watch, args=(on_hang_up,), name="moonbox-control", daemon=True)
+        thread.start()
+        return thread
+
+    def _watch(self, on_hang_up: Callable[[], None]) -> None:
+        data = b""
+        while True:
+            try:
+                more = self._control.recv(STOP.size - len(data))
+            except OSError:
+                more = b""
+            if not more:
+                on_hang_up()
+                return
+            data += more
+            if len(data) == STOP.size:
+                number, reason = STOP.unpack(data)
+                data = b""
+                self._vm.interrupt(number, reason)
+
+    def serve(self, layers: Sequence[Any] = ()) -> None:
+        """Say READY, then answer frames until the host hangs up."""
+        self._send(protocol.READY, json.dumps({"layers": list(layers), "pid": os.getpid()}).encode())
+        while True:
+            try:
+                kind, payload = self._receive()
+            except HangUp:
+                return
+            if kind == protocol.RUN:
+                source, number, seed = marshal.loads(payload)
+                self._run(source, number, seed)
+            elif kind == protocol.CONFIGURE:
+                self.configure(marshal.loads(payload))
+            elif kind == protocol.GLOBALS:
+                self._send(protocol.DEFINED, self._vm.globals())
+
+    def configure(self, config: dict[str, Any]) -> None:
+        """Apply the parts of the configuration that are given."""
+        if "limits" in config:
+            self._vm.set_limits(config["limits"])
+        if "environment" in config:
+            self._vm.configure(config["environment"])
+
+    def _run(self, source: bytes, number: int, seed: int) -> None:
+        self._flushed = 0.0
+        outcome = self._vm.run(source, number, seed)
+        self._flush()
+        self._send(protocol.DONE, _done(outcome, self._vm.output_cut))
+
+    # The engine's Wire
+
+    def exchange(self, calls: bytes) -> list[tuple[int, bool, Any]] | None:
+        self._flush()
+        if calls:
+            self._send(protocol.CALLS, calls)
+        while True:
+            kind, payload = self._receive()
+            if kind == protocol.ANSWERS:
+                answers: list[tuple[int, bool, Any]] = marshal.loads(payload)
+                return answers
+            if kind == protocol.HALT:
+                self._vm.halt(marshal.loads(payload))
+                return None
+
+    def cancel(self, ids: bytes) -> None:
+        self._send(protocol.CANCEL, ids)
+
+    def emit(self, text: bytes) -> None:
+        self._pending.append(text)
+        self._pending_size += len(text)
+        now = time.monotonic()
+        if self._pending_size >= _FLUSH_BYTES or now - self._flushed > _FLUSH_SECONDS:
+            self._flush()
+            self._flushed = now
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._send(protocol.OUTPUT, b"".join(self._pending))
+            self._pending.clear()
+            self._pending_size = 0
+
+    # Bytes
+
+    def _send(self, kind: int, payload: bytes) -> None:
+        try:
+            self._sock.sendall(HEADER.pack(kind, len(payload)) + payload)
+        except OSError:
+            raise HangUp from None
+
+    def _receive(self) -> tuple[int, bytes]:
+        buffer = self._buffer
+        while True:
+            if len(buffer) >= HEADER.size:
+                kind, length = HEADER.unpack_from(buffer)
+                end = HEADER.size + length
+                if len(buffer) >= end:
+                    payload = bytes(memoryview(buffer)[HEADER.size : end])
+                    del buffer[:end]
+                    return kind, payload
+                buffer += self._recv(min(end - len(buffer), 1 << 20))
+            else:
+                buffer += self._recv(_CHUNK)
+
+    def _recv(self, size: int) -> bytes:
+        try:
+            data = self._sock.recv(size)
+        except OSError:
+            data = b""
+        if not data:
+            raise HangUp
+        return data
+
+
+def _done(outcome: Outcome, cut: int) -> bytes:
+    head = {
+        "kind": outcome.kind,
+        "limit": outcome.limit,
+        "message": outcome.message.decode("utf-8", "replace"),
+        "operations": outcome.operations,
+        "memory": outcome.memory,
+        "cpu": outcome.cpu,
+        "cut": cut,
+    }
+    text = json.dumps(head).encode()
+    return b'%s,"values":%s,"frames":%s,"extra":%s}' % (text[:-1], outcome.values, outcome.frames, outcome.extra)

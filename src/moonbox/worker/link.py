@@ -1,0 +1,160 @@
+"""The host's end of one worker: its two sockets, framed and bounded. Knows nothing of what is said."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import WorkerError
+from moonbox.worker import protocol
+
+if TYPE_CHECKING:
+    from moonbox.worker.pool import Ending
+
+__all__ = ["Link", "TimedOut", "socket_pairs"]
+
+_CHUNK = 1 << 18
+_SPIN = 0.00006
+_LARGEST_FRAME = 1 << 20
+
+
+class TimedOut(Exception):
+    """Nothing came in time."""
+
+
+class Link:
+    """Sends and receives frames, blocking or awaited."""
+
+    def __init__(self, sock: socket.socket, control: socket.socket, pid: int | None, ending: Ending) -> None:
+        self.pid = pid
+        self.ending = ending
+        self._sock = sock
+        self._control = control
+        self._reader = protocol.Reader(_LARGEST_FRAME)
+        self._poll = select.poll()
+        self._poll.register(sock.fileno(), select.POLLIN)
+        self._quick = 0
+        self.sent = 0
+        self.received = 0
+        self.closed = False
+        sock.setblocking(False)
+        control.setblocking(False)
+
+    def allow_frames_of(self, largest: int) -> None:
+        self._reader.largest = largest
+
+    def send(self, data: bytes) -> None:
+        """Send all of it; WorkerError when the worker is gone."""
+        view = memoryview(data)
+        self.sent += len(data)
+        try:
+            while view:
+                try:
+                    view = view[self._sock.send(view) :]
+                except BlockingIOError:
+                    select.select([], [self._sock], [])
+        except (OSError, ValueError):
+            raise WorkerError("the worker is gone") from None
+
+    def receive(self, timeout: float | None) -> tuple[int, bytes]:
+        """The next frame. Raises TimedOut, or WorkerError when the worker is gone or breaks the protocol."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            found = self._reader.next()
+            if found is not None:
+                return found
+            self._wait(deadline)
+
+    def _wait(self, deadline: float | None) -> None:
+        """Read what is there, or wait for it: spinning briefly while answers have been coming quickly."""
+        if self._quick > 0:
+            end = time.monotonic() + _SPIN
+            while True:
+                if self._read():
+                    self._quick = min(self._quick + 1, 8)
+                    return
+                if time.monotonic() > end:
+                    break
+            self._quick -= 4
+        elif self._read():
+            self._quick = 4
+            return
+        began = time.monotonic()
+        milliseconds = None if deadline is None else max(0.0, (deadline - began) * 1000)
+        try:
+            ready = self._poll.poll(milliseconds)
+        except (OSError, ValueError):
+            raise WorkerError("the worker is gone") from None
+        if not ready:
+            raise TimedOut
+        if time.monotonic() - began < _SPIN * 2:
+            self._quick = 4
+        self._read()
+
+    def _read(self) -> bool:
+        try:
+            data = self._sock.recv(_CHUNK)
+        except BlockingIOError:
+            return False
+        except (OSError, ValueError):
+            data = b""
+        if not data:
+            raise WorkerError("the worker is gone")
+        self.received += len(data)
+        self._reader.feed(data)
+        return True
+
+    async def asend(self, data: bytes) -> None:
+        self.sent += len(data)
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._sock, data)
+        except (OSError, ValueError):
+            raise WorkerError("the worker is gone") from None
+
+    async def areceive(self) -> tuple[int, bytes]:
+        """The next frame, awaited; cancel it to give up waiting."""
+        loop = asyncio.get_running_loop()
+        while True:
+            found = self._reader.next()
+            if found is not None:
+                return found
+            try:
+                data = await loop.sock_recv(self._sock, _CHUNK)
+            except (OSError, ValueError):
+                data = b""
+            if not data:
+                raise WorkerError("the worker is gone")
+            self.received += len(data)
+            self._reader.feed(data)
+
+    def stop(self, number: int, reason: int) -> None:
+        """Tell the worker to stop that run; never blocks."""
+        with contextlib.suppress(OSError, ValueError):
+            self._control.send(protocol.STOP.pack(number, reason))
+
+    def close(self) -> None:
+        """Hang up; the worker ends by itself."""
+        if not self.closed:
+            self.closed = True
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_RDWR)
+            self._sock.close()
+            self._control.close()
+
+
+def socket_pairs() -> tuple[Any, Any, Any, Any]:
+    """(our main, our control, worker's main, worker's control)"""
+    main, theirs = socket.socketpair()
+    try:
+        control, theirs_control = socket.socketpair()
+    except OSError:
+        main.close()
+        theirs.close()
+        raise
+    return main, control, theirs, theirs_control
+
+

@@ -1,0 +1,140 @@
+"""The zygote: a small single-threaded process that has everything loaded and forks workers on demand.
+
+A request is four bytes of length and a marshal tuple, ("name", argument…); with "spawn" the worker's two sockets travel
+beside it. Answers have the same form. When the host hangs up, the zygote kills its workers and ends.
+"""
+
+from __future__ import annotations
+
+import array
+import gc
+import marshal
+import os
+import signal
+import socket
+import struct
+from typing import Any
+
+__all__ = ["LENGTH", "main"]
+
+LENGTH = struct.Struct("<I")
+_MOST_STATUSES = 4096
+_FDS = 2
+
+
+def main(fd: int) -> None:
+    """Serve until the host hangs up. `fd` is our end of the Unix socket."""
+    from moonbox.engine.lua.vm import LuaVM
+    from moonbox.worker import child, jail  # noqa: F401 - loaded here so that no worker has to
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _Zygote(socket.socket(fileno=fd), LuaVM(), jail.prepare()).serve()
+
+
+class _Zygote:
+    def __init__(self, host: socket.socket, vm: Any, prepared: Any) -> None:
+        self._host = host
+        self._vm = vm
+        self._prepared = prepared
+        self._children: set[int] = set()
+        self._ended: dict[int, int] = {}
+        self._limits: dict[str, Any] = {}
+        self._pid = os.getpid()
+
+    def serve(self) -> None:
+        while True:
+            request, fds = self._receive()
+            if request is None:
+                self._end()
+                return
+            self._reap()
+            answer = marshal.dumps(getattr(self, "_do_" + request[0])(*request[1:], fds))
+            self._host.sendall(LENGTH.pack(len(answer)) + answer)
+
+    def _receive(self) -> tuple[Any, list[int]]:
+        fds = array.array("i")
+        data = b""
+        try:
+            data, ancillary, _, _ = self._host.recvmsg(LENGTH.size, socket.CMSG_SPACE(_FDS * fds.itemsize))
+            for _, _, raw in ancillary:
+                fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
+            data += self._exactly(LENGTH.size - len(data)) if data else b""
+            if len(data) == LENGTH.size:
+                return marshal.loads(self._exactly(LENGTH.unpack(data)[0])), list(fds)
+        except OSError:
+            pass
+        return None, []
+
+    def _exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            more = self._host.recv(size - len(data))
+            if not more:
+                raise ConnectionError
+            data += more
+        return bytes(data)
+
+    def _do_configure(self, config: dict[str, Any], _: list[int]) -> tuple[str]:
+        """What every worker forked from now on starts with."""
+        self._limits = config["limits"]
+        self._vm.set_limits(config["limits"])
+        self._vm.configure(config["environment"])
+        gc.collect()
+        gc.freeze()  # workers share these pages as long as no collection touches them
+        gc.disable()
+        return ("ok",)
+
+    def _do_spawn(self, fds: list[int]) -> tuple[str, int]:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self._be_worker(fds[0], fds[1])
+            finally:
+                os._exit(70)
+        for fd in fds:
+            os.close(fd)
+        self._children.add(pid)
+        return ("ok", pid)
+
+    def _do_kill(self, pid: int, _: list[int]) -> tuple[str, int | None]:
+        """Kill that worker if it still lives, and tell its wait status."""
+        if pid in self._children:
+            os.kill(pid, signal.SIGKILL)
+            self._wait(pid, 0)
+        return ("ok", self._ended.get(pid))
+
+    def _reap(self) -> None:
+        for pid in tuple(self._children):
+            self._wait(pid, os.WNOHANG)
+
+    def _wait(self, pid: int, options: int) -> None:
+        done, status = os.waitpid(pid, options)
+        if done:
+            self._children.discard(pid)
+            if len(self._ended) >= _MOST_STATUSES:
+                del self._ended[next(iter(self._ended))]
+            self._ended[pid] = status
+
+    def _end(self) -> None:
+        for pid in self._children:
+            os.kill(pid, signal.SIGKILL)
+        for pid in tuple(self._children):
+            self._wait(pid, 0)
+        os._exit(0)
+
+    def _be_worker(self, main_fd: int, control_fd: int) -> None:
+        from moonbox.worker.child import Child
+        from moonbox.worker.jail import JailConfig, after_threads, before_threads
+
+        config = JailConfig(
+            keep_fds=(main_fd, control_fd),
+            parent_pid=self._pid,
+            memory=self._limits["max_memory"] * 2,
+            prepared=self._prepared,
+        )
+        layers = before_threads(config)
+        child = Child(socket.socket(fileno=main_fd), socket.socket(fileno=control_fd), self._vm)
+        child.watch(lambda: os._exit(0))
+        layers += after_threads(config)
+        child.serve([[layer.name, layer.active, layer.detail] for layer in layers])
+        os._exit(0)
