@@ -12,6 +12,7 @@ MoonboxError
 │   └── Denied            a person, a policy or middleware said no
 ├── PoolTimeout           no worker became free in time: wait, or raise max_workers
 ├── WorkerError           a worker process could not be started or spoke nonsense
+├── AuditError            the audit trail cannot be written or read: look at its disk and file
 └── ClosedError           the Sandbox or Repl was closed before
 """
 
@@ -22,6 +23,7 @@ from typing import Any, Literal, get_args
 
 __all__ = [
     "ArgumentError",
+    "AuditError",
     "ClosedError",
     "ConfigError",
     "ConversionError",
@@ -120,6 +122,10 @@ class PoolTimeout(MoonboxError, TimeoutError):
 
 class WorkerError(MoonboxError):
     """A worker process could not be started, died, or broke the protocol."""
+
+
+class AuditError(MoonboxError):
+    """The audit trail cannot be written or read."""
 
 
 class ClosedError(UsageError):

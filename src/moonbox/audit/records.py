@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import ScriptError
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Call", "CallError", "CallStatus", "Observation", "Run", "Usage"]
+    from moonbox.audit.redact import Redactor
+
+__all__ = ["CALL_STATUSES", "Call", "CallError", "CallStatus", "Observation", "Run", "Usage"]
 
 CallStatus = Literal["ok", "error", "denied", "timeout", "cancelled", "in_flight"]
+CALL_STATUSES: tuple[str, ...] = get_args(CallStatus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +65,16 @@ class Call:
         return self.status == "ok"
 
     def to_dict(self) -> dict[str, Any]:
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        data["ok"] = self.ok
-        data["arguments"] = to_jsonable(self.arguments)
-        data["result"] = to_jsonable(self.result)
-        if self.error is not None:
-            data["error"] = {item.name: getattr(self.error, item.name) for item in fields(self.error)}
-            data["error"]["data"] = to_jsonable(self.error.data)
-        return data
+        return _call_dict(self, to_jsonable)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Call:
-        data = {key: value for key, value in data.items() if key != "ok"}
-        if data.get("error") is not None:
-            error = data["error"]
-            data["error"] = CallError(**{**error, "data": from_jsonable(error.get("data"))})
-        data["arguments"] = from_jsonable(data.get("arguments"))
-        data["result"] = from_jsonable(data.get("result"))
-        return cls(**data)
+    def from_dict(cls, data: Mapping[str, Any]) -> Call:
+        known = _known(cls, data)
+        for name in ("arguments", "result"):
+            known[name] = from_jsonable(known.get(name))
+        if (error := known.get("error")) is not None:
+            known["error"] = CallError(**{**_known(CallError, error), "data": from_jsonable(error.get("data"))})
+        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,49 +152,127 @@ class Run:
 
         return render(self, max_chars)
 
-    def redacted(self, redact: Callable[[Any], Any]) -> Run:
-        """A copy with `redact` applied to the arguments and result of every call."""
-        calls = tuple(replace(c, arguments=redact(c.arguments), result=redact(c.result)) for c in self.calls)
-        return replace(self, calls=calls)
+    def redacted(self, redactor: Redactor) -> Run:
+        """A copy without what the redactor hides."""
+        return redactor.redact(self)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "ok": self.ok,
-            "language": self.language,
-            "source": self.source,
-            "values": [to_jsonable(value) for value in self.values],
-            "output": self.output,
-            "output_cut": self.output_cut,
-            "calls": [call.to_dict() for call in self.calls],
-            "usage": self.usage.to_dict(),
-            "error": None if self.error is None else to_jsonable(self.error.to_dict()),
-            "started": self.started,
-            "repl": self.repl,
-            "number": self.number,
-            "seed": self.seed,
-            "observations": [[seen.name, to_jsonable(seen.value)] for seen in self.observations],
-            "state_lost": self.state_lost,
-        }
+        """Plain JSON data: bytes, NaN and integer keys are tagged, so that `from_dict` gives the same Run back."""
+        return _run_dict(self, to_jsonable)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        """One line of JSON (unless `indent` is given) that can be written as UTF-8."""
+        data = _run_dict(self, _borrowed)
+        separators = (",", ":") if indent is None else None
+        text = json.dumps(data, ensure_ascii=False, indent=indent, separators=separators)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair: legal in a Python string and in JSON, not in UTF-8
+            return json.dumps(data, indent=indent, separators=separators)
+        return text
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Run:
-        data = {key: value for key, value in data.items() if key != "ok"}
-        error = data["error"]
+    def from_dict(cls, data: Mapping[str, Any]) -> Run:
+        """The inverse of `to_dict`. Fields that this version does not know are ignored, missing ones take defaults."""
+        known = _known(cls, data)
+        error = known.get("error")
         return cls(
             **{
-                **data,
-                "values": tuple(from_jsonable(value) for value in data["values"]),
-                "calls": tuple(Call.from_dict(call) for call in data["calls"]),
-                "usage": Usage(**data["usage"]),
+                **known,
+                "values": tuple(from_jsonable(value) for value in known.get("values", ())),
+                "calls": tuple(Call.from_dict(call) for call in known.get("calls", ())),
+                "usage": Usage(**_known(Usage, known.get("usage", {}))),
                 "error": None if error is None else ScriptError.from_dict(from_jsonable(error)),
-                "observations": tuple(Observation(name, from_jsonable(value)) for name, value in data["observations"]),
+                "observations": tuple(
+                    Observation(name, from_jsonable(value)) for name, value in known.get("observations", ())
+                ),
             }
         )
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Run:
         return cls.from_dict(json.loads(text))
+
+
+def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    return {item.name: data[item.name] for item in fields(kind) if item.name in data}
+
+
+def _borrowed(value: Any) -> Any:
+    """The value itself where it is JSON already: for text that is made at once, a copy would be wasted."""
+    return value if _is_json(value) else to_jsonable(value)
+
+
+_LEAVES = frozenset({str, int, bool, type(None)})
+
+
+def _is_json(value: Any) -> bool:
+    """Whether `to_jsonable` would change nothing; several times quicker than finding out by calling it."""
+    kind = type(value)
+    if kind is dict:
+        for key in value:
+            if type(key) is not str:
+                return False
+        if len(value) == 1 and key.startswith("$"):
+            return False  # might be read back as a tag
+        value = value.values()
+    elif kind is not list:
+        return kind in _LEAVES or (kind is float and isfinite(value))
+    for item in value:
+        kind = type(item)
+        if kind in _LEAVES:
+            continue
+        if not (isfinite(item) if kind is float else _is_json(item)):
+            return False
+    return True
+
+
+def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "ok": run.ok,
+        "language": run.language,
+        "source": run.source,
+        "values": [lower(value) for value in run.values],
+        "output": run.output,
+        "output_cut": run.output_cut,
+        "calls": [_call_dict(call, lower) for call in run.calls],
+        "usage": run.usage.to_dict(),
+        "error": None if run.error is None else to_jsonable(run.error.to_dict()),
+        "started": run.started,
+        "repl": run.repl,
+        "number": run.number,
+        "seed": run.seed,
+        "observations": [[seen.name, lower(seen.value)] for seen in run.observations],
+        "state_lost": run.state_lost,
+    }
+
+
+def _call_dict(call: Call, lower: Callable[[Any], Any]) -> dict[str, Any]:
+    # Spelled out, not looped over fields(): a durable sink pays this for every call of every run.
+    error = call.error
+    return {
+        "index": call.index,
+        "tool": call.tool,
+        "arguments": lower(call.arguments),
+        "status": call.status,
+        "ok": call.ok,
+        "result": lower(call.result),
+        "error": None
+        if error is None
+        else {
+            "code": error.code,
+            "message": error.message,
+            "retryable": error.retryable,
+            "data": lower(error.data),
+            "detail": error.detail,
+        },
+        "started": call.started,
+        "queued": call.queued,
+        "duration": call.duration,
+        "bytes_in": call.bytes_in,
+        "bytes_out": call.bytes_out,
+        "approval": call.approval,
+        "retry_of": call.retry_of,
+        "batch": call.batch,
+    }

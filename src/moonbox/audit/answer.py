@@ -1,0 +1,213 @@
+"""The answer to the model: what a run returned and printed, or what went wrong and what to change."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.compact import Clip, binary, pieces, shape, short
+from moonbox.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from moonbox.audit.records import Call, Run
+    from moonbox.errors import ScriptError
+
+__all__ = ["MIN_CHARS", "render"]
+
+MIN_CHARS = 500
+LISTED_CALLS = 20
+
+
+def render(run: Run, max_chars: int = 50_000) -> str:
+    """The text for the model, at most `max_chars` long; an error and its hint come first and are never cut away."""
+    if max_chars < MIN_CHARS:
+        raise UsageError(f"max_chars must be at least {MIN_CHARS}, not {max_chars}")
+    return _success(run, max_chars) if run.error is None else _failure(run, run.error, max_chars)
+
+
+def _success(run: Run, room: int) -> str:
+    notes = [_PRINTED_TOO_MUCH.format(run.output_cut)] if run.output_cut else []
+    if run.state_lost:
+        notes.append(_STATE_LOST)
+    end = "".join(f"\n[{note}]" for note in notes)
+    room -= len(end)
+    printed = Clip([run.output.rstrip()], room)
+    if not run.values:
+        if printed.total:
+            return printed.fit(room, _output_note) + end
+        return _NOTHING.get(run.language, _NOTHING["lua"]) + end
+    returned = Clip(_returned(run.values), room)
+    if not printed.total:
+        return returned.fit(room, _value_note(run)) + end
+    room -= len(_RETURNED) + len(_PRINTED)
+    for_value, for_output = _shares([returned.total, printed.total], room)
+    value = returned.fit(for_value, _value_note(run))
+    return _RETURNED + value + _PRINTED + printed.fit(for_output, _output_note) + end
+
+
+def _failure(run: Run, error: ScriptError, room: int) -> str:
+    state = _state(run, error)
+    cut = f"\n[{_PRINTED_TOO_MUCH.format(run.output_cut)}]" if run.output_cut else ""
+    problem = _problem(error, room * 6 // 10)
+    room -= len(problem) + len(state) + len(cut) + len(_PRINTED) + 1
+    calls = Clip(["\n".join(_call_lines(run.calls))], max(room, 0)) if run.calls else None
+    printed = Clip([run.output.rstrip()], max(room, 0))
+    for_calls, for_output = _shares([calls.total if calls else 0, printed.total], room)
+    text = problem + state
+    if calls:
+        text += "\n" + calls.fit(for_calls, _lines_note)
+    if printed.total:
+        text += _PRINTED + printed.fit(for_output, _output_note)
+    return text + cut
+
+
+def _problem(error: ScriptError, room: int) -> str:
+    """What went wrong, where, and what to write instead, each of them there even when one is enormous."""
+    hint = f"\nhint: {error.hint}" if error.hint else ""
+    where = f"\n{error.traceback.strip(chr(10))}" if error.traceback.strip() else ""
+    data = f"\ndata: {short(error.data, 500)}" if error.data is not None else ""
+    parts = [Clip([part], room) for part in (_headline(error) + error.message, hint, where, data)]
+    return "".join(
+        part.fit(share, _lines_note)
+        for part, share in zip(parts, _shares([part.total for part in parts], room), strict=True)
+    )
+
+
+def _headline(error: ScriptError) -> str:
+    name = _KINDS.get(error.kind, error.kind)
+    line = f" on line {error.line}" if error.line is not None else ""
+    about = [item[:100] for item in (error.tool, error.code) if item and item not in error.message]
+    if error.limit:
+        about.insert(0, error.limit)
+    if error.retryable:
+        about.append("may work if tried again")
+    more = f" ({', '.join(about)})" if about else ""
+    return f"{name}{line}{more}: "
+
+
+def _state(run: Run, error: ScriptError) -> str:
+    if run.state_lost:
+        return f"\n\n{_STATE_LOST}"
+    if error.kind == "syntax":
+        return "\n\nnothing was run; state is unchanged"
+    return "\n\nstate kept: globals set before the error are still there"
+
+
+def _call_lines(calls: Sequence[Call]) -> Iterator[str]:
+    done = sum(call.ok for call in calls)
+    counts = ", ".join(part for part in (f"{done} ok" * (done > 0), _not_ok(len(calls) - done)) if part)
+    yield f"calls already made ({counts}); do not repeat those that changed something:"
+    first, last = (len(calls), 0) if len(calls) <= LISTED_CALLS else (LISTED_CALLS // 2, LISTED_CALLS // 2)
+    for call in calls[:first]:
+        yield _call_line(call)
+    if last:
+        hidden = calls[first:-last]
+        failed = _not_ok(sum(not call.ok for call in hidden))
+        yield f"… {len(hidden):,} more calls{f', {failed}' if failed else ', all ok'} …"
+        for call in calls[-last:]:
+            yield _call_line(call)
+
+
+def _not_ok(count: int) -> str:
+    return f"{count} not ok" if count else ""
+
+
+def _call_line(call: Call) -> str:
+    what = _STATUSES.get(call.status, call.status)
+    if call.error is not None:
+        said = call.error.message if call.status == "error" else ""
+        what += f" ({call.error.code[:60]})" if call.status == "error" else ""
+        what += f": {' '.join(said.split())[:160]}" if said else ""
+    return f"{call.index}. {call.tool[:100]} {short(call.arguments, 100)}: {what}"
+
+
+def _returned(values: Sequence[Any]) -> Iterator[str]:
+    if len(values) == 1:
+        value = values[0]
+        if isinstance(value, str):
+            yield value if value.strip() else f'"{value}"'  # providers refuse an answer without a visible character
+        elif isinstance(value, bytes):
+            yield binary(value)
+        else:
+            yield from pieces(value)
+        return
+    yield f"{len(values)} values:"
+    for number, value in enumerate(values, 1):
+        yield f"\n{number}: "
+        yield from pieces(value)
+
+
+def _shares(wanted: Sequence[int], room: int) -> list[int]:
+    """Divide the room so that nobody gets more than they want and nobody waits while another has plenty."""
+    shares = [0] * len(wanted)
+    open_ = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    room = max(room, 0)
+    for done, index in enumerate(open_):
+        shares[index] = min(wanted[index], room // (len(open_) - done))
+        room -= shares[index]
+    return shares
+
+
+def _value_note(run: Run) -> Callable[[int, int], str]:
+    """Says how much of a value is missing and how a script gets at it."""
+    value = run.value if len(run.values) == 1 else list(run.values)
+    advice = f"the value is {shape(value)}. Return less: filter, count or sum in the script. To read on, "
+
+    def note(left_out: int, total: int) -> str:
+        missing = f"{left_out:,} of {total:,} characters left out here"
+        return f"\n[… {missing}; {advice}{_part_of(value, run.language)} …]\n"
+
+    return note
+
+
+def _part_of(value: Any, language: str) -> str:
+    """How to return one part of a value, in the words of the script's language."""
+    rhai = language == "rhai"
+    keep = "keep it in a global (big = …) and return a part"
+    if rhai:
+        keep = "keep it in a variable (let big = …;) and end with a part"
+    if isinstance(value, dict):
+        names = (key for key in value if isinstance(key, str) and re.fullmatch(r"[A-Za-z_]\w{0,40}", key, re.ASCII))
+        key = max(
+            names, key=lambda name: len(value[name]) if isinstance(value[name], list | dict | str) else 0, default="key"
+        )
+        part = f"big.{key}" if rhai else f"return big.{key}"
+    elif isinstance(value, list):
+        part = "big.extract(0, 50)" if rhai else "return {table.unpack(big, 1, 50)}"
+    else:
+        part = "big.sub_string(20000, 20000)" if rhai else "return big:sub(20001, 40000)"
+    return f"{keep}: {part}"
+
+
+def _output_note(left_out: int, total: int) -> str:
+    missing = f"{left_out:,} of {total:,} printed characters left out here"
+    return f"\n[… {missing}; print less, or return only what is needed …]\n"
+
+
+def _lines_note(left_out: int, total: int) -> str:
+    return f"\n… [{left_out:,} of {total:,} characters left out] …\n"
+
+
+_RETURNED = "returned:\n"
+_PRINTED = "\n\nprinted:\n"
+_PRINTED_TOO_MUCH = "{:,} more bytes were printed and are lost: print less, or return a value"
+_STATE_LOST = "state was lost: globals set before are gone, the next run starts afresh"
+_NOTHING = {
+    "lua": "ok (no value returned; end the script with `return <expression>` to see a result)",
+    "rhai": "ok (no value returned; end the script with an expression without `;` to see a result)",
+}
+_KINDS = {
+    "syntax": "syntax error",
+    "runtime": "runtime error",
+    "tool": "tool error",
+    "limit": "limit reached",
+}
+_STATUSES = {
+    "error": "failed",
+    "denied": "denied",
+    "timeout": "timed out, may still have taken effect",
+    "cancelled": "cancelled, may have taken effect",
+    "in_flight": "in flight when the run ended, may have taken effect",
+}

@@ -1,0 +1,191 @@
+"""Questions to a trail: which runs, and how the tools did."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from moonbox.audit.records import Call, Run
+
+__all__ = ["DayStats", "RunSummary", "Stats", "ToolStats", "matching", "percentile", "pick", "statistics", "title"]
+
+TIMED = ("ok", "error", "timeout")
+"""Statuses of calls whose duration says something about the tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One line of a listing."""
+
+    id: str
+    started: float
+    language: str
+    repl: str
+    kind: str | None
+    """The error's kind; None for a run that succeeded."""
+    calls: int
+    failed_calls: int
+    wall: float
+    title: str
+    """The first line of the source that says something."""
+
+    @property
+    def ok(self) -> bool:
+        return self.kind is None
+
+    @classmethod
+    def of(cls, run: Run) -> RunSummary:
+        return cls(
+            id=run.id,
+            started=run.started,
+            language=run.language,
+            repl=run.repl,
+            kind=run.error.kind if run.error else None,
+            calls=len(run.calls),
+            failed_calls=sum(not call.ok for call in run.calls),
+            wall=run.usage.wall,
+            title=title(run.source),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "ok": self.ok}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStats:
+    """How one tool did. Times are in seconds, over the calls that reached the tool."""
+
+    tool: str
+    calls: int
+    failures: int
+    p50: float
+    p95: float
+    bytes_in: int
+    bytes_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayStats:
+    """What happened on one day (UTC)."""
+
+    day: str
+    runs: int
+    failures: int
+    calls: int
+    wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a trail holds: tools with most calls first, days with the latest first."""
+
+    runs: int
+    failures: int
+    calls: int
+    kinds: dict[str, int]
+    """How many runs failed with each kind of error."""
+    tools: tuple[ToolStats, ...]
+    days: tuple[DayStats, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def matching(
+    runs: Iterable[Run],
+    *,
+    limit: int = 50,
+    offset: int = 0,
+    ok: bool | None = None,
+    tool: str | None = None,
+    since: float | None = None,
+    repl: str | None = None,
+) -> tuple[RunSummary, ...]:
+    """Summaries of the runs asked for, the latest first."""
+    found = [
+        run
+        for run in runs
+        if (ok is None or run.ok is ok)
+        and (tool is None or any(call.tool == tool for call in run.calls))
+        and (since is None or run.started >= since)
+        and (repl is None or run.repl == repl)
+    ]
+    found.reverse()  # of runs that started at the same time, the one written last comes first
+    found.sort(key=lambda run: run.started, reverse=True)
+    return tuple(RunSummary.of(run) for run in found[offset : offset + limit])
+
+
+def pick(prefix: str, ids: Sequence[str]) -> str:
+    """The one id that is or starts with `prefix`; raises UsageError for none and for several."""
+    if prefix in ids:
+        return prefix
+    if not ids:
+        raise UsageError(f"no run has an id that starts with {prefix!r}")
+    if len(ids) > 1:
+        raise UsageError(
+            f"{prefix!r} is ambiguous: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}; give more of it"
+        )
+    return ids[0]
+
+
+def statistics(runs: Iterable[Run], *, since: float | None = None) -> Stats:
+    """Statistics over runs at hand."""
+    kept = [run for run in runs if since is None or run.started >= since]
+    by_tool: dict[str, list[Call]] = defaultdict(list)
+    by_day: dict[str, list[Run]] = defaultdict(list)
+    for run in kept:
+        by_day[dt.datetime.fromtimestamp(run.started, dt.UTC).date().isoformat()].append(run)
+        for call in run.calls:
+            by_tool[call.tool].append(call)
+    tools = [_tool_stats(tool, calls) for tool, calls in by_tool.items()]
+    days = [_day_stats(day, day_runs) for day, day_runs in by_day.items()]
+    return Stats(
+        runs=len(kept),
+        failures=sum(not run.ok for run in kept),
+        calls=sum(len(run.calls) for run in kept),
+        kinds=dict(sorted(Counter(run.error.kind for run in kept if run.error).items())),
+        tools=tuple(sorted(tools, key=lambda item: (-item.calls, item.tool))),
+        days=tuple(sorted(days, key=lambda item: item.day, reverse=True)),
+    )
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """The smallest element that at least `percent` of them do not exceed; 0 when there are none."""
+    return ordered[(len(ordered) * percent + 99) // 100 - 1] if ordered else 0.0
+
+
+def title(source: str) -> str:
+    """The first line of a script that is neither empty nor a comment, or else the first that is not empty."""
+    lines = [line.strip() for line in source[:4000].splitlines() if line.strip()]
+    said = next((line for line in lines if not line.startswith(("--", "//"))), lines[0] if lines else "")
+    return said[:200]
+
+
+def _tool_stats(tool: str, calls: Sequence[Call]) -> ToolStats:
+    times = sorted(call.duration for call in calls if call.status in TIMED)
+    return ToolStats(
+        tool=tool,
+        calls=len(calls),
+        failures=sum(not call.ok for call in calls),
+        p50=percentile(times, 50),
+        p95=percentile(times, 95),
+        bytes_in=sum(call.bytes_in for call in calls),
+        bytes_out=sum(call.bytes_out for call in calls),
+    )
+
+
+def _day_stats(day: str, runs: Sequence[Run]) -> DayStats:
+    return DayStats(
+        day=day,
+        runs=len(runs),
+        failures=sum(not run.ok for run in runs),
+        calls=sum(len(run.calls) for run in runs),
+        wall=sum(run.usage.wall for run in runs),
+    )

@@ -1,0 +1,215 @@
+"""Runs in a SQLite database, shared by any number of threads and processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.compact import clean
+from moonbox.audit.database import Writer, check, connect, is_empty
+from moonbox.audit.query import TIMED, DayStats, RunSummary, Stats, ToolStats, pick
+from moonbox.audit.records import Run
+from moonbox.audit.sinks import prepare
+from moonbox.errors import AuditError, ClosedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from moonbox.audit.records import Call
+
+__all__ = ["SqliteSink"]
+
+
+class SqliteSink:
+    """A database in write-ahead mode: one transaction for each run, done when `write` returns.
+
+    The commit is in the operating system's hands by then, so that SIGKILL of this process loses no run that was
+    returned; SQLite's own checksums drop what was half written. With `fsync` each commit waits for the disk
+    and survives a loss of power as well; without it, a loss of power may cost the latest runs, never the file.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, fsync: bool = False, create: bool = True, timeout: float = 30.0
+    ) -> None:
+        self.path = Path(path)
+        self._fsync, self._timeout = fsync, timeout
+        self._closed = False
+        # One for each process: a SQLite connection must not be used, nor closed, in a forked child.
+        self._writers: dict[int, Writer] = {}
+        if create:
+            prepare(self.path)
+            self._writer()
+        else:
+            with self._reading():
+                pass
+
+    def write(self, run: Run) -> None:
+        summary, record = RunSummary.of(run), run.to_json()
+        with self._errors("write to"), self._writer() as db:
+            seq = _insert_run(db, summary, record)
+            if run.calls:
+                db.executemany(_INSERT_CALL, [_call_row(seq, call) for call in run.calls])
+
+    def list(
+        self,
+        limit: int = 50,
+        offset: int = 0,
+        *,
+        ok: bool | None = None,
+        tool: str | None = None,
+        since: float | None = None,
+        repl: str | None = None,
+    ) -> tuple[RunSummary, ...]:
+        """Summaries, the latest run first."""
+        tests = {
+            "kind IS NULL = :ok": ok,
+            "EXISTS (SELECT 1 FROM calls WHERE run = seq AND tool = :tool)": tool,
+            "started >= :since": since,
+            "repl = :repl": repl,
+        }
+        where = " AND ".join(test for test, value in tests.items() if value is not None) or "1"
+        sql = f"SELECT {_SUMMARY} FROM runs WHERE {where} ORDER BY started DESC, seq DESC LIMIT :limit OFFSET :offset"
+        values = {"ok": ok, "tool": tool, "since": since, "repl": repl, "limit": limit, "offset": offset}
+        with self._reading() as db:
+            return tuple(RunSummary(*row) for row in db.execute(sql, values))
+
+    def get(self, id: str) -> Run:
+        """The run with that id, or with the only id that starts so; raises UsageError for none and for several."""
+        with self._reading() as db:
+            found = db.execute("SELECT id FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 7", (id, id + _LAST))
+            chosen = pick(id, [row[0] for row in found])
+            (record,) = db.execute("SELECT record FROM runs WHERE id = ?", (chosen,)).fetchone()
+        return Run.from_json(record)
+
+    def stats(self, *, since: float | None = None) -> Stats:
+        """How runs and tools did; the figures are of one moment, also while others write."""
+        start = since if since is not None else float("-inf")
+        with self._reading() as db:
+            db.execute("BEGIN")
+            runs, failures, calls = db.execute(_TOTALS, (start,)).fetchone()
+            kinds = dict(db.execute(_KINDS, (start,)).fetchall())
+            tools = tuple(ToolStats(*row) for row in db.execute(_TOOLS, {"start": start}))
+            days = tuple(DayStats(*row) for row in db.execute(_DAYS, (start,)))
+        return Stats(runs=runs, failures=failures, calls=calls, kinds=kinds, tools=tools, days=days)
+
+    def prune(self, *, older_than: float | None = None, keep: int | None = None) -> int:
+        """Remove runs older than that many seconds, and all but the latest `keep`; says how many were removed."""
+        if older_than is None and keep is None:
+            raise UsageError("prune needs older_than=SECONDS, keep=COUNT, or both")
+        if (older_than is not None and older_than < 0) or (keep is not None and keep < 0):
+            raise UsageError("older_than and keep must not be negative")
+        border = time.time() - older_than if older_than is not None else float("-inf")
+        with self._errors("prune"), self._writer() as db:
+            doomed = db.execute(_DOOMED, {"border": border, "keep": keep}).fetchall()
+            db.executemany("DELETE FROM calls WHERE run = ?", doomed)
+            db.executemany("DELETE FROM runs WHERE seq = ?", doomed)
+        return len(doomed)
+
+    def close(self) -> None:
+        self._closed = True
+        if writer := self._writers.pop(os.getpid(), None):
+            writer.close()
+
+    def _writer(self) -> Writer:
+        if self._closed:
+            raise ClosedError(f"the audit trail {self.path} was closed")
+        pid = os.getpid()
+        if (writer := self._writers.get(pid)) is None:
+            with self._errors("open"):
+                mine = Writer(self.path, self._fsync, self._timeout)
+            writer = self._writers.setdefault(pid, mine)
+            if writer is not mine:  # another thread was first
+                mine.close()
+        return writer
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own: readers neither wait for writers nor hold them up."""
+        with self._errors("read"):
+            address = f"{self.path.absolute().as_uri()}?mode=ro"
+            with contextlib.closing(connect(address, self._timeout)) as db:
+                if is_empty(db):
+                    raise UsageError(f"the audit trail {self.path} is empty: no run was ever written to it")
+                check(db, self.path)
+                yield db
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise AuditError(f"cannot {doing} the audit trail {self.path}: {error}") from error
+
+
+def _insert_run(db: sqlite3.Connection, run: RunSummary, record: str) -> int:
+    row = (
+        run.id,
+        run.started,
+        run.language,
+        run.repl,
+        run.kind,
+        run.calls,
+        run.failed_calls,
+        run.wall,
+        clean(run.title),
+        record,
+    )
+    try:
+        return int(db.execute(_INSERT_RUN, row).lastrowid or 0)
+    except sqlite3.IntegrityError:  # written before: the later record is the one that counts
+        db.execute("DELETE FROM calls WHERE run = (SELECT seq FROM runs WHERE id = ?)", (run.id,))
+        db.execute("DELETE FROM runs WHERE id = ?", (run.id,))
+        return int(db.execute(_INSERT_RUN, row).lastrowid or 0)
+
+
+def _call_row(seq: int, call: Call) -> tuple[Any, ...]:
+    return (
+        seq,
+        call.index,
+        clean(call.tool),
+        call.status,
+        call.started,
+        call.queued,
+        call.duration,
+        call.bytes_in,
+        call.bytes_out,
+    )
+
+
+_LAST = "\U0010ffff"
+_SUMMARY = "id, started, language, repl, kind, calls, failed_calls, wall, title"
+_INSERT_RUN = f"INSERT INTO runs ({_SUMMARY}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_CALL = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_TOTALS = "SELECT count(*), count(kind), ifnull(sum(calls), 0) FROM runs WHERE started >= ?"
+_KINDS = "SELECT kind, count(*) FROM runs WHERE kind IS NOT NULL AND started >= ? GROUP BY kind ORDER BY kind"
+_DAYS = """
+    SELECT date(started, 'unixepoch') AS day, count(*), count(kind), sum(calls), sum(wall)
+    FROM runs WHERE started >= ? GROUP BY day ORDER BY day DESC
+"""
+_TOOLS = f"""
+    WITH asked AS (SELECT * FROM calls WHERE run IN (SELECT seq FROM runs WHERE started >= :start)),
+    ranked AS (
+        SELECT tool, duration,
+               row_number() OVER (PARTITION BY tool ORDER BY duration) AS place,
+               count(*) OVER (PARTITION BY tool) AS many
+        FROM asked WHERE status IN ({", ".join(f"'{status}'" for status in TIMED)})
+    ),
+    times AS (
+        SELECT tool,
+               max(CASE WHEN place = (many * 50 + 99) / 100 THEN duration END) AS p50,
+               max(CASE WHEN place = (many * 95 + 99) / 100 THEN duration END) AS p95
+        FROM ranked GROUP BY tool
+    )
+    SELECT tool, count(*) AS made, sum(status <> 'ok'), ifnull(p50, 0.0), ifnull(p95, 0.0),
+           sum(bytes_in), sum(bytes_out)
+    FROM asked LEFT JOIN times USING (tool) GROUP BY tool ORDER BY made DESC, tool
+"""
+_DOOMED = """
+    SELECT seq FROM runs WHERE started < :border OR (:keep IS NOT NULL AND seq IN (
+        SELECT seq FROM runs ORDER BY started DESC, seq DESC LIMIT -1 OFFSET ifnull(:keep, 0)
+    ))
+"""

@@ -1,0 +1,158 @@
+"""OpenTelemetry spans of runs and calls, made while they happen."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from moonbox._version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer, TracerProvider
+
+    from moonbox.audit.records import Call, Run
+
+__all__ = ["CallSpan", "RunSpan", "Telemetry"]
+
+UNKNOWN_TOOL = "unknown"
+
+
+class Telemetry:
+    """Starts spans. A run's parent is the caller's current span, a call's parent is its run.
+
+    What scripts passed, got and printed stays out of the spans, and so do error messages, which may quote it; with
+    `content` they hold arguments, results and messages. Span names and `error.type` come from closed sets.
+    """
+
+    def __init__(self, tracer: Tracer, *, content: bool = False) -> None:
+        self._tracer, self._content = tracer, content
+
+    @classmethod
+    def create(cls, *, tracer_provider: TracerProvider | None = None, content: bool = False) -> Telemetry | None:
+        """None when the package opentelemetry-api is not installed."""
+        try:
+            from opentelemetry import trace
+        except ImportError:
+            return None
+        return cls(trace.get_tracer("moonbox", __version__, tracer_provider), content=content)
+
+    def start_run(self, run_id: str, language: str, repl: str = "") -> RunSpan:
+        """A span for one run. Call it where the run was asked for: in the caller's thread or task."""
+        from opentelemetry import context
+
+        around = context.get_current()
+        attributes = {"moonbox.run.id": run_id, "moonbox.language": language, "moonbox.repl": repl}
+        span = self._tracer.start_span("moonbox.run", context=around, attributes=attributes)
+        return RunSpan(span, around, content=self._content, run_id=run_id)
+
+    def start_call(self, parent: RunSpan, index: int, tool: str, *, known: bool = True) -> CallSpan:
+        """A span for one call, from any thread or task.
+
+        `known` is False for a name that no tool has: the script made it up, so that it must not become a span's name.
+        """
+        name = tool if known else UNKNOWN_TOOL
+        attributes: dict[str, str | int] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": f"{parent.run_id}.{index}",
+            "moonbox.call.index": index,
+        }
+        span = self._tracer.start_span(f"execute_tool {name}", context=parent.context, attributes=attributes)
+        return CallSpan(span, parent.context, content=self._content)
+
+
+class _Recorded:
+    """A span under way."""
+
+    def __init__(self, span: Span, around: Context, *, content: bool) -> None:
+        from opentelemetry import trace
+
+        self.span = span
+        self.context = trace.set_span_in_context(span, around)
+        self._content = content
+        self._ended = False
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Make this the current span of the thread or task, so that what a tool traces itself hangs below it."""
+        from opentelemetry import context
+
+        token = context.attach(self.context)
+        try:
+            yield
+        finally:
+            context.detach(token)
+
+    def _end(self, attributes: Mapping[str, Any], error_type: str | None, message: str) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        if self.span.is_recording():
+            self.span.set_attributes({name: value for name, value in attributes.items() if value is not None})
+            if error_type is not None:
+                self._fail(error_type, message)
+        self.span.end()
+
+    def _fail(self, error_type: str, message: str) -> None:
+        from opentelemetry.trace import Status, StatusCode
+
+        self.span.set_attribute("error.type", error_type)
+        event = {"exception.type": error_type}
+        if self._content:
+            event["exception.message"] = message
+        self.span.add_event("exception", event)
+        self.span.set_status(Status(StatusCode.ERROR, message if self._content else error_type))
+
+
+class RunSpan(_Recorded):
+    """The span of a run."""
+
+    def __init__(self, span: Span, around: Context, *, content: bool, run_id: str) -> None:
+        super().__init__(span, around, content=content)
+        self.run_id = run_id
+
+    def end(self, run: Run | None = None) -> None:
+        """End the span with what the run's record says; without a record it ends as cancelled."""
+        if run is None:
+            self._end({}, "cancelled", "the run ended without a record")
+            return
+        error = run.error
+        attributes = {
+            "moonbox.run.number": run.number,
+            "moonbox.run.calls": len(run.calls),
+            "moonbox.run.failed_calls": sum(not call.ok for call in run.calls),
+            "moonbox.run.cpu_time": run.usage.cpu,
+            "moonbox.run.peak_memory": run.usage.peak_memory,
+            "moonbox.run.state_lost": run.state_lost,
+        }
+        kind = None if error is None else f"limit.{error.limit}" if error.limit else error.kind
+        self._end(attributes, kind, error.message if error else "")
+
+
+class CallSpan(_Recorded):
+    """The span of a call."""
+
+    def end(self, call: Call | None = None) -> None:
+        """End the span with what the call's record says; without a record it ends as cancelled."""
+        if call is None:
+            self._end({}, "cancelled", "the call ended without a record")
+            return
+        attributes: dict[str, Any] = {
+            "moonbox.call.status": call.status,
+            "moonbox.call.batch": call.batch,
+            "moonbox.call.queue_time": call.queued,
+            "moonbox.call.bytes_in": call.bytes_in,
+            "moonbox.call.bytes_out": call.bytes_out,
+            "moonbox.call.approval": call.approval,
+            "moonbox.call.retry_of": call.retry_of,
+        }
+        if self._content and self.span.is_recording():
+            record = call.to_dict()
+            attributes["gen_ai.tool.call.arguments"] = json.dumps(record["arguments"])
+            attributes["gen_ai.tool.call.result"] = json.dumps(record["result"])
+        self._end(attributes, None if call.ok else call.status, call.error.message if call.error else call.status)

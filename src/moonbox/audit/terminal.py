@@ -1,0 +1,32 @@
+"""Text for terminals: what scripts wrote made harmless, and lengths of time."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["seconds", "visible"]
+
+
+def visible(text: str, *, keep: str = "\n\t") -> str:
+    """Text that is safe on a terminal: a script's escape codes and direction marks are shown, not obeyed."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(mark if mark in keep or not _is_hidden(mark) else _shown(mark) for mark in text)
+
+
+def seconds(duration: float) -> str:
+    """A length of time in its natural unit."""
+    if duration < 0.0009995:
+        return f"{duration * 1e6:.0f} µs"
+    if duration < 0.9995:
+        return f"{duration * 1e3:.3g} ms"
+    return f"{duration:.1f} s" if duration < 600 else f"{duration / 60:.1f} min"
+
+
+def _is_hidden(mark: str) -> bool:
+    return unicodedata.category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _shown(mark: str) -> str:
+    code = ord(mark)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
