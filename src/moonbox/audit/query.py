@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,18 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run
 
-__all__ = ["DayStats", "RunSummary", "Stats", "ToolStats", "matching", "percentile", "pick", "statistics", "title"]
+__all__ = [
+    "DayStats",
+    "RunSummary",
+    "Stats",
+    "ToolStats",
+    "matching",
+    "moment",
+    "percentile",
+    "pick",
+    "statistics",
+    "title",
+]
 
 TIMED = ("ok", "error", "timeout")
 """Statuses of calls whose duration says something about the tool."""
@@ -133,6 +145,18 @@ def pick(prefix: str, ids: Sequence[str]) -> str:
             f"{prefix!r} is ambiguous: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}; give more of it"
         )
     return ids[0]
+
+
+def moment(text: str, now: float) -> float:
+    """A point in time: "45m", "12h" or "7d" ago, or a date or time in ISO 8601 (local unless it says otherwise)."""
+    if found := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
+        return now - int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}[found[2]]
+    try:
+        return dt.datetime.fromisoformat(text.strip()).timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{text!r} is not a point in time; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31"
+        ) from None
 
 
 def statistics(runs: Iterable[Run], *, since: float | None = None) -> Stats:

@@ -1,10 +1,10 @@
-"""Text for terminals: what scripts wrote made harmless, and lengths of time."""
+"""Text for terminals: what scripts wrote made harmless, and readable figures."""
 
 from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["seconds", "visible"]
+__all__ = ["seconds", "size", "visible"]
 
 
 def visible(text: str, *, keep: str = "\n\t") -> str:
@@ -21,6 +21,15 @@ def seconds(duration: float) -> str:
     if duration < 0.9995:
         return f"{duration * 1e3:.3g} ms"
     return f"{duration:.1f} s" if duration < 600 else f"{duration / 60:.1f} min"
+
+
+def size(count: float) -> str:
+    """A number of bytes in its natural unit."""
+    for unit in ("B", "kB", "MB"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"
 
 
 def _is_hidden(mark: str) -> bool:

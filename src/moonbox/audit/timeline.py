@@ -45,9 +45,10 @@ class Bar:
     def status(self) -> str:
         """What came of it, in words when it was not simply done."""
         call = self.call
-        code = f" {visible(call.error.code, keep='')[:40]}" if call.error and call.status == "error" else ""
-        said = "" if call.ok else f" {call.status.replace('_', ' ')}{code}"
-        return f"{MARKS[call.status]}{said}"
+        if call.ok:
+            return MARKS["ok"]
+        said = call.error.code if call.error and call.status == "error" else call.status.replace("_", " ")
+        return f"{MARKS.get(call.status, '?')} {visible(said, keep='')[:30]}"
 
 
 def bars(run: Run, cells: int, *, max_rows: int = 100, label_width: int = 24) -> tuple[Bar, ...]:
@@ -70,12 +71,13 @@ def timeline_text(run: Run, width: int = 100, *, max_rows: int = 100) -> list[Te
         return []
     label_width = min(max(len(visible(call.tool, keep="")) for call in run.calls[:max_rows]), max(8, width // 4))
     number_width = len(str(run.calls[-1].index))
-    cells = max(10, width - number_width - label_width - 2 - _ROOM_FOR_TIME - _ROOM_FOR_STATUS)
+    status_width = max(len(bar.status) for bar in bars(run, 1, max_rows=max_rows))
+    cells = max(10, width - number_width - label_width - 3 - _ROOM_FOR_TIME - status_width)
     start, end = _span(run)
     scale = f"{'0':<{cells - len(seconds(end - start))}}{seconds(end - start)}"
     lines = [Text(f"{'':{number_width}} {'':{label_width}} {scale}", style="dim")]
     for bar in bars(run, cells, max_rows=max_rows, label_width=label_width):
-        style = STYLES[bar.call.status]
+        style = STYLES.get(bar.call.status, "default")
         line = Text(f"{bar.call.index:>{number_width}} ", style="dim")
         line.append(f"{bar.label:<{label_width}} ", style="default")
         line.append(bar.drawing, style=style)
@@ -89,7 +91,6 @@ def timeline_text(run: Run, width: int = 100, *, max_rows: int = 100) -> list[Te
 
 
 _ROOM_FOR_TIME = 9
-_ROOM_FOR_STATUS = 10
 
 
 def _span(run: Run) -> tuple[float, float]:
