@@ -1,0 +1,1 @@
+"""Files for scripts: granted folders, and nothing outside them."""

@@ -1,0 +1,1 @@
+"""Http for scripts: requests that reach granted hosts alone."""
