@@ -63,8 +63,8 @@ class Redactor:
 
 _SHORTEST = 4
 """Values shorter than this are hidden in their field but not looked for elsewhere: too much else looks like them."""
-_EXACT = 200
-_WORD = re.compile(r"[\w.+/=@:~%-]{4,}")
+_FEW = 64
+_MOST_COMPARED = 100_000_000
 
 
 class _Redaction:
@@ -114,36 +114,59 @@ class _Redaction:
 
 
 class _Scrubber:
-    """Replaces exact strings wherever they stand, in time that grows with the text and not with their number.
-
-    The first few hundred are looked for everywhere; all further ones (a result with thousands of rows) as words.
-    """
+    """Replaces exact strings wherever they stand."""
 
     def __init__(self, secrets: Iterable[str], replacement: str) -> None:
-        self._all = {secret: None for secret in secrets if secret}
-        first = list(self._all)[:_EXACT]
-        forms = {*first, *(json.dumps(secret)[1:-1] for secret in first), *(_escaped(secret) for secret in first)}
+        plain = {secret for secret in secrets if secret}
+        self._all = plain | {_escaped(secret) for secret in plain} | {json.dumps(secret)[1:-1] for secret in plain}
         # The longest first, so that one secret inside another does not leave the rest of it behind.
-        self._exact = sorted(forms, key=lambda secret: (-len(secret), secret))
-        self._shortest = min(map(len, self._exact), default=0)
-        self._words = len(self._all) > _EXACT
+        self._ordered = sorted(self._all, key=lambda secret: (-len(secret), secret))
+        self._shortest = len(self._ordered[-1]) if self._ordered else 0
         self._replacement = replacement
+        self._budget = _MOST_COMPARED
+        self._lengths: dict[str, list[int]] = {}
+        if len(self._all) > _FEW:
+            for secret in self._ordered:
+                lengths = self._lengths.setdefault(secret[: self._shortest], [])
+                if not lengths or lengths[-1] != len(secret):
+                    lengths.append(len(secret))
 
     def text(self, text: str) -> str:
-        if len(text) < self._shortest or not self._exact:
+        if not self._all or len(text) < self._shortest:
             return text
-        for secret in self._exact:
+        if self._lengths:
+            return self._scan(text)
+        for secret in self._ordered:
             if secret in text:
                 text = text.replace(secret, self._replacement)
-        if self._words:
-            text = _WORD.sub(lambda word: self._replacement if word[0] in self._all else word[0], text)
         return text
+
+    def _scan(self, text: str) -> str:
+        """For thousands of secrets: time grows with the text, not with their number.
+
+        A script can choose secrets that make even this slow. Past the budget the whole text counts as secret.
+        """
+        parts: list[str] = []
+        done = place = 0
+        start, last = self._shortest, len(text) - self._shortest
+        while place <= last:
+            for length in self._lengths.get(text[place : place + start], ()):
+                self._budget -= length
+                if text[place : place + length] in self._all:
+                    parts += (text[done:place], self._replacement)
+                    place = done = place + length
+                    break
+            else:
+                place += 1
+            if self._budget < 0:
+                return self._replacement
+        return "".join((*parts, text[done:])) if parts else text
 
     def maybe(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
 
     def value(self, value: Any) -> Any:
-        if not self._exact:
+        if not self._all:
             return value
         if isinstance(value, str):
             return self.text(value)

@@ -1,0 +1,97 @@
+"""Runs that were written are there, whenever and however their writers end."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from moonbox.audit.sinks import JsonLinesSink, open_trail
+from moonbox.audit.sqlite import SqliteSink
+
+WRITER = Path(__file__).with_name("writer.py")
+sys.path.insert(0, str(WRITER.parent))
+from writer import run_of  # noqa: E402 - the writers' own idea of what a complete run is
+
+
+@pytest.mark.parametrize("name", ["trail.db", "trail.jsonl"])
+def test_no_written_run_is_lost_when_its_writer_is_killed_at_any_moment(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    chance = random.Random(7)
+    written: list[str] = []
+    for round_ in range(12):
+        writers = [_start(path, f"{round_:02}{letter}") for letter in "ab"]
+        for writer in writers:
+            written += _kill_at_random(writer, chance)
+    trail = open_trail(path)
+    kept = [run.id for run in trail.list(limit=1_000_000)]
+    found = {run.id: run for run in trail.runs()} if isinstance(trail, JsonLinesSink) else {}
+    for id in written:
+        assert (found.get(id) or trail.get(id)) == run_of(id, size=int(id.split("-")[1]) % 7 * 700)
+    assert len(written) > 100, "the writers must have come to write something"
+    assert len(kept) == len(set(kept))
+    assert len(kept) - len(written) <= 24, "at most the one run of each writer that was under way"
+    if name == "trail.db":
+        _check(path)
+
+
+def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "trail.db"
+    writers = [_start(path, f"p{number}", count=60) for number in range(3)]  # they also race to create the file
+    sink = SqliteSink(path)
+
+    def work(name: str) -> None:
+        for n in range(60):
+            sink.write(run_of(f"{name}-{n}", size=n))
+
+    threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for writer in writers:
+        output, _ = writer.communicate(timeout=30)
+        assert (writer.returncode, len(output.splitlines())) == (0, 61)
+    sink.close()
+    kept = {run.id for run in open_trail(path).list(limit=1_000)}
+    assert kept == {f"{who}-{n}" for who in ("p0", "p1", "p2", "t0", "t1", "t2") for n in range(60)}
+    assert open_trail(path).stats().calls == 360 * 8
+    _check(path)
+
+
+def _start(path: Path, name: str, count: int = 1_000_000) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, str(WRITER), str(path), name, str(count)], stdout=subprocess.PIPE)
+
+
+def _kill_at_random(writer: subprocess.Popen[bytes], chance: random.Random) -> list[str]:
+    """Kill it while it opens the trail, or somewhere in or after its first writes; what it had said by then."""
+    said = _stdout(writer)
+    lines = [said.readline() for _ in range(chance.choice([1, 2, 10, 30]))]
+    time.sleep(chance.uniform(0, 0.004))  # not to wait for anything: to hit another moment each time
+    writer.kill()
+    lines += said.readlines()
+    said.close()
+    writer.wait()
+    return [line.decode().strip() for line in lines if line.endswith(b"\n") and line != b"opening\n"]
+
+
+def _stdout(writer: subprocess.Popen[bytes]) -> IO[bytes]:
+    assert writer.stdout is not None
+    return writer.stdout
+
+
+def _check(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        orphans = "SELECT count(*) FROM calls WHERE run NOT IN (SELECT seq FROM runs)"
+        assert db.execute(orphans).fetchone() == (0,)
+        uneven = "SELECT count(*) FROM runs WHERE calls <> (SELECT count(*) FROM calls WHERE run = seq)"
+        assert db.execute(uneven).fetchone() == (0,)
+    db.close()

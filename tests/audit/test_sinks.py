@@ -1,0 +1,250 @@
+"""Sinks in memory and in files of JSON lines, and how a sink is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox.audit.redact import Redactor
+from moonbox.audit.sinks import (
+    JsonLinesSink,
+    MemorySink,
+    RedactingSink,
+    Sink,
+    Trail,
+    default_path,
+    open_sink,
+    open_trail,
+)
+from moonbox.audit.sqlite import SqliteSink
+from moonbox.errors import AuditError, ClosedError, ScriptError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.audit.records import Run
+
+
+@pytest.fixture(params=["memory", "trail.jsonl", "trail.db"])
+def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Sink:
+    name = request.param
+    sink = open_sink(name if name == "memory" else tmp_path / name)
+    request.addfinalizer(sink.close)
+    return sink
+
+
+def test_every_sink_gives_back_what_was_written(sink: Trail, make_run: Callable[..., Run]) -> None:
+    runs = [make_run(f"run-{n}", started=1000.0 + n, values=(n, b"\xff", float("inf"))) for n in range(3)]
+    for run in runs:
+        sink.write(run)  # type: ignore[attr-defined] - a fixture cannot say "both protocols"
+    assert [sink.get(run.id) for run in runs] == runs
+    assert [found.id for found in sink.list()] == ["run-2", "run-1", "run-0"]
+
+
+def test_every_sink_lists_by_the_same_rules(sink: Trail, make_run: Callable[..., Run], failure: ScriptError) -> None:
+    sink.write(make_run("a", started=10.0, repl="x"))  # type: ignore[attr-defined]
+    sink.write(make_run("b", started=30.0, repl="y", error=failure, calls=()))  # type: ignore[attr-defined]
+    sink.write(make_run("c", started=20.0, repl="x", calls=make_run().calls[:1]))  # type: ignore[attr-defined]
+    sink.write(make_run("d", started=20.0, repl="y"))  # type: ignore[attr-defined]
+
+    def ids(**where: object) -> str:
+        return "".join(run.id for run in sink.list(**where))  # type: ignore[arg-type]
+
+    assert ids() == "bdca"
+    assert ids(limit=2) == "bd"
+    assert ids(limit=2, offset=1) == "dc"
+    assert ids(ok=True) == "dca"
+    assert ids(ok=False) == "b"
+    assert ids(tool="send") == "da"
+    assert ids(tool="send", repl="x") == "a"
+    assert ids(tool="nothing") == ""
+    assert ids(since=20.0) == "bdc"
+    assert ids(repl="y") == "bd"
+    (summary,) = sink.list(ok=False)
+    assert summary.to_dict() == {
+        "id": "b",
+        "started": 30.0,
+        "language": "lua",
+        "repl": "y",
+        "kind": "runtime",
+        "calls": 0,
+        "failed_calls": 0,
+        "wall": 0.5,
+        "title": "return total",
+        "ok": False,
+    }
+
+
+def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: Trail, make_run: Callable[..., Run]) -> None:
+    for id in ("abc1", "abc2", "abc", "b%_x", "b%_y"):
+        sink.write(make_run(id))  # type: ignore[attr-defined]
+    assert sink.get("abc1").id == "abc1"
+    assert sink.get("abc").id == "abc", "a whole id is never ambiguous"
+    assert sink.get("b%_x").id == "b%_x"
+    with pytest.raises(UsageError, match=r"^'b%' is ambiguous: b%_x, b%_y; give more of it$"):
+        sink.get("b%")
+    with pytest.raises(UsageError, match=r"^no run has an id that starts with '%'$"):
+        sink.get("%")
+
+
+def test_every_sink_counts_the_same(sink: Trail, make_run: Callable[..., Run], failure: ScriptError) -> None:
+    sink.write(make_run("a", started=0.0))  # type: ignore[attr-defined]
+    sink.write(make_run("b", started=86_400.0, error=failure))  # type: ignore[attr-defined]
+    assert sink.stats().to_dict() == {
+        "runs": 2,
+        "failures": 1,
+        "calls": 6,
+        "kinds": {"runtime": 1},
+        "tools": (
+            {
+                "tool": "get_expenses",
+                "calls": 4,
+                "failures": 0,
+                "p50": 0.02,
+                "p95": 0.04,
+                "bytes_in": 34,
+                "bytes_out": 4,
+            },
+            {"tool": "send", "calls": 2, "failures": 2, "p50": 0.0, "p95": 0.0, "bytes_in": 0, "bytes_out": 0},
+        ),
+        "days": (
+            {"day": "1970-01-02", "runs": 1, "failures": 1, "calls": 3, "wall": 0.5},
+            {"day": "1970-01-01", "runs": 1, "failures": 0, "calls": 3, "wall": 0.5},
+        ),
+    }
+    later = sink.stats(since=1.0)
+    assert (later.runs, later.calls, later.tools[0].calls, len(later.days)) == (1, 3, 2, 1)
+
+
+def test_memory_keeps_the_latest(make_run: Callable[..., Run]) -> None:
+    sink = MemorySink(capacity=2)
+    for n in range(3):
+        sink.write(make_run(str(n), started=float(n)))
+    assert [run.id for run in sink.list()] == ["2", "1"]
+    with pytest.raises(UsageError, match=r"^MemorySink needs a capacity of at least 1, not 0$"):
+        MemorySink(capacity=0)
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_json_lines_are_one_line_each_and_owned_alone(
+    tmp_path: Path, make_run: Callable[..., Run], fsync: bool
+) -> None:
+    path = tmp_path / "deep" / "er" / "trail.jsonl"
+    sink = JsonLinesSink(path, fsync=fsync)
+    sink.write(make_run("a", output="one\ntwo\u2028three"))
+    sink.write(make_run("b"))
+    sink.close()
+    sink.close()
+    assert [json.loads(line)["id"] for line in path.read_bytes().split(b"\n")[:-1]] == ["a", "b"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(ClosedError, match="was closed"):
+        sink.write(make_run("c"))
+
+
+def test_json_lines_go_on_after_a_writer_was_killed_half_way(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+    path = tmp_path / "trail.jsonl"
+    path.write_text(make_run("a").to_json() + "\n" + make_run("torn").to_json()[:99])
+    sink = JsonLinesSink(path)
+    assert [run.id for run in sink.list()] == ["a"]
+    sink.write(make_run("b"))
+    assert [run.id for run in sink.runs()] == ["a", "b"]
+    sink.close()
+
+
+def test_json_lines_are_whole_when_threads_and_a_forked_process_write_at_once(
+    tmp_path: Path, make_run: Callable[..., Run]
+) -> None:
+    path = tmp_path / "trail.jsonl"
+    sink = JsonLinesSink(path)
+    long = "x" * 200_000  # more than a pipe or a page takes at once
+
+    def work(name: str) -> None:
+        for n in range(15):
+            sink.write(make_run(f"{name}-{n}", output=long))
+
+    sink.write(make_run("first"))
+    child = os.fork()
+    if child == 0:
+        work("child")
+        os._exit(0)
+    threads = [threading.Thread(target=work, args=(f"thread{n}",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    ids = [json.loads(line)["id"] for line in path.read_bytes().splitlines()]
+    wanted = {f"{who}-{n}" for who in ("child", "thread0", "thread1", "thread2") for n in range(15)}
+    assert (len(ids), set(ids)) == (61, wanted | {"first"})
+    sink.close()
+
+
+def test_redaction_comes_before_the_sink(make_run: Callable[..., Run]) -> None:
+    memory = MemorySink()
+    sink = RedactingSink(memory, Redactor(["employee_id"]))
+    sink.write(make_run("a"))
+    sink.close()
+    assert memory.get("a").calls[0].arguments == {"employee_id": "[redacted]"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("memory", MemorySink),
+        ("sqlite:{}/trail", SqliteSink),
+        ("jsonl:{}/trail", JsonLinesSink),
+        ("{}/trail.db", SqliteSink),
+        ("{}/trail.SQLITE3", SqliteSink),
+        ("{}/trail.jsonl", JsonLinesSink),
+    ],
+)
+def test_sinks_by_name(name: str, kind: type, tmp_path: Path) -> None:
+    sink = open_sink(name.format(tmp_path))
+    assert type(sink) is kind
+    sink.close()
+
+
+def test_wrong_names_say_what_is_right() -> None:
+    with pytest.raises(UsageError) as caught:
+        open_sink("trail.txt")
+    assert str(caught.value) == (
+        "unknown audit sink 'trail.txt'; use 'memory', 'sqlite:PATH', 'jsonl:PATH' "
+        "or a path that ends in .db, .sqlite or .jsonl"
+    )
+    with pytest.raises(UsageError, match=r"^the audit sink 'sqlite:' names no file; write sqlite:PATH$"):
+        open_sink("sqlite:")
+    with pytest.raises(UsageError, match="runs in memory can be read only by the program that made them"):
+        open_trail("memory")
+
+
+def test_a_trail_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    for name in ("a.db", "a.jsonl"):
+        with pytest.raises(UsageError, match=f"^there is no audit trail at {tmp_path / name}$"):
+            open_trail(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_an_error_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("a.db", "a.jsonl"):
+        with pytest.raises(AuditError, match=r"^cannot open the audit trail .*: (Not a directory|File exists)$"):
+            open_sink(tmp_path / "file" / name)
+
+
+def test_default_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MOONBOX_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert default_path() == Path("/home/ada/.local/state/moonbox/audit.db")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative/is/ignored")
+    assert default_path() == Path("/home/ada/.local/state/moonbox/audit.db")
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    assert default_path() == Path("/state/moonbox/audit.db")
+    monkeypatch.setenv("MOONBOX_HOME", "~/box")
+    assert default_path() == Path("/home/ada/box/audit.db")

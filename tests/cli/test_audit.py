@@ -1,0 +1,183 @@
+"""`moonbox audit`, as a person calls it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from moonbox.audit.records import Call, CallError, Run, Usage
+from moonbox.audit.sinks import open_sink
+from moonbox.cli.audit import app
+from moonbox.errors import ScriptError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+SOURCE = "-- the sum\nlocal total = 0\nreturn total \x1b[2J"
+RUNS = (
+    Run(
+        "aaaa000011112222",
+        SOURCE,
+        values=(41250.0,),
+        output="hello \x1b]0;title\x07\n",
+        calls=(
+            Call(1, "get_expenses", {"employee_id": 1}, result=[9.5], started=1000.0, duration=0.25, bytes_out=5),
+            Call(2, "se\x1bnd", {}, "error", error=CallError("bad", "no\nway"), started=1000.3, approval="allowed"),
+            Call(3, "slow", {}, "in_flight", started=1000.4, retry_of=2),
+        ),
+        usage=Usage(wall=0.5, cpu=0.01, operations=1234, peak_memory=65536, bytes_in=10, bytes_out=2000),
+        started=1000.0,
+        repl="main",
+        number=2,
+    ),
+    Run(
+        "aaaa000099992222",
+        "return row.name",
+        error=ScriptError("runtime", "attempt to index nil", line=1, hint="check row", traceback="1 | return row.name"),
+        started=2000.0,
+        state_lost=True,
+    ),
+)
+
+
+@pytest.fixture(params=["trail.db", "trail.jsonl"])
+def trail(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / str(request.param)
+    sink = open_sink(path)
+    for run in RUNS:
+        sink.write(run)
+    sink.close()
+    return path
+
+
+def _call(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_list(trail: Path) -> None:
+    result = _call("list", "--db", trail)
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.output.splitlines() if line.strip()]
+    assert rows[0] == ["when", "id", "result", "calls", "time", "script"]
+    assert rows[2][2:] == ["aaaa00009", "runtime", "0", "0", "µs", "return", "row.name"]
+    assert rows[3][2:] == ["aaaa00001", "ok", "3", "(2", "failed)", "500", "ms", "local", "total", "=", "0"]
+    assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ([], [RUNS[1].id, RUNS[0].id]),
+        (["--limit", "1"], [RUNS[1].id]),
+        (["--failed"], [RUNS[1].id]),
+        (["--tool", "slow"], [RUNS[0].id]),
+        (["--repl", "main"], [RUNS[0].id]),
+        (["--since", "1970-01-01T00:30:00+00:00"], [RUNS[1].id]),
+        (["--since", "1d"], []),
+    ],
+)
+def test_list_as_json(trail: Path, options: list[str], ids: list[str]) -> None:
+    result = _call("list", "--db", trail, "--json", *options)
+    assert [run["id"] for run in json.loads(result.output)] == ids
+
+
+def test_nothing_to_list(trail: Path, tmp_path: Path) -> None:
+    assert _call("list", "--db", trail, "--tool", "nothing").output == "no runs match\n"
+    open_sink(tmp_path / "new.jsonl").close()
+    assert _call("list", "--db", tmp_path / "new.jsonl").output == "no runs in this trail\n"
+
+
+def test_show(trail: Path) -> None:
+    result = _call("show", "aaaa00001", "--db", trail)
+    assert result.exit_code == 0
+    lines = [line.rstrip() for line in result.output.splitlines()]
+    assert lines[0] == "run aaaa000011112222  ok"
+    assert lines[1].endswith(", lua, run 2 of Repl main")
+    assert lines[2] == "500 ms (10 ms cpu), 1,234 operations, 65.5 kB of memory, 10 B in, 2 kB out"
+    assert "  3 return total \\x1b[2J" in lines
+    assert lines[lines.index("returned") + 1] == "41250.0"
+    assert lines[lines.index("printed") + 1] == "hello \\x1b]0;title\\x07"
+    at = lines.index("calls (3)")
+    assert lines[at + 2].split() == ["1", "get_expenses", "█" * lines[at + 2].count("█"), "250", "ms", "✓"]
+    assert lines[at + 3].split()[-2:] == ["✗", "bad"]
+    assert lines[-3:] == [
+        '1 get_expenses {"employee_id":1} → [9.5]',
+        "2 se\\x1bnd {} [allowed by a person] → bad: no way",
+        "3 slow {} [retry of 2] → in flight",
+    ]
+    assert "\x1b" not in result.output
+    assert "\x07" not in result.output
+
+
+def test_show_a_failure(trail: Path) -> None:
+    lines = _call("show", RUNS[1].id, "--db", trail).output.splitlines()
+    at = lines.index("error")
+    assert [line.rstrip() for line in lines[at + 1 : at + 4]] == [
+        "runtime (line 1): attempt to index nil",
+        "hint: check row",
+        "1 | return row.name",
+    ]
+    assert lines[-1] == "the Repl's state was lost with this run"
+
+
+def test_show_as_json_is_the_whole_record(trail: Path) -> None:
+    result = _call("show", RUNS[0].id, "--db", trail, "--json")
+    assert Run.from_json(result.output) == RUNS[0]
+    assert "\x1b" not in result.output
+
+
+def test_stats(trail: Path) -> None:
+    result = _call("stats", "--db", trail)
+    lines = [" ".join(line.split()) for line in result.output.splitlines() if line.strip()]
+    assert lines[0] == "2 runs, 1 failed (1 runtime), 3 calls"
+    assert lines[1] == "tool calls failed p50 p95 sent received"
+    assert lines[3] == "get_expenses 1 0 250 ms 250 ms 0 B 5 B"
+    assert lines[4] == "se\\x1bnd 1 1 0 µs 0 µs 0 B 0 B"
+    assert lines[6] == "day (UTC) runs failed calls time"
+    assert lines[8] == "1970-01-01 2 1 3 500 ms"
+    data = json.loads(_call("stats", "--db", trail, "--json").output)
+    assert (data["runs"], data["kinds"], len(data["tools"])) == (2, {"runtime": 1}, 3)
+    assert json.loads(_call("stats", "--db", trail, "--json", "--since", "7d").output)["runs"] == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["show", "zzz"], "error: no run has an id that starts with 'zzz'\n"),
+        (["show", "aaaa"], "error: 'aaaa' is ambiguous: aaaa000011112222, aaaa000099992222; give more of it\n"),
+        (
+            ["list", "--since", "soon"],
+            "error: 'soon' is not a point in time; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31\n",
+        ),
+    ],
+)
+def test_mistakes_are_told_in_one_line(trail: Path, args: list[str], said: str) -> None:
+    result = _call(*args, "--db", trail)
+    assert (result.exit_code, sorted(result.stderr), result.stdout) == (2, sorted(said), "")
+
+
+def test_a_trail_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOONBOX_HOME", str(tmp_path))
+    result = _call("list")
+    assert result.exit_code == 2
+    assert (
+        result.stderr == f"error: there is no audit trail at {tmp_path}/audit.db yet; name another one with --db PATH\n"
+    )
+    result = _call("stats", "--db", tmp_path / "other.db")
+    assert result.stderr == f"error: there is no audit trail at {tmp_path}/other.db\n"
+    open_sink(tmp_path / "audit.db").close()
+    assert _call("list").output == "no runs in this trail\n"
+
+
+def test_a_file_that_is_no_trail(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("not a database at all, but a text of some length " * 30)
+    result = _call("list", "--db", tmp_path / "x.db")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"error: cannot read the audit trail {tmp_path}/x.db: file is not a database\n",
+    )
