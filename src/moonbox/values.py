@@ -37,6 +37,9 @@ from moonbox.errors import ConversionError
 
 __all__ = ["INT64_MAX", "INT64_MIN", "from_jsonable", "measure", "plain", "to_jsonable"]
 
+_Path = str | tuple[Any, str | int]
+"""Where a value is: a name, or a path and a key in it; written out only for an error's message."""
+
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _BYTES_KEY = "$bytes"
 _PAIRS_KEY = "$pairs"
@@ -44,7 +47,7 @@ _FLOAT_KEY = "$float"
 _TAGS = frozenset({_BYTES_KEY, _PAIRS_KEY, _FLOAT_KEY})
 
 
-def plain(value: Any, *, allow_nan: bool = True, max_depth: int = 64, path: str = "value") -> Any:
+def plain(value: Any, *, allow_nan: bool = True, max_depth: int = 64, path: _Path = "value") -> Any:
     """Lower any supported Python value to what can cross; raises ConversionError naming the path."""
     kind = type(value)
     if kind is str or kind is bool or value is None or kind is bytes:
@@ -52,18 +55,22 @@ def plain(value: Any, *, allow_nan: bool = True, max_depth: int = 64, path: str 
     if kind is int:
         if INT64_MIN <= value <= INT64_MAX:
             return value
-        raise ConversionError(f"{path} is an integer of more than 64 bits ({_short(value)}); send it as a string")
+        raise ConversionError(
+            f"{_where(path)} is an integer of more than 64 bits ({_short(value)}); send it as a string"
+        )
     if kind is float:
         if allow_nan or math.isfinite(value):
             return value
-        raise ConversionError(f"{path} is {value}, which is not a JSON number")
+        raise ConversionError(f"{_where(path)} is {value}, which is not a JSON number")
     if max_depth <= 0:
-        raise ConversionError(f"{path} is nested too deeply (or contains itself)", limit="depth")
+        raise ConversionError(f"{_where(path)} is nested too deeply (or contains itself)", limit="depth")
     if kind is list or kind is tuple or kind is deque:
         return [
             item
-            if type(item) is str
-            else plain(item, allow_nan=allow_nan, max_depth=max_depth - 1, path=f"{path}[{index}]")
+            if (kind := type(item)) is str
+            or (kind is int and INT64_MIN <= item <= INT64_MAX)
+            or (kind is float and allow_nan)
+            else plain(item, allow_nan=allow_nan, max_depth=max_depth - 1, path=(path, index))
             for index, item in enumerate(value)
         ]
     if kind is dict:
@@ -71,27 +78,34 @@ def plain(value: Any, *, allow_nan: bool = True, max_depth: int = 64, path: str 
     return _plain_other(value, allow_nan, max_depth, path)
 
 
-def _plain_mapping(value: Mapping[Any, Any], allow_nan: bool, max_depth: int, path: str) -> dict[Any, Any]:
+def _plain_mapping(value: Mapping[Any, Any], allow_nan: bool, max_depth: int, path: _Path) -> dict[Any, Any]:
     lowered: dict[Any, Any] = {}
     for key, item in value.items():
         name = key
-        if type(key) is not str:
+        if type(key) is str:  # most items are scalars under text keys: no call, and no path to build
+            kind = type(item)
+            if kind is str or kind is bool or item is None or (kind is float and allow_nan):
+                lowered[key] = item
+                continue
+            if kind is int and INT64_MIN <= item <= INT64_MAX:
+                lowered[key] = item
+                continue
+        else:
             if isinstance(key, enum.Enum):
                 name = key.value
             elif isinstance(key, (dt.date, dt.datetime)):
                 name = key.isoformat()
             if isinstance(name, bool) or not isinstance(name, (str, int)):
                 raise ConversionError(
-                    f"{path} has a key of type {type(key).__name__}; keys must be strings or integers"
+                    f"{_where(path)} has a key of type {type(key).__name__}; keys must be strings or integers"
                 )
             if isinstance(name, int) and not INT64_MIN <= name <= INT64_MAX:
-                raise ConversionError(f"{path} has an integer key of more than 64 bits")
-        where = f"{path}.{name}" if isinstance(name, str) else f"{path}[{name}]"
-        lowered[name] = plain(item, allow_nan=allow_nan, max_depth=max_depth - 1, path=where)
+                raise ConversionError(f"{_where(path)} has an integer key of more than 64 bits")
+        lowered[name] = plain(item, allow_nan=allow_nan, max_depth=max_depth - 1, path=(path, name))
     return lowered
 
 
-def _plain_other(value: Any, allow_nan: bool, max_depth: int, path: str) -> Any:
+def _plain_other(value: Any, allow_nan: bool, max_depth: int, path: _Path) -> Any:
     def again(item: Any) -> Any:
         return plain(item, allow_nan=allow_nan, max_depth=max_depth, path=path)
 
@@ -125,7 +139,7 @@ def _plain_other(value: Any, allow_nan: bool, max_depth: int, path: str) -> Any:
     return _plain_by_module(value, again, path)
 
 
-def _plain_by_module(value: Any, again: Any, path: str) -> Any:
+def _plain_by_module(value: Any, again: Any, path: _Path) -> Any:
     """Types of modules that need not be imported just to be recognised."""
     kind = type(value)
     for base in kind.__mro__:
@@ -139,7 +153,7 @@ def _plain_by_module(value: Any, again: Any, path: str) -> Any:
             case ("numpy", "generic" | "ndarray"):
                 return again(value.tolist())
     raise ConversionError(
-        f"{path} is {_article(kind.__name__)}, which cannot cross to a script; "
+        f"{_where(path)} is {_article(kind.__name__)}, which cannot cross to a script; "
         "return JSON-like data, a dataclass or a pydantic model"
     )
 
@@ -194,30 +208,36 @@ def from_jsonable(value: Any) -> Any:
     return value
 
 
-def measure(value: Any, *, max_string: int, max_array: int, max_depth: int, path: str = "value") -> None:
+def measure(value: Any, *, max_string: int, max_array: int, max_depth: int, path: _Path = "value") -> None:
     """Raise ConversionError where a plain value is larger than the limits allow, naming size and limit."""
     if isinstance(value, str | bytes):
         if len(value) > max_string // 4:
             size = len(value) if isinstance(value, bytes) else len(value.encode("utf-8", "surrogatepass"))
             if size > max_string:
                 raise ConversionError(
-                    f"{path} is a string of {size:,} bytes; max_string is {max_string:,}", limit="string"
+                    f"{_where(path)} is a string of {size:,} bytes; max_string is {max_string:,}", limit="string"
                 )
     elif isinstance(value, list | dict):
         if len(value) > max_array:
             what = "an array" if isinstance(value, list) else "a table"
             raise ConversionError(
-                f"{path} is {what} of {len(value):,} elements; max_array is {max_array:,}", limit="array"
+                f"{_where(path)} is {what} of {len(value):,} elements; max_array is {max_array:,}", limit="array"
             )
         if max_depth <= 0:
-            raise ConversionError(f"{path} is nested deeper than max_depth", limit="depth")
+            raise ConversionError(f"{_where(path)} is nested deeper than max_depth", limit="depth")
         pairs = enumerate(value) if isinstance(value, list) else value.items()
         for key, item in pairs:
             kind = type(item)
             if kind is int or kind is float or kind is bool or item is None or (kind is str and len(item) < 64):
                 continue
-            where = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}"
-            measure(item, max_string=max_string, max_array=max_array, max_depth=max_depth - 1, path=where)
+            measure(item, max_string=max_string, max_array=max_array, max_depth=max_depth - 1, path=(path, key))
+
+
+def _where(path: _Path) -> str:
+    if isinstance(path, str):
+        return path
+    outer, key = path
+    return f"{_where(outer)}.{key}" if isinstance(key, str) else f"{_where(outer)}[{key}]"
 
 
 def _short(value: int) -> str:

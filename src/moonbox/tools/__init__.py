@@ -1,1 +1,58 @@
-"""Tools: named functions of the host, their schemas, and sets of them."""
+"""Tools of the host: Tool, Toolbox, schemas, binding, rendering and search."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moonbox.tools.context import Context, Injected
+    from moonbox.tools.failures import scrub, to_tool_error
+    from moonbox.tools.hints import Hints
+    from moonbox.tools.search import ToolSearch
+    from moonbox.tools.signature import LEVELS, Level, render
+    from moonbox.tools.tool import Policy, Tool, tool
+    from moonbox.tools.toolbox import Toolbox
+
+# Loaded on first use; pydantic and jsonschema-rs only when a schema is built or checked.
+_EXPORTS = {
+    "LEVELS": "signature",
+    "Context": "context",
+    "Hints": "hints",
+    "Injected": "context",
+    "Level": "signature",
+    "Policy": "tool",
+    "Tool": "tool",
+    "ToolSearch": "search",
+    "Toolbox": "toolbox",
+    "render": "signature",
+    "scrub": "failures",
+    "to_tool_error": "failures",
+    "tool": "tool",
+}
+
+__all__ = [
+    "LEVELS",
+    "Context",
+    "Hints",
+    "Injected",
+    "Level",
+    "Policy",
+    "Tool",
+    "ToolSearch",
+    "Toolbox",
+    "render",
+    "scrub",
+    "to_tool_error",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(f"moonbox.tools.{_EXPORTS[name]}"), name)
+    raise AttributeError(f"module 'moonbox.tools' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

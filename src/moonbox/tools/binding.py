@@ -1,0 +1,236 @@
+"""Binding: a call's arguments, named or positional, made into one validated dict.
+
+The same code on every path: a script's call, a direct call by a model, a call over MCP or HTTP.
+
+    {"a": 1}            named arguments; integer keys stand for positions, so {1: 5, "b": 6} works too
+    [1, 2]              positional arguments, which fill the parameters as the signature shows them:
+                        required ones first, each group in the order of the schema
+    [{...}]             one table: named arguments, unless the first parameter accepts an object, no key of the
+                        table is (or looks like) a parameter's name, and so only a positional reading makes sense
+    [[...]]             one array: the first parameter's value if that accepts an array, else positional arguments
+    [] or {} or None    no arguments; an empty table is the first parameter's value if that one is required
+                        and accepts an array or an object
+
+Defaults are filled in afterwards, then values are coerced (see `coercion`) and validated.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ArgumentError, ToolDefinitionError
+from moonbox.tools.coercion import Coerce, compile_coercion
+from moonbox.tools.naming import nearest
+from moonbox.tools.problems import find_problems, short, stand_in
+from moonbox.tools.shape import NARRATION, Document, accepts
+from moonbox.tools.signature import parameter_list
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+__all__ = ["Binder"]
+
+
+class Binder:
+    """Everything about a tool's parameters that is worked out once and used for every call."""
+
+    def __init__(self, parameters: dict[str, Any]) -> None:
+        self.parameters = parameters
+        self.document = Document(_closed(parameters))
+        self._small: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
+
+    def bind(self, arguments: Any, tool: str, first_index: int = 0) -> dict[str, Any]:
+        """A dict with defaults filled in that fits the schema; raises ArgumentError with every problem."""
+        if type(arguments) is dict and arguments:
+            named = arguments
+            for name in named:
+                if type(name) is int:
+                    named = self._place(arguments, tool)
+                    break
+        else:
+            named = self._name(arguments, tool)
+        coerce = self._coerce
+        changed = coerce(named) if coerce is not None else named
+        bound = dict(changed) if changed is arguments else changed
+        for name, default, is_plain in self._defaults:
+            if name not in bound:
+                bound[name] = default if is_plain else copy.deepcopy(default)
+        try:
+            if self.validator.is_valid(bound):
+                return bound
+        except (ValueError, TypeError):  # a value that JSON has no word for: looked at below
+            pass
+        return self._explain(bound, tool, first_index)
+
+    def check(self) -> None:
+        """Raise ToolDefinitionError if the schema is not one that can be validated against."""
+        _ = self.validator
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        return self.document.positional_order()
+
+    @cached_property
+    def validator(self) -> jsonschema_rs.Validator:
+        import jsonschema_rs
+
+        try:
+            return jsonschema_rs.validator_for(self.document.root, validate_formats=False, retriever=_refuse)
+        except jsonschema_rs.ValidationError as error:
+            where = "".join(f"[{part!r}]" for part in error.instance_path)
+            raise ToolDefinitionError(f"parameters{where} is not a valid JSON Schema: {error.message}") from None
+        except (jsonschema_rs.ReferencingError, ValueError, TypeError) as error:
+            raise ToolDefinitionError(f"parameters is not a valid JSON Schema: {error}") from None
+
+    @cached_property
+    def _coerce(self) -> Coerce | None:
+        return compile_coercion(self.document)
+
+    @cached_property
+    def _defaults(self) -> tuple[tuple[str, Any, bool], ...]:
+        document = self.document
+        found = []
+        for name, part in document.properties(document.root).items():
+            schema = document.deref(part)
+            if isinstance(schema, dict) and "default" in schema:
+                default = schema["default"]
+                if default is not None or accepts(document.kinds(schema), "null"):
+                    found.append((name, default, not isinstance(default, list | dict)))
+            elif (
+                name == NARRATION
+                and name in document.required(document.root)
+                and accepts(document.kinds(part), "string")
+            ):
+                found.append((name, "", True))  # scripts are not shown it, so they cannot be asked for it
+        return tuple(found)
+
+    def _name(self, arguments: Any, tool: str) -> dict[str, Any]:
+        """Named arguments from whatever came."""
+        if arguments is None or arguments == {}:
+            return {self.order[0]: {}} if arguments is not None and self._first_takes_table(must=True) else {}
+        if not isinstance(arguments, list | tuple):
+            raise self._error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
+        values = list(arguments)
+        if len(values) == 1 and isinstance(values[0], dict):
+            table = values[0]
+            return {self.order[0]: table} if self._means_first(table) else self._place(table, tool)
+        if len(values) == 1 and isinstance(values[0], list):
+            first = self._first_kinds()
+            if not self.order or not (accepts(first, "array") or (not values[0] and accepts(first, "object"))):
+                values = values[0]
+            elif not values[0] and not self._first_takes_table(must=True):
+                values = []
+        return self._place(dict(enumerate(values, 1)), tool)
+
+    def _place(self, table: dict[Any, Any], tool: str) -> dict[str, Any]:
+        """Integer keys, counted from 1, replaced by the names of the parameters in those positions."""
+        named = {str(name): value for name, value in table.items() if not isinstance(name, int)}
+        positions = sorted(name for name in table if isinstance(name, int))
+        if positions and positions[-1] > len(self.order):
+            takes = (
+                "takes no arguments" if not self.order else f"takes at most {len(self.order)} ({', '.join(self.order)})"
+            )
+            raise self._error([f"got {len(positions)} positional arguments; {tool} {takes}"], tool)
+        for position in positions:
+            name = self.order[position - 1] if position >= 1 else str(position)
+            if name in named:
+                raise self._error([f"{name}: given twice, by name and as positional argument {position}"], tool)
+            named[name] = table[position]
+        return named
+
+    def _means_first(self, table: dict[Any, Any]) -> bool:
+        """Whether one table is the first parameter's value rather than the named arguments."""
+        if not table:
+            return self._first_takes_table(must=True)
+        if not self.order or not accepts(self._first_kinds(), "object"):
+            return False
+        names = [name for name in table if isinstance(name, str)]
+        if not names:
+            return accepts(self._first_kinds(), "object") and "array" not in (self._first_kinds() or ())
+        known = [name for name in names if name in self.order]
+        if known:
+            must = self.document.required(self.document.root)
+            return len(known) < len(names) and not all(name in table for name in must)
+        return not any(nearest(name, self.order, 1) for name in names)
+
+    def _first_kinds(self) -> frozenset[str] | None:
+        if not self.order:
+            return frozenset()
+        return self.document.kinds(self.document.properties(self.document.root)[self.order[0]])
+
+    def _first_takes_table(self, *, must: bool) -> bool:
+        first = self._first_kinds()
+        takes = bool(self.order) and first is not None and bool(first & {"array", "object"})
+        return takes and (not must or self.order[0] in self.document.required(self.document.root))
+
+    def _explain(self, bound: dict[str, Any], tool: str, first_index: int) -> dict[str, Any]:
+        problems = find_problems(self.document, bound, self._fits, first_index=first_index)
+        if problems:
+            raise self._error(problems, tool)
+        if self.validator.is_valid(stand_in(bound)):
+            return bound
+        raise self._error([self._unexplained(bound)], tool)
+
+    def _unexplained(self, bound: dict[str, Any]) -> str:
+        """For the rarer keywords (`not`, `if`, `contains`): which of them is not satisfied."""
+        for keyword, rule in self.document.root.items():
+            if keyword not in {"properties", "additionalProperties"} and not self._fits({keyword: rule}, bound):
+                return f"the arguments together do not satisfy {keyword!r}: {short(rule, 200)}"
+        return "the arguments do not fit the schema"
+
+    def _fits(self, rule: dict[str, Any], value: Any) -> bool:
+        """Whether a value fits one keyword of a schema; True where that cannot be said."""
+        import jsonschema_rs
+
+        ((keyword, inner),) = rule.items()
+        key = (keyword, id(inner))
+        if key not in self._small:
+            root = self.document.root
+            shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
+            try:
+                self._small[key] = jsonschema_rs.validator_for(
+                    {**shared, **rule}, validate_formats=False, retriever=_refuse
+                )
+            except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+                self._small[key] = None
+        validator = self._small[key]
+        try:
+            return validator is None or bool(validator.is_valid(stand_in(value)))
+        except (ValueError, TypeError):
+            return True
+
+    def _error(self, problems: list[str], tool: str) -> ArgumentError:
+        lines = "\n".join(f"- {problem}" for problem in problems)
+        listed = parameter_list(self.document)
+        valid = f"valid parameters: {listed}" if listed else "it takes no parameters"
+        return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
+
+
+def _closed(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The schema with unknown parameters refused, where it names its parameters and does not say otherwise."""
+    if "properties" not in parameters or _OPENING & parameters.keys():
+        return parameters
+    return {**parameters, "additionalProperties": False}
+
+
+_OPENING = frozenset(
+    {
+        "$dynamicRef",
+        "$ref",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "dependentSchemas",
+        "if",
+        "oneOf",
+        "patternProperties",
+        "unevaluatedProperties",
+    }
+)
+
+
+def _refuse(uri: str) -> Any:
+    """A schema never makes the host fetch or open anything."""
+    raise LookupError("schemas are not fetched; put it under $defs")

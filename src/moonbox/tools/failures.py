@@ -1,0 +1,128 @@
+"""Failures of tools as scripts may see them: a code, a bounded message, and no paths or secrets of the host.
+
+A ToolError says what its author wrote. Of any other exception the script sees its class and text, at most 500
+characters, with absolute paths cut to their last part and credentials replaced by `***`; the traceback goes
+into `ToolError.detail`, which only the audit trail holds.
+
+    exception                                             code              retryable
+    TimeoutError, and classes named …Timeout…             timeout           yes
+    ConnectionError, and classes named Connect…, Network… connection        yes
+    with a response of HTTP status 4xx or 5xx             http_<status>     408, 425, 429, 500, 502, 503, 504
+    PermissionError                                       permission        no
+    FileNotFoundError                                     not_found         no
+    NotImplementedError                                   not_implemented   no
+    cancellation                                          cancelled         no
+    everything else                                       tool_error        no
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import traceback
+from typing import TYPE_CHECKING
+
+from moonbox.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["scrub", "to_tool_error"]
+
+LONGEST_MESSAGE = 500
+_LONGEST_DETAIL = 20_000
+_RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def to_tool_error(
+    error: BaseException, tool: str | None = None, *, redact_message: Callable[[str], str] | None = None
+) -> ToolError:
+    """The error a script is given for any exception; `redact_message` has the last word on its text."""
+    if isinstance(error, ToolError):
+        if error.tool is None:
+            error.tool = tool
+        if error.detail is None:
+            error.detail = _detail(error)
+        if redact_message is not None:
+            error.message = redact_message(error.message)
+        return error
+    code, retryable = _classify(error)
+    message = _bounded(scrub(_text(error)))
+    if redact_message is not None:
+        message = _bounded(redact_message(message))
+    return ToolError(message, code=code, retryable=retryable, tool=tool, detail=_detail(error))
+
+
+def scrub(text: str) -> str:
+    """Text without absolute paths (their last part stays) and without what looks like a credential."""
+    text = text[: 4 * LONGEST_MESSAGE]  # the message is cut afterwards: patterns need not read megabytes
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    text = _WINDOWS_PATH.sub(r"…\\\g<last>", text)
+    return _POSIX_PATH.sub(r"…/\g<last>", text)
+
+
+def _classify(error: BaseException) -> tuple[str, bool]:
+    status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "status_code", None)
+    names = [base.__name__ for base in type(error).__mro__]
+    if isinstance(error, TimeoutError) or any("Timeout" in name or name == "TimedOut" for name in names):
+        return "timeout", True
+    if isinstance(error, ConnectionError) or any(name in _CONNECTION for name in names):
+        return "connection", True
+    if isinstance(status, int) and 400 <= status < 600:
+        return f"http_{status}", status in _RETRYABLE_STATUS
+    if isinstance(error, asyncio.CancelledError):
+        return "cancelled", False
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return code, False
+    return "tool_error", False
+
+
+def _text(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        said = str(error).strip()
+    except Exception:  # noqa: BLE001 - a broken __str__ of a stranger's exception must not hide the failure
+        said = ""
+    return f"{name}: {said}" if said else name
+
+
+def _detail(error: BaseException) -> str:
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001 - as above: formatting calls the exception's own code
+        text = type(error).__name__
+    return text if len(text) <= _LONGEST_DETAIL else text[:2_000] + "\n…\n" + text[-_LONGEST_DETAIL + 2_000 :]
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1].rstrip() + "…"
+
+
+_CONNECTION = frozenset(
+    {"APIConnectionError", "ClientConnectionError", "ConnectError", "ConnectionError", "NetworkError", "TransportError"}
+)
+_CODES: dict[type[BaseException], str] = {
+    PermissionError: "permission",
+    FileNotFoundError: "not_found",
+    NotImplementedError: "not_implemented",
+}
+_NAMES = (
+    r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key|auth(?:orization)?|credential|session"
+    r"|signature|sig|key)"
+)
+_SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)"), "***"),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
+    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?\s?[=:]\s?[\"']?)(?!\*\*\*)[^\s\"',;&)}}\]]{{4,}}"), r"\1***"),
+    (re.compile(r"\b(?:sk|pk|rk|gh[pousr]|xox[abprs]|glpat|AKIA|ASIA|AIza)[-_A-Za-z0-9]{12,}"), "***"),
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"), "***"),
+)
+_PART = r"[^\s/\\'\":;,()<>|]"
+# Not within a URL, and not the path of an HTTP request (`GET /v1/items`), which belongs to the message.
+_POSIX_PATH = re.compile(
+    r"(?<![\w/:.])(?<!GET )(?<!PUT )(?<!POST )(?<!HEAD )(?<!PATCH )(?<!DELETE )"
+    rf"(?:~|\.\.)?/(?:{_PART}{{1,120}}/)+(?P<last>{_PART}{{0,120}})"
+)
+_WINDOWS_PATH = re.compile(rf"\b[A-Za-z]:\\(?:{_PART}{{1,120}}\\)*(?P<last>{_PART}{{0,120}})")

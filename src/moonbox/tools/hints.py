@@ -1,0 +1,88 @@
+"""Hints about what a tool does, following MCP's annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from moonbox.errors import ToolDefinitionError
+from moonbox.tools.naming import suggestion
+
+__all__ = ["Hints"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What a tool says about itself; None means that it does not say."""
+
+    read_only: bool | None = None
+    """It changes nothing."""
+    destructive: bool | None = None
+    """It may delete or overwrite."""
+    idempotent: bool | None = None
+    """Calling it again with the same arguments changes nothing more."""
+    cpu_bound: bool | None = None
+    """It computes for long, so that it should not share a script's time."""
+    client_side: bool | None = None
+    """The client answers it, not the host."""
+    open_world: bool | None = None
+    """It reaches things outside the host, the web for example."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and not isinstance(value, bool):
+                raise ToolDefinitionError(f"hint {field.name!r} must be True, False or None, not {value!r}")
+
+    @classmethod
+    def of(cls, value: Hints | Mapping[str, Any] | None) -> Hints:
+        """Hints from a mapping such as {"read_only": True}; an unknown key is an error."""
+        if isinstance(value, Hints):
+            return value
+        if value is None:
+            return cls()
+        if not isinstance(value, Mapping):
+            raise ToolDefinitionError(f"hints must be a Hints or a mapping, not {type(value).__name__}")
+        known = [field.name for field in fields(cls)]
+        for key in value:
+            if key not in known:
+                raise ToolDefinitionError(
+                    f"unknown hint {key!r}{suggestion(str(key), known)}; the hints are: {', '.join(known)}"
+                )
+        return cls(**value)
+
+    @classmethod
+    def from_mcp(cls, annotations: Any) -> Hints:
+        """Hints from an MCP server's tool annotations, a mapping or an object; what is not a boolean is ignored."""
+        if annotations is None:
+            return cls()
+        found: dict[str, bool] = {}
+        for name, theirs in _MCP.items():
+            is_mapping = isinstance(annotations, Mapping)
+            value = (
+                annotations.get(theirs)
+                if is_mapping
+                else getattr(annotations, theirs, getattr(annotations, name + "_hint", None))
+            )
+            if isinstance(value, bool):
+                found[name] = value
+        return cls(**found)
+
+    def to_mcp(self) -> dict[str, bool]:
+        """MCP tool annotations; what MCP has no word for is left out."""
+        pairs = ((theirs, getattr(self, name)) for name, theirs in _MCP.items())
+        return {theirs: value for theirs, value in pairs if value is not None}
+
+    def to_dict(self) -> dict[str, bool]:
+        """The hints that are given."""
+        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in pairs if value is not None}
+
+
+_MCP = {
+    "read_only": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+    "open_world": "openWorldHint",
+}

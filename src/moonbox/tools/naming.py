@@ -1,0 +1,120 @@
+"""Names of tools: which are valid, how odd ones are spelled in a script, and which one was meant.
+
+A tool's path is its namespace and name joined by a dot (`github.create_issue`). Any path works as
+`tools["the path"]`. Each tool also has one alias made of Lua identifiers alone:
+
+- every character outside `A-Z a-z 0-9 _` becomes `_` (`odd-name` is `odd_name`), dots stay as separators;
+- a leading digit gets `_` in front, a Lua keyword gets `_` behind (`end` is `end_`);
+- a tool whose path is also a namespace gets `_` behind (`github` beside `github.create_issue` is `github_`);
+- where two would collide, the tool whose own path is a valid identifier keeps it and the others, in the
+  order of their paths, get `_2`, `_3` and so on.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ToolDefinitionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["aliases", "check_name", "is_identifier", "nearest", "safe_alias", "suggestion"]
+
+LUA_KEYWORDS = frozenset(
+    {
+        *("and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if"),
+        *("in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"),
+    }
+)
+LONGEST_NAME = 128
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ODD = re.compile(r"[^A-Za-z0-9_]")
+
+
+def check_name(name: Any, what: str = "tool name") -> str:
+    """The name, if a tool or namespace may have it."""
+    if not isinstance(name, str):
+        raise ToolDefinitionError(f"a {what} must be a string, not {type(name).__name__}")
+    if not name:
+        raise ToolDefinitionError(f"a {what} must not be empty")
+    if len(name) > LONGEST_NAME:
+        raise ToolDefinitionError(
+            f"the {what} {name[:32]!r}… has {len(name)} characters; at most {LONGEST_NAME} are allowed"
+        )
+    if name != name.strip() or not name.isprintable():
+        raise ToolDefinitionError(
+            f"the {what} {name!r} has white space around it or a character that cannot be printed"
+        )
+    if "" in name.split("."):
+        raise ToolDefinitionError(
+            f"the {what} {name!r} has an empty part; dots separate parts, as in 'github.create_issue'"
+        )
+    return name
+
+
+def is_identifier(text: str) -> bool:
+    """Whether Lua can write `tools.<text>`."""
+    return _IDENTIFIER.fullmatch(text) is not None and text not in LUA_KEYWORDS
+
+
+def safe_alias(path: str) -> str:
+    """The path with each part made a Lua identifier, before collisions are resolved."""
+    return ".".join(_safe_part(part) for part in path.split("."))
+
+
+def aliases(paths: Iterable[str]) -> dict[str, str]:
+    """The alias of each path; the same for the same set of paths, in whatever order they came."""
+    ordered = sorted(set(paths))
+    spaces = {alias for path in ordered for alias in _prefixes(safe_alias(path))}
+    exact = [path for path in ordered if safe_alias(path) == path and path not in spaces]
+    chosen = {path: path for path in exact}
+    taken = set(exact)
+    for path in ordered:
+        if path in chosen:
+            continue
+        alias = safe_alias(path)
+        base = alias + "_" if alias in spaces else alias
+        candidate, number = base, 2
+        while candidate in taken or candidate in spaces:
+            candidate, number = f"{base}_{number}", number + 1
+        chosen[path] = candidate
+        taken.add(candidate)
+    return chosen
+
+
+def nearest(word: str, options: Iterable[str], count: int = 3) -> list[str]:
+    """The options that someone who wrote `word` probably meant, best first."""
+    folded: dict[str, list[str]] = {}
+    for option in options:
+        folded.setdefault(_fold(option), []).append(option)
+    wanted = _fold(word)
+    close = difflib.get_close_matches(wanted, folded, n=count, cutoff=0.7)
+    if len(wanted) >= 4:  # `issue` for `create_issue`, `create_issue` for `github.create_issue`
+        within = [key for key in folded if wanted in key or (len(key) >= 4 and key in wanted)]
+        close += sorted((key for key in within if key not in close), key=lambda key: (abs(len(key) - len(wanted)), key))
+    return [option for key in close for option in sorted(folded[key])][:count]
+
+
+def suggestion(word: str, options: Iterable[str]) -> str:
+    """`, did you mean `x`?` or nothing."""
+    close = nearest(word, options, 1)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def _safe_part(part: str) -> str:
+    safe = _ODD.sub("_", part)
+    if safe[0].isdigit():
+        safe = "_" + safe
+    return safe + "_" if safe in LUA_KEYWORDS else safe
+
+
+def _prefixes(alias: str) -> list[str]:
+    parts = alias.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _fold(text: str) -> str:
+    return re.sub(r"[\W_]", "", text).casefold() or text

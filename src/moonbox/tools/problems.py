@@ -1,0 +1,237 @@
+"""What is wrong with a call's arguments, in words that let a model mend the call.
+
+The validator says whether arguments fit; this says why not. It walks value and schema together, follows at
+each union only the branch that was most likely meant, and so stays linear where listing every branch's
+errors would not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from moonbox.tools.naming import is_identifier, nearest, suggestion
+from moonbox.tools.shape import Document, Kinds, Schema, accepts, kind_of
+from moonbox.tools.signature import type_text
+
+__all__ = ["find_problems", "path_text", "short", "stand_in"]
+
+MOST_PROBLEMS = 12
+_MOST_STEPS = 5_000
+Fits = Callable[[dict[str, Any], Any], bool]
+"""Whether a value fits a small schema."""
+
+
+def find_problems(document: Document, value: Any, fits: Fits, *, first_index: int = 0) -> list[str]:
+    """At most `MOST_PROBLEMS` problems as lines such as `items[3].price: expected number, got "x" (string)`."""
+    walker = _Walker(document, fits, first_index)
+    walker.walk(document.root, value, ())
+    lines = [f"{path}: {text}" if path else text for path, text in walker.problems]
+    if len(lines) > MOST_PROBLEMS:
+        lines[MOST_PROBLEMS:] = ["… and more"]
+    return lines
+
+
+def path_text(path: tuple[str | int, ...], first_index: int = 0) -> str:
+    """`items[3].price`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part + first_index}]"
+        elif is_identifier(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{json.dumps(part, ensure_ascii=False)}]" if text else part
+    return text
+
+
+def short(value: Any, longest: int = 60) -> str:
+    """A value as it came, bounded: `"7" (string)`, `[1,2] (array)`, `null`."""
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes that are not UTF-8 text"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, list) and len(value) > 20:
+        return f"an array of {len(value):,} items"
+    if isinstance(value, dict) and len(value) > 20:
+        return f"an object of {len(value):,} keys"
+    whole = json.dumps(_bounded(value, longest), separators=(",", ":"), ensure_ascii=False, default=str)
+    text = whole if len(whole) <= longest else whole[: longest - 1] + "…"
+    return f"{text} ({kind_of(value)})"
+
+
+def stand_in(value: Any) -> Any:
+    """The value with what JSON has no word for (bytes, integer keys, lone surrogates) replaced by like text."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+    if isinstance(value, list):
+        return [stand_in(item) for item in value]
+    if isinstance(value, dict):
+        return {stand_in(name) if isinstance(name, str) else str(name): stand_in(item) for name, item in value.items()}
+    return value
+
+
+class _Walker:
+    def __init__(self, document: Document, fits: Fits, first_index: int) -> None:
+        self.document, self.fits, self.first_index = document, fits, first_index
+        self.problems: list[tuple[str, str]] = []
+        self.steps = 0
+
+    def walk(self, schema: Schema, value: Any, path: tuple[str | int, ...]) -> None:
+        self.steps += 1
+        schema = self.document.deref(schema)
+        if self.steps > _MOST_STEPS or len(self.problems) > MOST_PROBLEMS:
+            return
+        if schema is False:
+            self.note(path, f"nothing is allowed here, got {short(value)}")
+        if not isinstance(schema, dict):
+            return
+        if (text := self.wrong_type(schema, value)) is not None:
+            self.note(path, text)
+            return
+        for text in self.own_rules(schema, value):
+            self.note(path, text)
+        for part in schema.get("allOf") or ():
+            self.walk(part, value, path)
+        for keyword in ("anyOf", "oneOf"):
+            if isinstance(schema.get(keyword), list) and not self.fits({keyword: schema[keyword]}, value):
+                self.union(schema, keyword, value, path)
+        if isinstance(value, dict):
+            self.table(schema, value, path)
+        elif isinstance(value, list):
+            self.array(schema, value, path)
+
+    def note(self, path: tuple[str | int, ...], text: str) -> None:
+        entry = (path_text(path, self.first_index), text)
+        if entry not in self.problems:
+            self.problems.append(entry)
+
+    def wrong_type(self, schema: dict[str, Any], value: Any) -> str | None:
+        wanted = self.document.kinds(schema)
+        expected = type_text(schema, self.document, nested=0)
+        if isinstance(value, float) and not math.isfinite(value) and wanted is not None:
+            return f"expected {expected}, got {value}, which is not a JSON number"
+        if isinstance(value, bytes) and not _takes_bytes(schema, wanted, self.document):
+            return f"expected {expected}, got {short(value)}"
+        kind = kind_of(value)
+        if kind == "number" and isinstance(value, float) and value.is_integer() and accepts(wanted, "integer"):
+            kind = "integer"
+        if accepts(wanted, kind):
+            return None
+        note = ""
+        if kind == "object" and wanted and "array" in wanted and any(isinstance(key, int) for key in value):
+            note = "; its indexes must run from 1 without gaps"
+        return f"expected {expected}, got {short(value)}{note}"
+
+    def own_rules(self, schema: dict[str, Any], value: Any) -> Iterator[str]:
+        if isinstance(schema.get("enum"), list) and not self.fits({"enum": schema["enum"]}, value):
+            options = ", ".join(json.dumps(option, ensure_ascii=False) for option in schema["enum"][:20])
+            more = ", …" if len(schema["enum"]) > 20 else ""
+            meant = suggestion(value, [str(option) for option in schema["enum"]]) if isinstance(value, str) else ""
+            yield f"expected one of {options}{more}, got {short(value)}{meant}"
+        for keyword, wording in _RULES.items():
+            if keyword in schema and not self.fits({keyword: schema[keyword]}, value):
+                rule = json.dumps(schema[keyword], ensure_ascii=False) if keyword == "const" else schema[keyword]
+                yield f"expected {wording.format(rule)}, got {_amount(keyword, value)}"
+
+    def union(self, schema: dict[str, Any], keyword: str, value: Any, path: tuple[str | int, ...]) -> None:
+        before = len(self.problems)
+        branches = schema[keyword]
+        at = self.document.best_branch(branches, value)
+        if at is not None:
+            self.walk(branches[at], value, path)
+        if len(self.problems) == before:
+            how = "exactly one" if keyword == "oneOf" else "one"
+            self.note(path, f"expected {how} of {type_text(schema, self.document, nested=1)}, got {short(value)}")
+
+    def table(self, schema: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> None:
+        named = schema.get("properties")
+        named = named if isinstance(named, dict) else {}
+        for name in schema.get("required") or ():
+            if name not in value:
+                expected = type_text(named.get(name, True), self.document, nested=1)
+                self.note((*path, name), "missing" + (f", expected {expected}" if expected != "any" else ""))
+        rest = schema.get("additionalProperties", True)
+        for name, item in value.items():
+            if name in named:
+                self.walk(named[name], item, (*path, name))
+            elif rest is False and not schema.get("patternProperties"):
+                self.note((*path, str(name)), self.unknown(str(name), named, value, path))
+            elif isinstance(rest, dict) and not schema.get("patternProperties"):
+                self.walk(rest, item, (*path, str(name)))
+
+    def unknown(self, name: str, named: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> str:
+        if not path:
+            return f"unknown parameter{suggestion(name, named)}"
+        close = nearest(name, [option for option in named if option not in value] or named, 1)
+        if close:
+            return f"unknown key; did you mean `{close[0]}`?"
+        return "unknown key" + (f"; the keys are: {', '.join(list(named)[:20])}" if named else "")
+
+    def array(self, schema: dict[str, Any], value: list[Any], path: tuple[str | int, ...]) -> None:
+        items, first = schema.get("items"), schema.get("prefixItems")
+        if isinstance(items, list):  # drafts before 2020-12
+            first, items = items, schema.get("additionalItems")
+        heads = first if isinstance(first, list) else []
+        if len(value) > len(heads) and items is False:
+            self.note(path, f"expected at most {len(heads)} items, got {len(value)}")
+        for index, item in enumerate(value):
+            if len(self.problems) > MOST_PROBLEMS:
+                return
+            part = heads[index] if index < len(heads) else items
+            if isinstance(part, dict):
+                self.walk(part, item, (*path, index))
+
+
+def _takes_bytes(schema: dict[str, Any], wanted: Kinds, document: Document) -> bool:
+    """Whether a string that is not text may stand here: where anything may, or where the schema says binary."""
+    if wanted is None or schema.get("format") == "binary":
+        return True
+    branches = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+    return any(
+        isinstance(found := document.deref(branch), dict) and found.get("format") == "binary" for branch in branches
+    )
+
+
+def _amount(keyword: str, value: Any) -> str:
+    if keyword in {"minItems", "maxItems", "minProperties", "maxProperties"} and isinstance(value, list | dict):
+        return str(len(value))
+    if keyword in {"minLength", "maxLength"} and isinstance(value, str):
+        return f"{len(value)} in {short(value)}" if value else "the empty string"
+    return short(value)
+
+
+def _bounded(value: Any, longest: int, depth: int = 3) -> Any:
+    """Enough of the value to write `longest` characters, so that a large one costs nothing."""
+    if isinstance(value, str):
+        return value[:longest]
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, list):
+        return [_bounded(item, longest, depth - 1) for item in value[:longest]] if depth else "…"
+    if isinstance(value, dict):
+        kept = list(value.items())[:longest]
+        return {str(name)[:longest]: _bounded(item, longest, depth - 1) for name, item in kept} if depth else "…"
+    return value
+
+
+_RULES = {
+    "const": "{}",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "pattern": "text that matches {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "uniqueItems": "items that differ from each other",
+    "minProperties": "at least {} keys",
+    "maxProperties": "at most {} keys",
+}

@@ -1,0 +1,259 @@
+"""JSON Schema from type hints, and JSON values back into the types hinted at; the only user of pydantic here."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Optional, get_args, get_origin
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError
+from typing_extensions import TypedDict, Unpack, is_typeddict
+
+from moonbox.errors import ToolDefinitionError
+from moonbox.tools.function import EMPTY, Function, Parameter
+from moonbox.tools.problems import path_text, short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.tools.docstring import Docstring
+
+__all__ = ["Converter", "build", "returned"]
+
+_REST = "**"  # the field that carries what **kwargs takes; no Python parameter can have this name
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """Turns a validated dict into the Python values that a function's annotations ask for."""
+
+    names: frozenset[str]
+    """The keys that are parameters; the rest belongs to **kwargs."""
+    validate: Callable[[Any], dict[str, Any]]
+    validate_json: Callable[[str], dict[str, Any]]
+    has_rest: bool
+
+    def convert(self, bound: dict[str, Any]) -> dict[str, Any]:
+        """Python values by parameter name; raises pydantic's ValidationError."""
+        if self.has_rest:
+            bound = {name: value for name, value in bound.items() if name in self.names} | {
+                _REST: {name: value for name, value in bound.items() if name not in self.names}
+            }
+        try:
+            values = self.validate(bound)
+        except ValidationError:
+            values = self._from_json(bound)
+        if self.has_rest:
+            values.update(values.pop(_REST))
+        return values
+
+    def _from_json(self, bound: dict[str, Any]) -> dict[str, Any]:
+        """Strict types take text for a date only from JSON, so what Python mode refused is tried that way."""
+        try:
+            return self.validate_json(json.dumps(bound, allow_nan=False))
+        except (ValidationError, TypeError, ValueError):
+            return self.validate(bound)
+
+
+def build(function: Function, doc: Docstring, name: str) -> tuple[dict[str, Any], Converter]:
+    """The parameters' schema and the converter for a function."""
+    fields: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    for item in function.parameters:
+        if item.injected is not None:
+            continue
+        if item.kind is inspect.Parameter.VAR_KEYWORD:
+            fields.update(_rest_fields(item.annotation))
+            continue
+        annotation, default = _field(item, doc.parameters.get(item.name))
+        optional = item.has_default or item.kind is inspect.Parameter.VAR_POSITIONAL or default is not EMPTY
+        fields[item.name] = NotRequired[annotation] if optional else annotation
+        if default is not EMPTY:
+            defaults[item.name] = default
+    adapter = _adapter(fields, name)
+    schema = _clean(_json_schema(adapter, "validation", name))
+    has_rest = _REST in fields
+    rest = schema.get("properties", {}).pop(_REST, None)
+    if rest is not None:
+        schema["required"] = [item for item in schema["required"] if item != _REST]
+    _put_defaults(schema, defaults, fields)
+    parameters = {
+        "type": "object",
+        "properties": schema.get("properties", {}),
+        **({"required": schema["required"]} if schema.get("required") else {}),
+        "additionalProperties": rest.get("additionalProperties", True) if has_rest else False,
+        **({"$defs": schema["$defs"]} if "$defs" in schema else {}),
+    }
+    validator = adapter.validator
+    return parameters, Converter(
+        frozenset(parameters["properties"]), validator.validate_python, validator.validate_json, has_rest
+    )
+
+
+def returned(annotation: Any) -> dict[str, Any] | None:
+    """The result's schema; None where the annotation says nothing that a schema can say."""
+    if annotation is EMPTY or isinstance(annotation, str) or annotation is Any:
+        return None
+    try:
+        schema = _clean(TypeAdapter(annotation).json_schema(mode="serialization", schema_generator=_Generator))
+    except (PydanticUserError, PydanticSerializationError, TypeError, NameError):
+        return None  # the value may cross all the same: `values` knows more types than pydantic has schemas for
+    return schema or None
+
+
+def explain(error: ValueError, bound: dict[str, Any], first_index: int = 0) -> list[str]:
+    """Pydantic's problems as lines like those of `problems`."""
+    if not isinstance(error, ValidationError):
+        return [str(error)]
+    lines = []
+    for item in error.errors(include_url=False, include_context=False):
+        path, value = _walk(tuple(part for part in item["loc"] if part != _REST), bound)
+        message = item["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        text = message[:1].lower() + message[1:] if message.startswith("Input ") else message
+        lines.append(f"{path_text(path, first_index)}: {text}, got {short(value)}" if path else text)
+    return list(dict.fromkeys(lines))
+
+
+class _Generator(GenerateJsonSchema):
+    """Schemas without titles, that tell of durations and decimals what `moonbox.values` makes of them."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def timedelta_schema(self, schema: Any) -> dict[str, Any]:
+        return {"anyOf": [{"type": "number"}, {"type": "string", "format": "duration"}]}
+
+    def decimal_schema(self, schema: Any) -> dict[str, Any]:
+        found = dict(super().decimal_schema(schema))
+        return {"anyOf": [{"type": "number"}, {"type": "string"}]} if self.mode == "serialization" else found
+
+
+def _field(item: Parameter, description: str | None) -> tuple[Any, Any]:
+    """The annotation as pydantic should see it, and the default that the schema should show."""
+    annotation, default = item.annotation, item.default
+    if item.kind is inspect.Parameter.VAR_POSITIONAL:
+        return _described(list[annotation], description), EMPTY  # type: ignore[valid-type] # made at run time
+    if isinstance(default, FieldInfo):  # def f(x: int = Field(3, ge=1))
+        annotation = Annotated[annotation, default]
+        default = EMPTY
+    info = FieldInfo.from_annotation(annotation) if get_origin(annotation) is Annotated else None
+    if info is not None and default is EMPTY and not info.is_required():
+        default = info.get_default(call_default_factory=True, validated_data={})
+    description = (info.description if info is not None else None) or description
+    if default is None and not _takes_none(annotation):
+        annotation = Optional[annotation]  # noqa: UP045 - `|` fails for some forms; `limit: int = None` means int or None
+    return _described(annotation, description), default
+
+
+def _described(annotation: Any, description: str | None) -> Any:
+    return Annotated[annotation, Field(description=description)] if description else annotation
+
+
+def _rest_fields(annotation: Any) -> dict[str, Any]:
+    """What `**kwargs: T` takes, or the fields of `**kwargs: Unpack[SomeTypedDict]`."""
+    if get_origin(annotation) is Unpack and is_typeddict(get_args(annotation)[0]):
+        typed = get_args(annotation)[0]
+        return {
+            name: inner if name in typed.__required_keys__ else NotRequired[_bare(inner)]
+            for name, inner in typed.__annotations__.items()
+        }
+    return {_REST: dict[str, annotation]}
+
+
+def _bare(annotation: Any) -> Any:
+    return get_args(annotation)[0] if get_origin(annotation) is NotRequired else annotation
+
+
+def _takes_none(annotation: Any) -> bool:
+    try:
+        TypeAdapter(annotation).validate_python(None)
+    except ValidationError:
+        return False
+    except PydanticUserError:
+        return True  # reported when the whole schema is built, with the parameter's name
+    return True
+
+
+def _adapter(fields: dict[str, Any], name: str) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter(TypedDict("Arguments", fields))  # type: ignore[operator] # made at run time
+    except (PydanticUserError, NameError, TypeError):
+        for field, annotation in fields.items():
+            try:
+                TypeAdapter(TypedDict("Arguments", {field: annotation}))  # type: ignore[operator]
+            except (PydanticUserError, NameError, TypeError) as error:
+                raise _unsupported(name, field, annotation, error) from None
+        raise
+
+
+def _json_schema(adapter: TypeAdapter[Any], mode: Any, name: str) -> dict[str, Any]:
+    try:
+        return adapter.json_schema(mode=mode, schema_generator=_Generator)
+    except PydanticUserError as error:
+        raise ToolDefinitionError(f"tool {name!r}: a parameter's type has no JSON Schema: {error.message}") from None
+
+
+def _unsupported(name: str, field: str, annotation: Any, error: Exception) -> ToolDefinitionError:
+    inner = get_args(annotation)[0] if get_origin(annotation) in {Annotated, NotRequired} else annotation
+    if isinstance(error, PydanticUserError) and error.code == "schema-for-unknown-type":
+        reason = "which has no JSON Schema"
+    else:
+        reason = f"which pydantic refuses: {str(error).splitlines()[0]}"
+    return ToolDefinitionError(
+        f"tool {name!r}: parameter {field!r} has type {getattr(inner, '__name__', inner)}, {reason}; "
+        "use JSON-like types, a dataclass or a pydantic model, or Annotated[..., Injected] for what the host supplies"
+    )
+
+
+def _put_defaults(schema: dict[str, Any], defaults: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Defaults that survive the way to JSON and back are shown; the function itself fills in the others."""
+    for name, default in defaults.items():
+        part = schema.get("properties", {}).get(name)
+        if part is None or default is None:
+            continue
+        adapter: TypeAdapter[Any] = TypeAdapter(get_args(fields[name])[0])
+        try:
+            lowered = adapter.dump_python(default, mode="json", warnings="error")
+            same = adapter.validate_python(lowered) == default
+        except (ValidationError, PydanticSerializationError, TypeError, ValueError):
+            continue
+        if same is True and lowered is not None:
+            part["default"] = lowered
+
+
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SINGLE = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"})
+
+
+def _clean(schema: Any) -> Any:
+    """Without titles and null defaults, which say nothing that the rest does not."""
+    if not isinstance(schema, dict):
+        return schema
+    cleaned: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword == "title" or (keyword == "default" and value is None):
+            continue
+        if keyword in _MAPS and isinstance(value, dict):
+            cleaned[keyword] = {name: _clean(part) for name, part in value.items()}
+        elif keyword in _LISTS and isinstance(value, list):
+            cleaned[keyword] = [_clean(part) for part in value]
+        else:
+            cleaned[keyword] = _clean(value) if keyword in _SINGLE else value
+    return cleaned
+
+
+def _walk(loc: tuple[str | int, ...], value: Any) -> tuple[tuple[str | int, ...], Any]:
+    """The part of a location that exists in the arguments: pydantic adds the names of union branches to it."""
+    path: list[str | int] = []
+    for part in loc:
+        in_list = isinstance(value, list) and isinstance(part, int) and part < len(value)
+        if in_list or (isinstance(value, dict) and part in value):
+            value = value[part]
+            path.append(part)
+    return tuple(path), value

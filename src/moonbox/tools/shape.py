@@ -1,0 +1,200 @@
+"""What a JSON Schema says about a value, read without validating anything."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+__all__ = ["NARRATION", "Document", "Kinds", "Schema", "accepts", "kind_of"]
+
+Schema = Any
+"""A JSON Schema: a dict, or True or False."""
+
+Kinds = frozenset[str] | None
+"""JSON types; None stands for all of them."""
+
+NARRATION = "human_intent"
+"""A parameter in which some models explain themselves; it is never shown, and filled in when it is required."""
+
+_LONGEST_CHAIN = 32
+
+
+class Document:
+    """A schema together with what its `$ref`s lead to. Schemas are read once: servers may send endless ones."""
+
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self._resolved: dict[int, Schema] = {}
+        self._kinds: dict[int, Kinds] = {}
+        self._open: set[int] = set()
+
+    def deref(self, schema: Schema) -> Schema:
+        """The schema that a local `$ref` leads to; `{}` where it leads nowhere that can be read."""
+        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+            return schema
+        if id(schema) not in self._resolved:
+            self._resolved[id(schema)] = self._follow(schema)
+        return self._resolved[id(schema)]
+
+    def pointer(self, ref: str) -> Schema:
+        """What `#/a/b` points at."""
+        if not ref.startswith("#"):
+            return {}
+        node = self.root
+        for token in unquote(ref[1:]).split("/")[1:]:
+            token = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, dict) and token in node:
+                node = node[token]
+            elif isinstance(node, list) and token.isdecimal() and int(token) < len(node):
+                node = node[int(token)]
+            else:
+                return {}
+        return node if isinstance(node, dict | bool) else {}
+
+    def kinds(self, schema: Schema) -> Kinds:
+        """The JSON types that the schema can accept; None where it does not say."""
+        schema = self.deref(schema)
+        if schema is False:
+            return frozenset()
+        if not isinstance(schema, dict) or id(schema) in self._open:
+            return None
+        key = id(schema)
+        if key not in self._kinds:
+            self._open.add(key)
+            self._kinds[key] = self._read_kinds(schema)
+            self._open.discard(key)
+        return self._kinds[key]
+
+    def properties(self, schema: Schema, depth: int = 4) -> dict[str, Schema]:
+        """The properties an object schema names, those of its `allOf` parts included."""
+        schema = self.deref(schema)
+        if not isinstance(schema, dict) or depth <= 0:
+            return {}
+        named = schema.get("properties")
+        found = dict(named) if isinstance(named, dict) else {}
+        for part in _parts(schema, "allOf"):
+            for name, value in self.properties(part, depth - 1).items():
+                found.setdefault(name, value)
+        return found
+
+    def required(self, schema: Schema, depth: int = 4) -> list[str]:
+        """The names of the properties that must be there."""
+        schema = self.deref(schema)
+        if not isinstance(schema, dict) or depth <= 0:
+            return []
+        names = [name for name in schema.get("required") or () if isinstance(name, str)]
+        for part in _parts(schema, "allOf"):
+            names += [name for name in self.required(part, depth - 1) if name not in names]
+        return names
+
+    def positional_order(self) -> tuple[str, ...]:
+        """Parameter names in the order in which they are shown and filled: required ones first, narration last."""
+        must = set(self.required(self.root))
+        return tuple(sorted(self.properties(self.root), key=lambda name: (name == NARRATION, name not in must)))
+
+    def best_branch(self, branches: list[Schema], value: Any) -> int | None:
+        """The branch of a union that the value was most likely meant for, judged by its outermost level."""
+        kind = kind_of(value)
+        fitting = [at for at, branch in enumerate(branches) if accepts(self.kinds(branch), kind)]
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        return max(fitting, key=lambda at: (self._likeness(self.deref(branches[at]), value), -at))
+
+    def _likeness(self, schema: Schema, value: Any) -> int:
+        if not isinstance(schema, dict):
+            return 0
+        if isinstance(value, dict):
+            return self._table_likeness(schema, value)
+        if isinstance(value, list) and value:
+            items = schema.get("items")
+            return 0 if accepts(self.kinds(items if isinstance(items, dict) else True), kind_of(value[0])) else -4
+        options = [schema["const"]] if "const" in schema else schema.get("enum")
+        return 0 if not isinstance(options, list) else 4 if value in options else -4
+
+    def _table_likeness(self, schema: dict[str, Any], value: dict[Any, Any]) -> int:
+        named = self.properties(schema)
+        score = -2 * sum(name not in value for name in self.required(schema))
+        for name, item in value.items():
+            if name not in named:
+                score -= schema.get("additionalProperties") is False
+                continue
+            part = self.deref(named[name])
+            options = (
+                [part["const"]] if "const" in (part or {}) else part.get("enum") if isinstance(part, dict) else None
+            )
+            score += 1 if not isinstance(options, list) else 8 if item in options else -8
+        return score
+
+    def _follow(self, schema: dict[str, Any]) -> Schema:
+        found: Schema = schema
+        for _ in range(_LONGEST_CHAIN):
+            if not isinstance(found, dict) or not isinstance(found.get("$ref"), str):
+                return found
+            beside = {key: value for key, value in found.items() if key != "$ref"}
+            target = self.pointer(found["$ref"])
+            found = {**target, **beside} if isinstance(target, dict) and beside else target
+        return {}
+
+    def _read_kinds(self, schema: dict[str, Any]) -> Kinds:
+        found: Kinds = None
+        declared = schema.get("type")
+        if isinstance(declared, str):
+            found = frozenset({declared})
+        elif isinstance(declared, list):
+            found = frozenset(kind for kind in declared if isinstance(kind, str))
+        if isinstance(schema.get("enum"), list):
+            found = _both(found, frozenset(kind_of(value) for value in schema["enum"]))
+        if "const" in schema:
+            found = _both(found, frozenset({kind_of(schema["const"])}))
+        for keyword in ("anyOf", "oneOf"):
+            if branches := _parts(schema, keyword):
+                found = _both(found, _any([self.kinds(branch) for branch in branches]))
+        for part in _parts(schema, "allOf"):
+            found = _both(found, self.kinds(part))
+        if found is None and ("properties" in schema or "additionalProperties" in schema):
+            return frozenset({"object"})
+        if found is None and ("items" in schema or "prefixItems" in schema):
+            return frozenset({"array"})
+        return found
+
+
+def kind_of(value: Any) -> str:
+    """The JSON type of a plain value; a whole number is an integer, bytes are a string."""
+    return _KINDS.get(type(value), "object")
+
+
+def accepts(wanted: Kinds, kind: str) -> bool:
+    """Whether a value of that JSON type can fit."""
+    return wanted is None or kind in wanted or (kind == "integer" and "number" in wanted)
+
+
+def _parts(schema: dict[str, Any], keyword: str) -> list[Schema]:
+    parts = schema.get(keyword)
+    return parts if isinstance(parts, list) else []
+
+
+def _both(left: Kinds, right: Kinds) -> Kinds:
+    if left is None or right is None:
+        return right if left is None else left
+    common = left & right
+    if "number" in left or "number" in right:
+        common |= (left | right) & {"integer"}
+    return common
+
+
+def _any(branches: list[Kinds]) -> Kinds:
+    known = [branch for branch in branches if branch is not None]
+    return frozenset().union(*known) if len(known) == len(branches) else None
+
+
+_KINDS = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    bytes: "string",
+    list: "array",
+    tuple: "array",
+    dict: "object",
+}

@@ -1,0 +1,286 @@
+"""Tool: a named function of the host, with everything that a call of it needs."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import types
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+
+from moonbox.errors import ToolDefinitionError, UsageError
+from moonbox.tools.binding import Binder
+from moonbox.tools.calling import CallPlan, plan_call
+from moonbox.tools.docstring import read_docstring
+from moonbox.tools.function import injections, is_async, look_at
+from moonbox.tools.hints import Hints
+from moonbox.tools.naming import check_name, suggestion
+from moonbox.tools.results import convert
+from moonbox.tools.shape import Document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from moonbox.tools.context import Context
+
+__all__ = ["Policy", "Tool", "tool"]
+
+Policy = Literal["auto", "approve", "direct"]
+_POLICIES: tuple[str, ...] = get_args(Policy)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tool:
+    """A named function of the host: schema, description, policy, hints, and the callable behind it.
+
+    Make one with `@tool`, `Tool.from_function` or `Tool.from_schema`. Calling the Tool calls the function as
+    it is; scripts' calls go through `bind`, `invoke` and `convert_result`.
+    """
+
+    name: str
+    call: Callable[..., Any] = field(repr=False)
+    description: str = field(default="", repr=False)
+    parameters: dict[str, Any] = field(repr=False)
+    """JSON Schema of type object."""
+    returns: dict[str, Any] | None = field(default=None, repr=False)
+    """JSON Schema of the result; None when nothing is known of it."""
+    namespace: str | None = None
+    policy: Policy = "auto"
+    """auto: scripts may call it; approve: a person must agree to each call; direct: never offered to scripts."""
+    hints: Hints = field(default_factory=Hints, repr=False)
+    timeout: float | None = field(default=None, repr=False)
+    """Seconds that one call may take."""
+    max_concurrency: int | None = field(default=None, repr=False)
+    """How many calls of it may run at the same moment."""
+    parse_json: bool = field(default=True, repr=False)
+    """Make data of text that is JSON, where there is no result schema."""
+    execution: bool = field(default=False, repr=False)
+    """It runs scripts itself, so that scripts must not reach it."""
+    is_async: bool = field(default=False, repr=False)
+    tags: tuple[str, ...] = field(default=(), repr=False)
+    meta: Mapping[str, Any] = field(default_factory=lambda: types.MappingProxyType({}), repr=False)
+    unbound: bool = field(default=False, repr=False)
+    """It was defined in a class body and needs an instance: `instance.method` is the usable tool."""
+    plan: CallPlan = field(default_factory=lambda: CallPlan(None), repr=False)
+    binder: Binder | None = field(default=None, repr=False)
+
+    path: str = field(init=False, repr=False)
+    """Its identity in a toolbox: `github.create_issue`, or the name alone."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.namespace is not None:
+            check_name(self.namespace, "namespace")
+        if self.policy not in _POLICIES:
+            raise ToolDefinitionError(
+                f"tool {self.name!r}: unknown policy {self.policy!r}{suggestion(str(self.policy), _POLICIES)}; "
+                f"choose one of: {', '.join(_POLICIES)}"
+            )
+        if not callable(self.call):
+            raise ToolDefinitionError(f"tool {self.name!r}: {self.call!r} is not callable")
+        _check_number(self.name, "timeout", self.timeout, (int, float))
+        _check_number(self.name, "max_concurrency", self.max_concurrency, int)
+        object.__setattr__(self, "hints", Hints.of(self.hints))
+        object.__setattr__(self, "tags", tuple(self.tags))
+        object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
+        if self.binder is None or self.binder.parameters is not self.parameters:
+            object.__setattr__(self, "binder", Binder(_object_schema(self.name, self.parameters)))
+            object.__setattr__(self, "parameters", self._binder.parameters)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], **overrides: Any) -> Tool:
+        """A tool from a function, method, partial or callable object; keyword arguments replace what was found."""
+        if isinstance(function, Tool):
+            return function.with_(**overrides) if overrides else function
+        from moonbox.tools import schema
+
+        looked = look_at(function)
+        doc = read_docstring(looked.doc)
+        name = overrides.pop("name", None) or looked.name
+        if name == "<lambda>":
+            raise ToolDefinitionError("a lambda has no name; give one with name=")
+        parameters, converter = schema.build(looked, doc, name)
+        fields: dict[str, Any] = {
+            "description": doc.text,
+            "returns": schema.returned(looked.returns),
+            "is_async": looked.is_async,
+            "unbound": looked.unbound,
+        }
+        fields.update({key: value for key, value in _checked(overrides).items() if value is not None})
+        made = cls(
+            name=name, call=function, parameters=parameters, plan=plan_call(looked.parameters, converter), **fields
+        )
+        made._look_like(function)
+        return made
+
+    @classmethod
+    def from_schema(
+        cls,
+        *,
+        name: str,
+        description: str = "",
+        parameters: Mapping[str, Any] | None = None,
+        call: Callable[..., Any],
+        returns: Mapping[str, Any] | None = None,
+        policy: Policy = "auto",
+        hints: Hints | Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Tool:
+        """A tool from any JSON Schema and a callable that takes one dict (and, where annotated, the Context)."""
+        made = cls(
+            name=name,
+            description=description,
+            parameters=copy.deepcopy(dict(parameters)) if parameters is not None else {},
+            call=call,
+            returns=copy.deepcopy(dict(returns)) if returns else None,
+            policy=policy,
+            hints=Hints.of(hints),
+            is_async=is_async(call),
+            plan=plan_call(injections(call), None),
+            **_checked(more),
+        )
+        try:
+            made._binder.check()
+        except ToolDefinitionError as error:
+            raise ToolDefinitionError(f"tool {name!r}: {error}") from None
+        return made
+
+    def with_(self, **changes: Any) -> Tool:
+        """A copy with some fields changed."""
+        changed = replace(self, **_checked(changes, also=("name", "parameters", "call")))
+        if wrapped := getattr(self, "__wrapped__", None):
+            changed._look_like(wrapped)
+        return changed
+
+    def bind(self, arguments: Any = None, *, first_index: int = 0) -> dict[str, Any]:
+        """Named, positional or no arguments as one validated dict; raises ArgumentError naming every problem.
+
+        `first_index` is the number that the caller's language gives an array's first element in messages.
+        """
+        return self._binder.bind(arguments, self.path, first_index)
+
+    def arguments_for(
+        self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """What `bind` returned, as the positional and keyword arguments of the callable, in its own types."""
+        return self.plan.arguments(bound, context, self.path, first_index)
+
+    def invoke(self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0) -> Any:
+        """Call with what `bind` returned; an asynchronous tool gives an awaitable."""
+        args, kwargs = self.plan.arguments(bound, context, self.path, first_index)
+        return self.call(*args, **kwargs)
+
+    def convert_result(
+        self,
+        value: Any,
+        *,
+        max_string: int = 10_000_000,
+        max_array: int = 100_000,
+        max_depth: int = 64,
+        allow_nan: bool = True,
+    ) -> Any:
+        """The plain value that crosses to the script; raises ToolError where it cannot or is too large."""
+        return convert(
+            value,
+            tool=self.path,
+            parse_json=self.parse_json and self.returns is None,
+            max_string=max_string,
+            max_array=max_array,
+            max_depth=max_depth,
+            allow_nan=allow_nan,
+        )
+
+    @property
+    def document(self) -> Document:
+        """The parameters' schema with its references."""
+        return self._binder.document
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """In the order in which positional arguments fill them."""
+        return self._binder.order
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Tool:
+        if instance is None or not self.unbound:
+            return self
+        return replace(self, call=types.MethodType(self.call, instance), unbound=False)
+
+    @property
+    def _binder(self) -> Binder:
+        assert self.binder is not None  # set in __post_init__
+        return self.binder
+
+    def _look_like(self, function: Callable[..., Any]) -> None:
+        """Take on the function's name and docstring, so that tools read like the functions they are."""
+        for attribute in functools.WRAPPER_ASSIGNMENTS:
+            if attribute != "__annotations__" and hasattr(function, attribute):
+                object.__setattr__(self, attribute, getattr(function, attribute))
+        object.__setattr__(self, "__wrapped__", function)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    namespace: str | None = None,
+    policy: Policy = "auto",
+    hints: Hints | Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    max_concurrency: int | None = None,
+    parse_json: bool = True,
+    execution: bool = False,
+    tags: tuple[str, ...] = (),
+    meta: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a Tool: `@tool`, or `@tool(name=…, policy=…, hints={"read_only": True}, …)`."""
+    if function is not None:
+        return Tool.from_function(function, **options)
+    _checked(options, also=("name",))
+    return lambda decorated: Tool.from_function(decorated, **options)
+
+
+_OPTIONS = (
+    *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
+    *("parse_json", "execution", "tags", "meta"),
+)
+
+
+def _checked(options: dict[str, Any], also: tuple[str, ...] = ()) -> dict[str, Any]:
+    known = (*also, *_OPTIONS)
+    for option in options:
+        if option not in known:
+            raise UsageError(
+                f"unknown option {option!r} of a tool{suggestion(option, known)}; the options are: {', '.join(known)}"
+            )
+    return options
+
+
+def _check_number(name: str, what: str, value: Any, kind: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < float("inf"):
+        wanted = "a whole number of at least 1" if kind is int else "a number of seconds above 0"
+        raise ToolDefinitionError(f"tool {name!r}: {what} must be {wanted}, not {value!r}")
+
+
+def _object_schema(name: str, schema: Any) -> dict[str, Any]:
+    """The schema, if arguments can be bound to it."""
+    if not isinstance(schema, dict):
+        raise ToolDefinitionError(
+            f"tool {name!r}: parameters must be a JSON Schema (a dict), not {type(schema).__name__}"
+        )
+    if not schema:
+        return {"type": "object", "properties": {}}
+    declared = Document(schema).kinds(schema)
+    if declared is not None and "object" not in declared:
+        raise ToolDefinitionError(
+            f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(declared))}"
+        )
+    return schema

@@ -1,0 +1,330 @@
+"""Toolbox: an ordered set of tools, by path, that can change while it is used."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
+from moonbox.tools.naming import aliases, check_name, nearest
+from moonbox.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from moonbox.tools.importers import Dispatch
+
+__all__ = ["ToolSource", "Toolbox"]
+
+ToolSource = Any
+"""A Tool, a function, a Toolbox, a mapping from namespace to such, or an iterable of such."""
+
+Listener = Callable[["Toolbox"], None]
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """One state of a toolbox; readers keep the one they have while writers make the next."""
+
+    tools: dict[str, Tool]
+    revision: int
+    alias_of: dict[str, str]
+    by_alias: dict[str, Tool]
+
+
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """Another toolbox whose tools belong to this one for as long as it has them."""
+
+    source: Toolbox
+    space: str | None
+
+
+_Entry = Tool | _Followed
+
+
+class Toolbox:
+    """An ordered set of tools; iteration is in the order of addition, paths are unique.
+
+    Safe to read and change from several threads. Every change raises `revision` and is told to the listeners.
+    """
+
+    def __init__(self, tools: ToolSource = ()) -> None:
+        self._lock = threading.Lock()
+        self._entries: list[_Entry] = []
+        self._listeners: list[Listener] = []
+        self._contents = _Contents({}, 0, {}, {})
+        if added := list(_tools(tools, None)):
+            self._change(lambda entries: [*entries, *added])
+
+    @classmethod
+    def of(cls, tools: ToolSource) -> Toolbox:
+        """The toolbox itself if one is given; else a new one, which follows the toolboxes among what is given."""
+        if isinstance(tools, Toolbox):
+            return tools
+        box = cls()
+        for space, item in _flat(tools, None):
+            if isinstance(item, Toolbox):
+                box.follow(item, namespace=space)
+            else:
+                box.add(item if space is None else _placed(item, space))
+        return box
+
+    @property
+    def revision(self) -> int:
+        """Grows with every change."""
+        return self._contents.revision
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(tuple(self._contents.tools.values()))
+
+    def __len__(self) -> int:
+        return len(self._contents.tools)
+
+    def __contains__(self, tool: object) -> bool:
+        path = tool.path if isinstance(tool, Tool) else tool
+        return path in self._contents.tools
+
+    def __getitem__(self, path: str) -> Tool:
+        return self.resolve(path)
+
+    def __repr__(self) -> str:
+        paths = list(self._contents.tools)
+        more = f", … {len(paths) - 8} more" if len(paths) > 8 else ""
+        return f"Toolbox({', '.join(paths[:8])}{more})"
+
+    def get(self, path: str, default: Tool | None = None) -> Tool | None:
+        """The tool with exactly this path."""
+        return self._contents.tools.get(path, default)
+
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self._contents.tools)
+
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces, in order of first use."""
+        return tuple(dict.fromkeys(tool.namespace for tool in self if tool.namespace is not None))
+
+    def aliases(self) -> dict[str, str]:
+        """Each path and the alias under which a script can write it as `tools.<alias>`; see `naming`."""
+        return dict(self._contents.alias_of)
+
+    def alias(self, tool: Tool | str) -> str:
+        """The alias of one tool."""
+        path = tool if isinstance(tool, str) else tool.path
+        return self._contents.alias_of[self.resolve(path).path]
+
+    def resolve(self, name: str) -> Tool:
+        """The tool with this path or alias; raises ArgumentError (`unknown_tool`) that names the nearest ones."""
+        contents = self._contents
+        found = contents.tools.get(name) or contents.by_alias.get(name)
+        if found is not None:
+            return found
+        raise _unknown(name, contents)
+
+    def add(self, *tools: ToolSource, replace: bool = False) -> Toolbox:
+        """Add tools; with `replace`, one of the same path gives way, in its place."""
+        added = [tool for item in tools for tool in _tools(item, None)]
+        self._change(lambda entries: _joined(entries, added, replace=replace))
+        return self
+
+    def namespace(self, name: str, tools: ToolSource, *, replace: bool = False) -> Toolbox:
+        """Add tools under a namespace: `create_issue` under `github` becomes `github.create_issue`."""
+        return self.merge(tools, namespace=check_name(name, "namespace"), replace=replace)
+
+    def set_namespace(self, name: str, tools: ToolSource) -> Toolbox:
+        """Make these the only tools of the namespace, in one change: for a server whose list of tools changed."""
+        added = list(_tools(tools, check_name(name, "namespace")))
+        self._change(lambda entries: [*(item for item in entries if _space(item) != name), *added])
+        return self
+
+    def merge(self, other: ToolSource, *, namespace: str | None = None, replace: bool = False) -> Toolbox:
+        """Add the tools that another toolbox has now."""
+        added = list(_tools(other, namespace))
+        self._change(lambda entries: _joined(entries, added, replace=replace))
+        return self
+
+    def follow(self, other: Toolbox, *, namespace: str | None = None) -> Toolbox:
+        """Have what another toolbox has, now and after it changes.
+
+        A path that this toolbox has already is an error now; where one appears later, the older tool stays.
+        """
+        if other is self:
+            raise UsageError("a toolbox cannot follow itself")
+        reference = weakref.ref(self)
+
+        def changed(_: Toolbox) -> None:
+            if (follower := reference()) is None:
+                stop()
+            else:
+                follower._refresh()
+
+        stop = other.subscribe(changed)
+        try:
+            self._change(lambda entries: [*entries, _Followed(other, namespace)])
+        except ToolDefinitionError:
+            stop()
+            raise
+        return self
+
+    def remove(self, *tools: str | Tool) -> Toolbox:
+        """Take tools out, by path or alias."""
+        paths = [self.resolve(tool if isinstance(tool, str) else tool.path).path for tool in tools]
+
+        def without(entries: list[_Entry]) -> list[_Entry]:
+            own = {item.path for item in entries if isinstance(item, Tool)}
+            for path in paths:
+                if path not in own:
+                    raise UsageError(f"tool {path!r} comes from a toolbox that this one follows; remove it there")
+            return [item for item in entries if not (isinstance(item, Tool) and item.path in paths)]
+
+        self._change(without)
+        return self
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Have the listener called with this toolbox after each change; returns what ends that."""
+        with self._lock:
+            self._listeners.append(listener)
+        return lambda: self.unsubscribe(listener)
+
+    def unsubscribe(self, listener: Listener) -> None:
+        """End what `subscribe` began; nothing happens if it had ended."""
+        with self._lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+    @classmethod
+    def from_openai(cls, definitions: Iterable[Any], call: Dispatch, **options: Any) -> Toolbox:
+        """Tools from OpenAI definitions (chat completions or responses) and the function(s) that answer them."""
+        from moonbox.tools.importers import from_openai
+
+        return cls(from_openai(definitions, call, **options))
+
+    @classmethod
+    def from_anthropic(cls, definitions: Iterable[Any], call: Dispatch, **options: Any) -> Toolbox:
+        """Tools from Anthropic definitions and the function(s) that answer them."""
+        from moonbox.tools.importers import from_anthropic
+
+        return cls(from_anthropic(definitions, call, **options))
+
+    @classmethod
+    def from_gemini(cls, definitions: Iterable[Any], call: Dispatch, **options: Any) -> Toolbox:
+        """Tools from Gemini function declarations and the function(s) that answer them."""
+        from moonbox.tools.importers import from_gemini
+
+        return cls(from_gemini(definitions, call, **options))
+
+    def _change(self, edit: Callable[[list[_Entry]], list[_Entry]]) -> None:
+        with self._lock:
+            entries = edit(self._entries)
+            tools: dict[str, Tool] = {}
+            for tool in _all(entries):
+                if tool.unbound:
+                    raise ToolDefinitionError(
+                        f"{tool.path!r} is a method without its instance; add instance.{tool.name}"
+                    )
+                if tool.path in tools:
+                    raise ToolDefinitionError(
+                        f"there are two tools named {tool.path!r}; "
+                        "rename one (name=…), give it a namespace, or add it with replace=True"
+                    )
+                tools[tool.path] = tool
+            self._entries = entries
+            self._publish(tools)
+        self._notify()
+
+    def _refresh(self) -> None:
+        """Take over what a followed toolbox has become."""
+        with self._lock:
+            own = {item.path: item for item in self._entries if isinstance(item, Tool)}
+            tools: dict[str, Tool] = {}
+            for tool in _all(self._entries):
+                tools.setdefault(tool.path, own.get(tool.path, tool))
+            self._publish(tools)
+        self._notify()
+
+    def _publish(self, tools: dict[str, Tool]) -> None:
+        names = aliases(tools)
+        by_alias = {alias: tools[path] for path, alias in names.items()}
+        self._contents = _Contents(tools, self._contents.revision + 1, names, by_alias)
+
+    def _notify(self) -> None:
+        # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.
+        for listener in tuple(self._listeners):
+            listener(self)
+
+
+def _joined(entries: list[_Entry], added: list[Tool], *, replace: bool) -> list[_Entry]:
+    if not replace:
+        return [*entries, *added]
+    joined = list(entries)
+    at = {item.path: index for index, item in enumerate(entries) if isinstance(item, Tool)}
+    for tool in added:
+        if tool.path in at:
+            joined[at[tool.path]] = tool
+        else:
+            joined.append(tool)
+    return joined
+
+
+def _space(entry: _Entry) -> str | None:
+    return entry.namespace if isinstance(entry, Tool) else None
+
+
+def _all(entries: Iterable[_Entry]) -> Iterator[Tool]:
+    for entry in entries:
+        if isinstance(entry, Tool):
+            yield entry
+        else:
+            yield from _tools(entry.source, entry.space)
+
+
+def _tools(source: ToolSource, space: str | None) -> Iterator[Tool]:
+    """Every tool of a source, placed in its namespace."""
+    for inner, item in _flat(source, space):
+        if isinstance(item, Toolbox):
+            for tool in item:
+                yield _placed(tool, inner)
+        else:
+            yield _placed(item, inner)
+
+
+def _flat(source: ToolSource, space: str | None) -> Iterator[tuple[str | None, Any]]:
+    """The tools, functions and toolboxes within a source, each with its namespace."""
+    if isinstance(source, Tool | Toolbox):
+        yield space, source
+    elif isinstance(source, Mapping):
+        for name, inner in source.items():
+            check_name(name, "namespace")
+            yield from _flat(inner, name if space is None else f"{space}.{name}")
+    elif callable(source):
+        yield space, source
+    elif isinstance(source, Iterable) and not isinstance(source, str | bytes):
+        for item in source:
+            yield from _flat(item, space)
+    else:
+        raise ToolDefinitionError(
+            f"{source!r} is not a tool: give functions, Tools, Toolboxes, or namespaces mapped to them"
+        )
+
+
+def _placed(source: Any, space: str | None) -> Tool:
+    tool = Tool.from_function(source)
+    if space is None:
+        return tool
+    return tool.with_(namespace=space if tool.namespace is None else f"{space}.{tool.namespace}")
+
+
+def _unknown(name: Any, contents: _Contents) -> ArgumentError:
+    options = dict.fromkeys([*contents.by_alias, *contents.tools])
+    close = nearest(str(name), options, 5)
+    if close:
+        others = f"; near names: {', '.join(close[1:])}" if close[1:] else ""
+        hint = f"did you mean `{close[0]}`?{others}"
+    elif contents.tools:
+        listed = ", ".join(list(contents.by_alias)[:10])
+        more = f" and {len(contents.tools) - 10} more" if len(contents.tools) > 10 else ""
+        hint = f"the tools are: {listed}{more}"
+    else:
+        hint = "there are no tools"
+    return ArgumentError(f"unknown tool `{str(name)[:100]}`; {hint}", code="unknown_tool", tool=str(name)[:100])
