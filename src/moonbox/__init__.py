@@ -11,19 +11,60 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call, Run, Usage
     from moonbox.errors import MoonboxError, ScriptError, ToolError
     from moonbox.limits import Limits
+    from moonbox.sandbox.decisions import Answer, Decision, Middleware, ToolCall
+    from moonbox.sandbox.oneoff import run
+    from moonbox.sandbox.repl import Repl
+    from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.sandbox.stepping import Pause
+    from moonbox.tools.context import Context
+    from moonbox.tools.tool import Tool, tool
+    from moonbox.tools.toolbox import Toolbox
 
 # Everything heavier than this file loads on first use: `import moonbox` stays cheap.
 _EXPORTS = {
+    "Answer": "moonbox.sandbox.decisions",
     "Call": "moonbox.audit.records",
+    "Context": "moonbox.tools.context",
+    "Decision": "moonbox.sandbox.decisions",
     "Limits": "moonbox.limits",
+    "Middleware": "moonbox.sandbox.decisions",
     "MoonboxError": "moonbox.errors",
+    "Pause": "moonbox.sandbox.stepping",
+    "Repl": "moonbox.sandbox.repl",
     "Run": "moonbox.audit.records",
+    "Sandbox": "moonbox.sandbox.sandbox",
     "ScriptError": "moonbox.errors",
+    "Tool": "moonbox.tools.tool",
+    "ToolCall": "moonbox.sandbox.decisions",
     "ToolError": "moonbox.errors",
+    "Toolbox": "moonbox.tools.toolbox",
     "Usage": "moonbox.audit.records",
+    "run": "moonbox.sandbox.oneoff",
+    "tool": "moonbox.tools.tool",
 }
 
-__all__ = ["Call", "Limits", "MoonboxError", "Run", "ScriptError", "ToolError", "Usage", "__version__"]
+__all__ = [
+    "Answer",
+    "Call",
+    "Context",
+    "Decision",
+    "Limits",
+    "Middleware",
+    "MoonboxError",
+    "Pause",
+    "Repl",
+    "Run",
+    "Sandbox",
+    "ScriptError",
+    "Tool",
+    "ToolCall",
+    "ToolError",
+    "Toolbox",
+    "Usage",
+    "__version__",
+    "run",
+    "tool",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import select
 import socket
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from moonbox.worker import protocol
 if TYPE_CHECKING:
     from moonbox.worker.pool import Ending
 
-__all__ = ["Link", "TimedOut", "socket_pairs"]
+__all__ = ["Link", "TimedOut", "Woken", "socket_pairs"]
 
 _CHUNK = 1 << 18
 _SPIN = 0.00006
@@ -24,6 +25,10 @@ _LARGEST_FRAME = 1 << 20
 
 class TimedOut(Exception):
     """Nothing came in time."""
+
+
+class Woken(Exception):
+    """Somebody rang the bell that `receive` was told to listen to."""
 
 
 class Link:
@@ -38,6 +43,11 @@ class Link:
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         self._quick = 0
+        self._sending = threading.Lock()
+        self._bell: socket.socket | None = None
+        self._bell_fd = -1
+        self.greeting: bytes | None = None
+        """What the worker said of its jail, once it has."""
         self.sent = 0
         self.received = 0
         self.closed = False
@@ -52,22 +62,50 @@ class Link:
         view = memoryview(data)
         self.sent += len(data)
         try:
-            while view:
-                try:
-                    view = view[self._sock.send(view) :]
-                except BlockingIOError:
-                    select.select([], [self._sock], [])
+            with self._sending:
+                while view:
+                    try:
+                        view = view[self._sock.send(view) :]
+                    except BlockingIOError:
+                        select.select([], [self._sock], [])
         except (OSError, ValueError):
             raise WorkerError("the worker is gone") from None
 
-    def receive(self, timeout: float | None) -> tuple[int, bytes]:
-        """The next frame. Raises TimedOut, or WorkerError when the worker is gone or breaks the protocol."""
+    def receive(self, timeout: float | None, bell: socket.socket | None = None) -> tuple[int, bytes]:
+        """The next frame. Raises TimedOut, Woken, or WorkerError when the worker is gone or breaks the protocol."""
         deadline = None if timeout is None else time.monotonic() + timeout
+        if bell is not self._bell:
+            self._listen_to(bell)
         while True:
-            found = self._reader.next()
+            found = self._frame()
             if found is not None:
                 return found
             self._wait(deadline)
+
+    def _frame(self) -> tuple[int, bytes] | None:
+        found = self._reader.next()
+        if found is not None and found[0] == protocol.READY and self.greeting is None:
+            self.greeting = found[1]
+            found = self._reader.next()
+        return found
+
+    def _listen_to(self, bell: socket.socket | None) -> None:
+        if self._bell is not None:
+            with contextlib.suppress(KeyError, ValueError):
+                self._poll.unregister(self._bell_fd)
+        self._bell = bell
+        if bell is not None:
+            self._bell_fd = bell.fileno()
+            self._poll.register(self._bell_fd, select.POLLIN)
+
+    def alive(self) -> bool:
+        """Whether the worker still holds its end. Reads what is there."""
+        try:
+            while self._read():
+                pass
+        except WorkerError:
+            return False
+        return not self.closed
 
     def _wait(self, deadline: float | None) -> None:
         """Read what is there, or wait for it: spinning briefly while answers have been coming quickly."""
@@ -91,6 +129,10 @@ class Link:
             raise WorkerError("the worker is gone") from None
         if not ready:
             raise TimedOut
+        if self._bell is not None and any(fd == self._bell_fd for fd, _ in ready):
+            with contextlib.suppress(BlockingIOError):
+                self._bell.recv(4096)
+            raise Woken
         if time.monotonic() - began < _SPIN * 2:
             self._quick = 4
         self._read()
@@ -109,9 +151,18 @@ class Link:
         return True
 
     async def asend(self, data: bytes) -> None:
+        """Send all of it, awaited; callers take turns."""
         self.sent += len(data)
         try:
-            await asyncio.get_running_loop().sock_sendall(self._sock, data)
+            rest = data[self._sock.send(data) :]  # nearly always all of it at once
+        except BlockingIOError:
+            rest = data
+        except (OSError, ValueError):
+            raise WorkerError("the worker is gone") from None
+        if not rest:
+            return
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._sock, rest)
         except (OSError, ValueError):
             raise WorkerError("the worker is gone") from None
 
@@ -119,7 +170,7 @@ class Link:
         """The next frame, awaited; cancel it to give up waiting."""
         loop = asyncio.get_running_loop()
         while True:
-            found = self._reader.next()
+            found = self._frame()
             if found is not None:
                 return found
             try:
@@ -156,5 +207,3 @@ def socket_pairs() -> tuple[Any, Any, Any, Any]:
         theirs.close()
         raise
     return main, control, theirs, theirs_control
-
-

@@ -14,16 +14,12 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
-from moonbox.worker import protocol
 from moonbox.worker.jail.status import describe_exit
-from moonbox.worker.link import Link, TimedOut, socket_pairs
+from moonbox.worker.link import Link, socket_pairs
 from moonbox.worker.zygote import LENGTH
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Ending", "Pool", "ProcessSource", "WorkerSource"]
 
@@ -63,7 +59,6 @@ class Pool:
         self._changed = threading.Condition()
         self._out: set[Link] = set()
         self._refiller: threading.Thread | None = None
-        self._stale = 0
 
     def checkout(self, timeout: float | None) -> Link:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
@@ -83,23 +78,31 @@ class Pool:
             link = self.try_checkout()
         return link
 
-    def try_checkout(self) -> Link | None:
-        """A worker if one can be had without waiting for another to be returned."""
+    def try_spare(self) -> Link | None:
+        """A spare worker if there is one; never blocks."""
         with self._changed:
             self._check_open()
-            link = None
-            while self._spares and link is None:
+            while self._spares:
                 link = self._spares.popleft()
-                if link.closed:
-                    self._live -= 1
-                    link = None
-            if link is not None:
-                self._out.add(link)
-                self._wake_refiller()
-                return link
+                if link.alive():
+                    self._out.add(link)
+                    self._wake_refiller()
+                    return link
+                link.close()
+                self._live -= 1
+        return None
+
+    def try_checkout(self) -> Link | None:
+        """A worker if one can be had without waiting for another to be returned."""
+        link = self.try_spare()
+        if link is not None:
+            return link
+        with self._changed:
+            self._check_open()
             if self._live >= self._most:
                 return None
             self._live += 1
+            self._wake_refiller()
         return self._make(out=True)
 
     def discard(self, link: Link) -> None:
@@ -313,17 +316,6 @@ class ProcessSource:
                     os.kill(self._process.pid, signal.SIGKILL)
                 self._process.wait()
             self._process = None
-
-
-def ready(link: Link, timeout: float = _START_SECONDS, receive: Callable[..., Any] | None = None) -> bytes:
-    """Read the worker's READY."""
-    try:
-        kind, payload = link.receive(timeout)
-    except TimedOut:
-        raise WorkerError("a new worker did not report ready in time") from None
-    if kind != protocol.READY:
-        raise WorkerError(f"a new worker said {kind} instead of READY")
-    return payload
 
 
 def _boot(fd: int) -> str:

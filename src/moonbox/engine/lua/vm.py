@@ -157,6 +157,11 @@ class LuaVM:
         self._interrupt.trip()
         return True
 
+    def interrupt_any(self, reason: int) -> None:
+        """From another thread: stop whatever runs."""
+        if self._run_number:
+            self.interrupt(self._run_number, reason)
+
     def halt(self, reason: int) -> None:
         """The run under way must stop for that reason as soon as the host call it is in returns."""
         self._reason = reason

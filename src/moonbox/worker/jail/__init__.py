@@ -1,23 +1,25 @@
-"""The worker's jail: what a process gives up, in two steps around the start of its control thread.
+"""The worker's jail: what a process gives up, first as the zygote and then around the start of its control thread.
 
-    prepared = prepare()                                  # in the zygote, once
-    ...fork...
-    config = JailConfig(keep_fds=(a, b), parent_pid=zygote, memory=limits.max_memory, prepared=prepared)
+    prepared = prepare()                                  # in the zygote, once, when everything is imported
+    config = JailConfig(prepared=prepared, keep_fds=(a, b), parent_pid=os.getpid(), memory=limits.max_memory)
+    ...fork; in the worker:
     layers = before_threads(config)
     ...start the control thread...
     layers += after_threads(config)
 
-Nothing is imported, opened or forked in the worker after that. Each layer that the platform lacks comes back as
+Nothing can be imported, opened or started in the worker after that. Each layer that the platform lacks comes back as
 inactive with the reason; whether a worker may run without it is the caller's decision.
 """
 
 from __future__ import annotations
 
-from moonbox.worker.jail.layers import JailConfig, Layer, run_step
-from moonbox.worker.jail.prepared import Prepared, prepare
+import os
+
+from moonbox.worker.jail.config import JailConfig
+from moonbox.worker.jail.layers import Layer, run_step
 from moonbox.worker.jail.rlimits import renew_cpu
 from moonbox.worker.jail.status import describe_exit
-from moonbox.worker.jail.steps import AFTER_THREADS, BEFORE_THREADS
+from moonbox.worker.jail.zygote import Prepared, prepare
 
 __all__ = [
     "JailConfig",
@@ -33,13 +35,17 @@ __all__ = [
 
 
 def before_threads(config: JailConfig) -> tuple[Layer, ...]:
-    """Everything but the system call filter; to be called while the worker has one thread."""
-    return tuple(run_step(step, config) for step in BEFORE_THREADS)
+    """Everything but the system call filter, while the worker has one thread; the zygote's layers come first."""
+    layers = config.prepared.layers + tuple(map(run_step, config.before))
+    if os.getppid() != config.parent_pid:
+        # The zygote died before the signal was asked for, so nothing would ever end this process, and nobody hears.
+        os._exit(1)
+    return layers
 
 
 def after_threads(config: JailConfig) -> tuple[Layer, ...]:
     """The process limit and the system call filter, for every thread that runs by now."""
-    return tuple(run_step(step, config) for step in AFTER_THREADS)
+    return tuple(map(run_step, config.after))
 
 
 def report() -> tuple[Layer, ...]:

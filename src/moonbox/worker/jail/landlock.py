@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import os
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from moonbox.worker.jail.libc import Unavailable
+from moonbox.worker.jail.layers import Layer, Step, Unavailable
 
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
-__all__ = ["handled_rights", "restrict"]
+__all__ = ["Ruleset", "handled_rights", "make_ruleset", "restrict"]
 
 # The same numbers on every architecture.
 SYS_CREATE_RULESET = 444
@@ -22,7 +22,7 @@ CREATE_RULESET_VERSION = 1
 
 # (the ABI that brought them, how many rights there are from then on, counted from bit 0)
 FILE_RIGHTS = ((1, 13), (2, 14), (3, 15), (5, 16), (9, 17))
-NETWORK_RIGHTS = ((4, 2), (10, 4))  # TCP bind and connect; UDP bind, connect and send
+NETWORK_RIGHTS = ((4, 2), (10, 4))  # TCP bind and connect; UDP bind, and connect or send
 SCOPES = ((6, 2),)  # abstract Unix sockets and signals
 
 _REASONS = {
@@ -33,23 +33,31 @@ _REASONS = {
 }
 
 
-def restrict(libc: Libc) -> str:
-    """Handle every right that the kernel knows and allow none; threads started later inherit that.
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """A descriptor of the zygote's, which each worker uses once before closing it, and the kernel's version."""
 
-    Needs no_new_privileges.
-    """
+    fd: int
+    abi: int
+
+
+def make_ruleset(libc: Libc) -> Ruleset:
+    """A ruleset that handles every right that the kernel knows and allows none."""
     try:
         abi = libc.syscall(SYS_CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION)
         rights = handled_rights(abi)
         attributes = ctypes.create_string_buffer(rights, len(rights))
-        ruleset = libc.syscall(SYS_CREATE_RULESET, ctypes.addressof(attributes), len(rights), 0)
-        try:
-            libc.syscall(SYS_RESTRICT_SELF, ruleset, 0)
-        finally:
-            os.close(ruleset)
+        return Ruleset(libc.syscall(SYS_CREATE_RULESET, ctypes.addressof(attributes), len(rights), 0), abi)
     except OSError as error:
         raise Unavailable(_REASONS.get(error.errno or 0, str(error))) from None
-    return f"ABI {abi}: no {_scope(abi)}"
+
+
+def restrict(libc: Libc, ruleset: Ruleset) -> Step:
+    """Enter a domain of the worker's own; threads started later inherit it. Needs no_new_privileges."""
+    names = [(1, "files"), (4, "TCP"), (10, "UDP"), (6, "abstract sockets"), (6, "signals to others")]
+    refused = ", ".join(name for since, name in names if since <= ruleset.abi)
+    layer = Layer("landlock", True, f"ABI {ruleset.abi}: no {refused}")
+    return Step(layer, (libc.ready(SYS_RESTRICT_SELF, ruleset.fd, 0),), _REASONS)
 
 
 def handled_rights(abi: int) -> bytes:
@@ -62,8 +70,3 @@ def handled_rights(abi: int) -> bytes:
 
 def _mask(table: tuple[tuple[int, int], ...], abi: int) -> int:
     return max(((1 << count) - 1 for since, count in table if since <= abi), default=0)
-
-
-def _scope(abi: int) -> str:
-    names = [(1, "files"), (4, "TCP"), (10, "UDP"), (6, "abstract sockets"), (6, "signals to others")]
-    return ", ".join(name for since, name in names if since <= abi)

@@ -1,73 +1,73 @@
-"""The jail's vocabulary: a layer's outcome, what a jail is made from, and why a layer is missing."""
+"""A layer's outcome, and the two ways of putting one in force."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from moonbox.errors import UsageError
-from moonbox.worker.jail.prepared import Prepared, prepare
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["JailConfig", "Layer", "Step", "run_step"]
+__all__ = ["Layer", "Step", "Unavailable", "attempt", "run_step"]
 
-MIB = 1024 * 1024
+
+class Unavailable(OSError):
+    """This platform or kernel lacks a layer; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One protection: whether it is in force in this process, and how, or why it is not."""
+    """One protection: whether it is in force, and how, or why it is not."""
 
     name: str
     active: bool
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JailConfig:
-    """What one worker keeps and may spend. Made in the worker, or in the zygote just before it forks."""
-
-    keep_fds: tuple[int, ...]
-    """The worker's sockets: everything else is closed."""
-    parent_pid: int
-    """The zygote's process id; the worker dies with it."""
-    memory: int
-    """Bytes that the script may hold."""
-    memory_slack: int = 128 * MIB
-    """Bytes of address space on top: the control thread's stack, frames, values on their way in and out."""
-    cpu_seconds: int | None = None
-    """CPU time for the worker's whole life; None leaves time to the host's clock. `renew_cpu` sets a nearer end."""
-    prepared: Prepared = field(default_factory=prepare, repr=False)
-    """What the zygote worked out before the fork, so that a worker pays only for installing it."""
-
-    def __post_init__(self) -> None:
-        low = [fd for fd in self.keep_fds if fd < 3]
-        if low:
-            raise UsageError(
-                f"keep_fds must be 3 or more, not {low[0]}: "
-                "what the C library prints when it aborts would reach the host as a frame"
-            )
-        if not self.keep_fds:
-            raise UsageError("keep_fds must name the worker's sockets, not be empty")
-        if self.memory < 1 or self.memory_slack < 0:
-            raise UsageError("memory must be at least 1 byte and memory_slack at least 0")
-        if self.cpu_seconds is not None and self.cpu_seconds < 1:
-            raise UsageError(f"cpu_seconds must be None or at least 1, not {self.cpu_seconds}")
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One layer's name and what puts it in force: it returns the detail, or raises `Unavailable` or OSError."""
+    """A layer that each worker puts in force itself: system calls that are ready to be made.
 
-    name: str
-    apply: Callable[[JailConfig], str]
+    Everything is worked out before the fork, because what costs time in a fresh process is each page of memory that
+    it is the first to touch.
+    """
+
+    layer: Layer
+    """What to say when every call succeeded."""
+    calls: tuple[Callable[[], object], ...]
+    """Each returns nothing or 0; -1 with errno set or an OSError says that it failed, a number that a thread did."""
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    """What an errno means here."""
+    keep: object = None
+    """The memory that the calls point to."""
 
 
-def run_step(step: Step, config: JailConfig) -> Layer:
-    """Put one layer in force and tell how that went."""
+def attempt(name: str, apply: Callable[[], str]) -> Layer:
+    """Put a layer in force in the zygote: `apply` returns the detail, or raises `Unavailable` or OSError."""
     try:
-        return Layer(step.name, True, step.apply(config))
+        return Layer(name, True, apply())
     except OSError as error:
-        return Layer(step.name, False, error.strerror or str(error))
+        return Layer(name, False, error.strerror or str(error))
+
+
+def run_step(step: Step | Layer) -> Layer:
+    """Put a layer in force in the worker. A Layer in place of a Step says that this was not possible."""
+    if isinstance(step, Layer):
+        return step
+    try:
+        for call in step.calls:
+            if result := call():
+                return Layer(step.layer.name, False, _failure(step, ctypes.get_errno(), result))
+    except OSError as error:
+        return Layer(step.layer.name, False, _failure(step, error.errno or 0, error.strerror or error))
+    return step.layer
+
+
+def _failure(step: Step, number: int, result: object) -> str:
+    if result == -1:
+        result = os.strerror(number)
+    elif isinstance(result, int):
+        return f"thread {result} is under a filter of its own and could not be brought under this one"
+    return step.reasons.get(number, str(result))

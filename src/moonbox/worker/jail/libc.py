@@ -5,16 +5,20 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
-__all__ = ["Libc", "Unavailable", "load_libc"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
 
+    Words: TypeAlias = ctypes.Array[ctypes.c_uint32]
 
-class Unavailable(OSError):
-    """This platform or kernel lacks a layer; the message says why."""
+__all__ = ["Libc", "load_libc"]
 
 
 class Libc:
-    """`prctl`, `capget`, `capset` and raw system calls of the running process; failures raise OSError."""
+    """`prctl`, `capget`, `capset`, `mallopt` and raw system calls of this process."""
 
     __slots__ = ("_capget", "_capset", "_mallopt", "_prctl", "_syscall")
 
@@ -28,31 +32,38 @@ class Libc:
         self._capget, self._capset = library.capget, library.capset
         self._mallopt = getattr(library, "mallopt", None)  # musl has none
 
-    def prctl(self, option: int, argument: int = 0) -> int:
-        return self._checked("prctl", self._prctl(option, argument, 0, 0, 0))
-
     def syscall(self, number: int, *arguments: int) -> int:
-        """A raw system call of up to four whole-number arguments; pass addresses for pointers."""
-        padded = arguments + (0,) * (4 - len(arguments))
-        return self._checked("syscall", self._syscall(number, *padded))
+        """A raw system call of up to four whole-number arguments (addresses for pointers); failure raises OSError."""
+        return _checked("syscall", self.ready(number, *arguments)())
 
-    def capget(self, header: ctypes.Array[ctypes.c_uint32], data: ctypes.Array[ctypes.c_uint32]) -> None:
-        self._checked("capget", self._capget(header, data))
+    def ready(self, number: int, *arguments: int) -> Callable[[], int]:
+        """A system call that waits to be made, by C code alone; it returns -1 when it fails."""
+        return partial(self._syscall, number, *arguments, *(0,) * (4 - len(arguments)))
 
-    def capset(self, header: ctypes.Array[ctypes.c_uint32], data: ctypes.Array[ctypes.c_uint32]) -> None:
-        self._checked("capset", self._capset(header, data))
+    def prctl(self, option: int, argument: int = 0) -> int:
+        return _checked("prctl", self._prctl(option, argument, 0, 0, 0))
+
+    def ready_prctl(self, option: int, argument: int) -> Callable[[], int]:
+        return partial(self._prctl, option, argument, 0, 0, 0)
+
+    def capget(self, header: Words, data: Words) -> None:
+        _checked("capget", self._capget(header, data))
+
+    def capset(self, header: Words, data: Words) -> None:
+        _checked("capset", self._capset(header, data))
 
     def mallopt(self, parameter: int, value: int) -> bool:
         """Whether the C library took a malloc setting."""
         return self._mallopt is not None and self._mallopt(parameter, value) == 1
 
-    def _checked(self, call: str, result: int) -> int:
-        if result == -1:
-            number = ctypes.get_errno()
-            raise OSError(number, f"{call}: {os.strerror(number)}")
-        return result
-
 
 def load_libc() -> Libc | None:
     """The C library's calls on Linux, None elsewhere."""
     return Libc() if sys.platform == "linux" else None
+
+
+def _checked(call: str, result: int) -> int:
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{call}: {os.strerror(number)}")
+    return result

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moonbox.worker.jail.layers import JailConfig, Layer, run_step
+from moonbox.worker.jail.config import JailConfig
+from moonbox.worker.jail.layers import Layer, attempt, run_step
+from moonbox.worker.jail.libc import load_libc
 from moonbox.worker.jail.status import describe_exit
-from moonbox.worker.jail.steps import AFTER_THREADS, BEFORE_THREADS, layer_names
+from moonbox.worker.jail.zygote import INHERITED, work_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +27,11 @@ __all__ = ["probe", "run_probe"]
 MIB = 1024 * 1024
 MEMORY, SLACK, CPU_SECONDS = 32 * MIB, 64 * MIB, 60
 SECONDS = 10.0
+LAYERS = (
+    *(name for name, _ in INHERITED),
+    *("landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits"),
+    *("process-limit", "seccomp"),
+)
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from moonbox.worker.jail.probe import run_probe; run_probe()"
 
 
@@ -48,28 +56,32 @@ def probe() -> tuple[Layer, ...]:
             child.kill()
             _, complaint = child.communicate()
     why = _ending(child.returncode, complaint)
-    return tuple(told.get(name, Layer(name, False, why)) for name in layer_names())
+    return tuple(told.get(name, Layer(name, False, why)) for name in LAYERS)
 
 
 def run_probe() -> None:
     """The probing process: put each layer in force, try to get past it, tell the outcome."""
     told = socket.socket(fileno=int(sys.argv[2]))
+
+    def tell(layer: Layer) -> Layer:
+        told.sendall(json.dumps([layer.name, layer.active, layer.detail]).encode() + b"\n")
+        return layer
+
+    libc = load_libc()
+    layers = tuple(tell(attempt(name, partial(apply, libc))) for name, apply in INHERITED)
     config = JailConfig(
+        prepared=work_out(libc, layers),
         keep_fds=(told.fileno(),),
         parent_pid=int(sys.argv[3]),
         memory=MEMORY,
         memory_slack=SLACK,
         cpu_seconds=CPU_SECONDS,
     )
-
-    def tell(layer: Layer) -> None:
-        told.sendall(json.dumps([layer.name, layer.active, layer.detail]).encode() + b"\n")
-
-    for step in BEFORE_THREADS:
-        tell(_tried(run_step(step, config)))
+    for step in config.before:
+        tell(_tried(run_step(step)))
     second = _SecondThread()
-    for step in AFTER_THREADS:
-        tell(second.tried(_tried(run_step(step, config))))
+    for step in config.after:
+        tell(second.tried(_tried(run_step(step))))
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""What a worker cuts itself off from as a process: descriptors, terminal, parent, debuggers, new code."""
+"""What a worker is cut off from as a process: descriptors, terminal, parent, debuggers, new code."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import resource
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from moonbox.worker.jail.libc import Unavailable
+from moonbox.worker.jail.layers import Layer, Step, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from moonbox.worker.jail.libc import Libc
 
 __all__ = [
@@ -36,28 +35,18 @@ PR_SET_MDWE = 65
 PR_MDWE_REFUSE_EXEC_GAIN = 1
 
 
-def close_descriptors(libc: Libc | None, keep: tuple[int, ...]) -> str:
-    """Close every descriptor but `keep`."""
-    kept = sorted(set(keep))
-    gaps = [(low + 1, high - 1) for low, high in pairwise([-1, *kept, LAST_FD + 1]) if low + 1 < high]
-    try:
-        if libc is None:
-            raise Unavailable("close_range is a call of Linux")
-        for first, last in gaps:
-            libc.syscall(SYS_CLOSE_RANGE, first, last)
-    except OSError:
-        _close_one_by_one(kept)
-    return f"only {' and '.join(map(str, kept))} stay open"
+# In the zygote: workers inherit these.
 
 
 def leave_session() -> str:
     """Leave the terminal's session: its Ctrl-C and hang-ups are the host's business."""
-    os.setsid()
-    return "a session of its own, without a terminal"
+    if os.getsid(0) != os.getpid():
+        os.setsid()
+    return "the zygote and its workers have a session of their own, without a terminal"
 
 
 def volunteer_for_oom() -> str:
-    """When the machine runs out of memory, the kernel ends this process rather than the host."""
+    """When the machine runs out of memory, the kernel ends a worker rather than the host."""
     if sys.platform != "linux":
         raise Unavailable(f"only Linux has it; this is {sys.platform}")
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
@@ -65,28 +54,19 @@ def volunteer_for_oom() -> str:
         os.write(fd, b"1000")
     finally:
         os.close(fd)
-    return "first to go when the machine's memory runs out"
+    return "workers are the first to go when the machine's memory runs out"
 
 
 def no_new_privileges(libc: Libc) -> str:
     """No later program or file can raise what this process may do."""
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1)
-    return "set"
-
-
-def die_with_parent(libc: Libc, parent: int) -> str:
-    """Be killed when the zygote dies. Credentials must not change later: that would clear it."""
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        # The zygote died before the line above, so nothing will ever end this process, and nobody hears of it.
-        os._exit(1)
-    return "killed when the zygote dies"
+    return "no program or file can raise what a worker may do"
 
 
 def refuse_debuggers(libc: Libc) -> str:
     """No process without CAP_SYS_PTRACE attaches to this one or reads its memory, and no core is dumped."""
     libc.prctl(PR_SET_DUMPABLE, 0)
-    return "set: no ptrace, no core dump"
+    return "no ptrace, no reading of memory from outside, no core dump"
 
 
 def no_new_code(libc: Libc) -> str:
@@ -94,11 +74,38 @@ def no_new_code(libc: Libc) -> str:
     try:
         libc.prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN)
     except OSError as error:
-        raise Unavailable(f"the kernel is older than Linux 6.3 ({error.strerror})") from None
-    return "set: no memory becomes executable"
+        raise Unavailable(f"the kernel is older than Linux 6.3, or cannot do it on this machine ({error})") from None
+    return "no writable memory becomes executable"
 
 
-def _close_one_by_one(keep: Iterable[int]) -> None:
+# In the worker.
+
+
+def close_descriptors(libc: Libc | None, keep: tuple[int, ...]) -> Step:
+    """Close every descriptor but `keep`."""
+    kept = sorted(set(keep))
+    layer = Layer("descriptors", True, "everything but the worker's sockets is closed")
+    if libc is None or not _has_close_range(libc):
+        return Step(layer, (partial(_close_one_by_one, kept),))
+    gaps = [(low + 1, high - 1) for low, high in pairwise([-1, *kept, LAST_FD + 1]) if low + 1 < high]
+    return Step(layer, tuple(libc.ready(SYS_CLOSE_RANGE, first, last, 0) for first, last in gaps))
+
+
+def die_with_parent(libc: Libc) -> Step:
+    """Be killed when the zygote dies. Credentials must not change later: that would clear it."""
+    layer = Layer("parent-death", True, "killed when the zygote dies")
+    return Step(layer, (libc.ready_prctl(PR_SET_PDEATHSIG, signal.SIGKILL),))
+
+
+def _has_close_range(libc: Libc) -> bool:
+    try:
+        libc.syscall(SYS_CLOSE_RANGE, LAST_FD, LAST_FD, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _close_one_by_one(keep: list[int]) -> None:
     for fd in _open_descriptors():
         if fd not in keep:
             with suppress(OSError):  # the listing's own descriptor is closed already

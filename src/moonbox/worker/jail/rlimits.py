@@ -5,34 +5,70 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
-from moonbox.worker.jail.libc import Unavailable
+from moonbox.worker.jail.layers import Layer, Step, Unavailable
 
-__all__ = ["limit_cpu", "limit_files", "limit_memory", "limit_processes", "renew_cpu"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["limit_cpu", "limit_files", "limit_memory", "limit_processes", "no_leftovers", "renew_cpu"]
 
 MIB = 1024 * 1024
 UNLIMITED = resource.RLIM_INFINITY
 
 
-def limit_memory(budget: int) -> str:
-    """Let the address space grow by at most `budget` bytes from here."""
+# In the zygote: workers inherit this.
+
+
+def no_leftovers() -> str:
+    """No core dumps, no memory that cannot be swapped out, no message queues."""
+    for name in ("RLIMIT_CORE", "RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE"):
+        if hasattr(resource, name):
+            _lower(getattr(resource, name), 0)()
+    return "no core dumps, locked memory or message queues"
+
+
+# In the worker.
+
+
+def limit_memory(budget: int) -> Step:
+    """Let the address space grow by at most `budget` bytes from what the zygote has when this is planned."""
     if sys.platform != "linux":
         raise Unavailable(f"{sys.platform} does not hold a process to an address space limit")
-    used = _address_space()
-    _lower(resource.RLIMIT_AS, used + budget)
-    return f"{used // MIB} MiB of address space in use, at most {budget // MIB} MiB more"
+    detail = f"at most {budget // MIB} MiB of address space more than the zygote has"
+    return Step(Layer("memory-limit", True, detail), (_lower(resource.RLIMIT_AS, _address_space() + budget),))
 
 
-def limit_cpu(seconds: int | None) -> str:
+def limit_cpu(seconds: int | None) -> Step:
     """Let the worker spend `seconds` of CPU time in its whole life."""
     if seconds is None:
         raise Unavailable("not asked for: the host's clock ends a run")
-    _lower(resource.RLIMIT_CPU, seconds)
-    return f"{seconds} s for the worker's whole life"
+    detail = f"{seconds} s of CPU time for the worker's whole life"
+    return Step(Layer("cpu-limit", True, detail), (_lower(resource.RLIMIT_CPU, seconds),))
+
+
+def limit_files(descriptors: int) -> Step:
+    """No new descriptors and no file contents.
+
+    The descriptor limit equals the number kept, not zero: `poll` refuses more entries than the limit.
+    """
+    layer = Layer("file-limits", True, "no new descriptors, nothing written to files")
+    return Step(layer, (_lower(resource.RLIMIT_NOFILE, descriptors), _lower(resource.RLIMIT_FSIZE, 0)))
+
+
+def limit_processes() -> Step:
+    """No new processes or threads; to be put in force when the control thread runs."""
+    layer = Layer("process-limit", True, "no new processes or threads")
+    if os.getuid() == 0:
+        exempt = "set, but root is exempt from it: the system call filter refuses new processes instead"
+        layer = Layer("process-limit", False, exempt)
+    return Step(layer, (_lower(resource.RLIMIT_NPROC, 0),))
 
 
 def renew_cpu(seconds: int) -> None:
-    """Let the process spend at most `seconds` more of CPU time: SIGXCPU ends it then. Works inside the jail.
+    """Let the process spend at most about `seconds` more of CPU time: SIGXCPU ends it then. Works inside the jail.
 
     A backup for when the host cannot kill (stopped, or busy): a hijacked worker could renew it as well.
     """
@@ -42,34 +78,11 @@ def renew_cpu(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (end if hard == UNLIMITED else min(end, hard), hard))
 
 
-def limit_files(descriptors: int) -> str:
-    """No new descriptors, no file contents, no core, no locked memory, no message queues.
-
-    The descriptor limit equals the number kept, not zero: `poll` refuses more entries than the limit.
-    """
-    _lower(resource.RLIMIT_NOFILE, descriptors)
-    for name in ("RLIMIT_FSIZE", "RLIMIT_CORE", "RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE"):
-        if hasattr(resource, name):
-            _lower(getattr(resource, name), 0)
-    return "no new descriptors, files, core dumps or locked memory"
-
-
-def limit_processes() -> str:
-    """No new processes or threads; to be called when the control thread runs."""
-    _lower(resource.RLIMIT_NPROC, 0)
-    if os.getuid() == 0:
-        raise Unavailable("set, but root is exempt from it: the system call filter refuses new processes instead")
-    return "no new processes or threads"
-
-
-def _lower(which: int, value: int) -> None:
+def _lower(which: int, value: int) -> Callable[[], None]:
     hard = resource.getrlimit(which)[1]
     if hard != UNLIMITED:
         value = min(value, hard)
-    try:
-        resource.setrlimit(which, (value, value))
-    except ValueError as error:
-        raise Unavailable(f"this kernel refuses the limit: {error}") from None
+    return partial(resource.setrlimit, which, (value, value))
 
 
 def _address_space() -> int:

@@ -8,20 +8,19 @@ import os
 import struct
 import sys
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from moonbox.worker.jail import bpf
-from moonbox.worker.jail.libc import Unavailable
+from moonbox.worker.jail.layers import Layer, Step, Unavailable
 from moonbox.worker.jail.policy import ALL_BITS, ALLOWED, CHECKED, HOSTILE, PID, Check, Checked
 from moonbox.worker.jail.syscalls import ARCHITECTURES, NEWEST_KNOWN, Architecture, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from moonbox.worker.jail.libc import Libc
 
-__all__ = ["Filter", "build_filter", "compile_policy", "install"]
+__all__ = ["Filter", "build_filter", "compile_policy", "filter_calls"]
 
 ALLOW = 0x7FFF_0000
 KILL_PROCESS = 0x8000_0000
@@ -36,8 +35,10 @@ _REASONS = {
     errno.ENOSYS: "the kernel is older than Linux 3.17, or a container's policy hides the call",
     errno.EINVAL: "the kernel is built without system call filters (CONFIG_SECCOMP_FILTER)",
     errno.EPERM: "refused by the container's system call policy",
-    errno.EACCES: "no_new_privileges is not in force",
+    errno.EACCES: "no-new-privileges is not in force",
 }
+
+Rules = tuple[Checked, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,78 +48,106 @@ class Filter:
     program: bytes
     pid_at: tuple[int, ...]
     syscall: int
-
-    def for_pid(self, pid: int) -> bytearray:
-        program = bytearray(self.program)
-        for offset in self.pid_at:
-            struct.pack_into("=I", program, offset, pid)
-        return program
+    """The number of the `seccomp` system call itself."""
 
 
 def build_filter() -> Filter:
     """The policy for the machine that this process runs on."""
     machine = os.uname().machine
-    machine = {"arm64": "aarch64", "amd64": "x86_64"}.get(machine, machine)
     if machine not in ARCHITECTURES:
-        raise Unavailable(f"no system call table for {machine}; there is one for {', '.join(ARCHITECTURES)}")
+        raise Unavailable(f"no system call table for {machine}; there is one for {' and '.join(ARCHITECTURES)}")
     if sys.maxsize < 2**32 or sys.byteorder != "little":
         raise Unavailable("the system call tables are for 64-bit little-endian processes")
     return compile_policy(ARCHITECTURES[machine])
 
 
-def install(libc: Libc, program: Filter) -> str:
+def filter_calls(libc: Libc, compiled: Filter) -> Step:
     """Put every thread of this process under the filter, for good. Needs no_new_privileges."""
-    code = program.for_pid(os.getpid())
-    count = len(code) // bpf.INSTRUCTION.size
-    buffer = (ctypes.c_char * len(code)).from_buffer(code)
-    header = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(buffer)))
-    try:
-        stuck = libc.syscall(program.syscall, SET_MODE_FILTER, FLAG_TSYNC, ctypes.addressof(header))
-    except OSError as error:
-        raise Unavailable(_REASONS.get(error.errno or 0, str(error))) from None
-    if stuck:
-        raise Unavailable(f"thread {stuck} is under a filter of its own and could not be brought under this one")
-    return f"{len(ALLOWED) + len(set(_names(CHECKED)))} system calls allowed, in every thread"
+    program = ctypes.create_string_buffer(compiled.program, len(compiled.program))
+    count = len(compiled.program) // bpf.INSTRUCTION.size
+    header = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(program)))
+    install = libc.ready(compiled.syscall, SET_MODE_FILTER, FLAG_TSYNC, ctypes.addressof(header))
+    allowed = len(ALLOWED) + len({rule.name for rule in CHECKED})
+    layer = Layer("seccomp", True, f"{allowed} system calls allowed, all others refused, in every thread")
+    return Step(layer, (partial(_put_pid, program, compiled.pid_at), install), _REASONS, keep=(program, header))
 
 
 def compile_policy(architecture: Architecture) -> Filter:
     """The policy as a program for one architecture."""
-    number = numbers(architecture)
-    code = bpf.Assembler()
-    pid_at: list[int] = []
+    code, pid_at = bpf.Assembler(), list[int]()
+    ranges = _ranges(architecture)
     code.load(bpf.ARCH)
-    code.if_equal(architecture.audit, then="native")
-    code.give(KILL_PROCESS)
-    code.label("native")
+    code.if_equal(architecture.audit, otherwise=_place(KILL_PROCESS))
     code.load(bpf.NUMBER)
-    if architecture.foreign_from is not None:
-        code.if_at_least(architecture.foreign_from, otherwise="own convention")
-        code.give(KILL_PROCESS)
-        code.label("own convention")
-    for name, ways in groupby(CHECKED, key=lambda rule: rule.name):
-        code.if_equal(number[name], otherwise=f"after {name}")
-        for index, way in enumerate(ways):
-            _allow_if(code, way, f"{name} {index} fails", pid_at)
-        code.give(REFUSE)
-        code.label(f"after {name}")
-    for names, action in ((ALLOWED, ALLOW), (HOSTILE, KILL_PROCESS)):
-        for name in names:
-            if name in number:
-                code.if_equal(number[name], otherwise=f"after {name}")
-                code.give(action)
-                code.label(f"after {name}")
-    code.if_at_least(NEWEST_KNOWN + 1, otherwise="refuse")
-    code.give(UNKNOWN)
-    code.label("refuse")
-    code.give(REFUSE)
+    _decide(code, ranges)
+    for outcome in {outcome for _, outcome in ranges if not isinstance(outcome, int)}:
+        _allow_if(code, outcome, pid_at)
+    for action in (ALLOW, REFUSE, UNKNOWN, KILL_PROCESS):
+        code.label(_place(action))
+        code.give(action)
     return Filter(code.assemble(), tuple(pid_at), architecture.seccomp)
 
 
-def _allow_if(code: bpf.Assembler, rule: Checked, fails: str, pid_at: list[int]) -> None:
-    for index, check in enumerate(rule.checks):
-        _require(code, check, f"{fails} not {index}", fails, pid_at)
-    code.give(ALLOW)
-    code.label(fails)
+def _put_pid(program: ctypes.Array[ctypes.c_char], offsets: tuple[int, ...]) -> None:
+    for offset in offsets:
+        struct.pack_into("=I", program, offset, os.getpid())
+
+
+def _ranges(architecture: Architecture) -> list[tuple[int, int | Rules]]:
+    """From which number on what is done: an action, or rules that look at the arguments."""
+    number = numbers(architecture)
+    outcomes: dict[int, int | Rules] = {number[name]: ALLOW for name in ALLOWED if name in number}
+    outcomes |= {number[name]: KILL_PROCESS for name in HOSTILE if name in number}
+    outcomes |= {number[name]: tuple(rules) for name, rules in groupby(CHECKED, key=lambda rule: rule.name)}
+    ranges: list[tuple[int, int | Rules]] = []
+    for value in range(NEWEST_KNOWN + 1):
+        outcome = outcomes.get(value, REFUSE)
+        if not ranges or ranges[-1][1] != outcome:
+            ranges.append((value, outcome))
+    ranges.append((NEWEST_KNOWN + 1, UNKNOWN))
+    if architecture.foreign_from is not None:
+        ranges.append((architecture.foreign_from, KILL_PROCESS))
+    return ranges
+
+
+def _decide(code: bpf.Assembler, ranges: list[tuple[int, int | Rules]]) -> None:
+    """A binary search for the range that the number is in.
+
+    When a filter is installed the kernel tries it on every number, and a chain of comparisons would cost a worker
+    several times as much.
+    """
+    if len(ranges) == 1:
+        return
+    middle = len(ranges) // 2
+    lower, upper = ranges[:middle], ranges[middle:]
+    code.if_at_least(upper[0][0], then=_entry(upper), otherwise=_entry(lower))
+    for half in (lower, upper):
+        if len(half) > 1:
+            code.label(_entry(half))
+            _decide(code, half)
+
+
+def _entry(ranges: list[tuple[int, int | Rules]]) -> str:
+    """Where the search for one of these goes on, or ends."""
+    return _place(ranges[0][1]) if len(ranges) == 1 else f"from {ranges[0][0]} on {len(ranges)}"
+
+
+def _place(outcome: int | Rules) -> str:
+    return f"give {outcome:#x}" if isinstance(outcome, int) else f"check {outcome[0].name}"
+
+
+def _allow_if(code: bpf.Assembler, rules: Rules, pid_at: list[int]) -> None:
+    code.label(_place(rules))
+    for way, rule in enumerate(rules, 1):
+        fails = f"{rule.name} {way} fails" if way < len(rules) else _place(REFUSE)
+        for index, check in enumerate(rule.checks):
+            last = index == len(rule.checks) - 1
+            holds = _place(ALLOW) if last else f"{rule.name} {way} {index} holds"
+            _require(code, check, holds, fails, pid_at)
+            if not last:
+                code.label(holds)
+        if way < len(rules):
+            code.label(fails)
 
 
 def _require(code: bpf.Assembler, check: Check, holds: str, fails: str, pid_at: list[int]) -> None:
@@ -128,15 +157,7 @@ def _require(code: bpf.Assembler, check: Check, holds: str, fails: str, pid_at: 
     code.load(bpf.low_word(check.argument))
     if check.mask != ALL_BITS:
         code.keep_bits(check.mask)
-    *others, last = check.values
-    for value in others:
-        code.if_equal(value, then=holds)
-    if last == PID:
-        pid_at.append(code.position * bpf.INSTRUCTION.size + 4)
-        last = 0
-    code.if_equal(last, otherwise=fails)
-    code.label(holds)
-
-
-def _names(rules: Iterable[Checked]) -> list[str]:
-    return [rule.name for rule in rules]
+    for index, value in enumerate(check.values, 1):
+        if value == PID:
+            pid_at.append(code.position * bpf.INSTRUCTION.size + 4)
+        code.if_equal(max(value, 0), then=holds, otherwise=fails if index == len(check.values) else None)

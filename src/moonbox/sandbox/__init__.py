@@ -1,0 +1,1 @@
+"""The Sandbox: drives a worker and answers its calls from the toolbox."""

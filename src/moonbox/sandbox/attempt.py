@@ -1,0 +1,99 @@
+"""Attempt: one run from the opening frame to the Run that records it, however it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moonbox.errors import ScriptError
+from moonbox.sandbox.explain import Ending, explain
+from moonbox.worker import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from moonbox.audit.records import Run
+    from moonbox.limits import Limits
+    from moonbox.sandbox.conversation import Ended
+    from moonbox.sandbox.exchange import Exchange
+    from moonbox.worker.link import Link
+
+__all__ = ["Attempt"]
+
+_REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled", protocol.REASON_CALLS: "calls"}
+
+
+class Attempt:
+    """Holds what a run needs, and makes its record."""
+
+    def __init__(
+        self,
+        *,
+        link: Link,
+        exchange: Exchange,
+        update: bytes,
+        limits: Limits,
+        sources: Mapping[str, str],
+        tools: Collection[str],
+        state_lost_before: bool,
+    ) -> None:
+        self.link = link
+        self.exchange = exchange
+        self.lost = False
+        """The worker did not survive."""
+        self._limits = limits
+        self._sources = sources
+        self._tools = tools
+        self._lost_before = state_lost_before
+        self._counted = link.sent, link.received
+        source = exchange.recorder.source.encode("utf-8", "replace")
+        self.opening = update + exchange.begin(source)
+
+    def ended(self, ended: Ended) -> Run:
+        """The worker said how it ended."""
+        if ended.kind == "ok":
+            return self._record(ended, None, tuple(ended.values))
+        return self._record(ended, self._explain(ended))
+
+    def cancelled(self) -> Run:
+        """We stopped the script because nobody waits for it any more; the worker lives."""
+        return self._record(None, self._stopped("cancelled"))
+
+    def gone(self, reason: int, how: str) -> Run:
+        """The worker is gone: ended by us for `reason`, or by itself."""
+        self.lost = True
+        if reason:
+            return self._record(None, self._stopped(_REASONS[reason]))
+        message = f"the worker process ended unexpectedly ({how}); what the scripts had defined is lost"
+        return self._record(None, ScriptError("crashed", message))
+
+    def _explain(self, ended: Ended) -> ScriptError:
+        data = ended.extra.get("data")
+        names = ended.extra.get("names")
+        return explain(
+            Ending(
+                kind=ended.kind,
+                limit=ended.limit,
+                message=ended.message,
+                frames=ended.frames,
+                data=data[0] if isinstance(data, list) and data else None,
+                names=tuple(str(name) for name in names) if isinstance(names, list) else (),
+            ),
+            sources=self._sources,
+            tools=self._tools,
+            limits=self._limits,
+        )
+
+    def _stopped(self, limit: str) -> ScriptError:
+        ending = Ending(kind="stop", limit=limit, message="", frames=(), data=None, names=())
+        return explain(ending, sources=self._sources, tools=self._tools, limits=self._limits)
+
+    def _record(self, ended: Ended | None, error: ScriptError | None, values: tuple[object, ...] = ()) -> Run:
+        sent, received = self._counted
+        return self.exchange.recorder.finish(
+            ended=ended,
+            values=values,
+            error=error,
+            bytes_in=self.link.sent - sent,
+            bytes_out=self.link.received - received,
+            state_lost=self.lost or self._lost_before,
+        )

@@ -1,0 +1,188 @@
+"""The asyncio driver: moves one run's bytes and carries out its calls, on the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import WorkerError
+from moonbox.sandbox.blocking import GRACE, Lost
+from moonbox.worker import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from moonbox.sandbox.conversation import Ended
+    from moonbox.sandbox.exchange import Exchange, Job, Step
+    from moonbox.sandbox.pipeline import Reply
+    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.threads import Threads
+    from moonbox.worker.link import Link
+
+__all__ = ["AwaitedDrive", "AwaitingExecutor"]
+
+_LOOK_AGAIN = 0.1
+
+
+class AwaitingExecutor:
+    """Awaits async tools here; sync ones run in threads."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+        loop = asyncio.get_running_loop()
+        rest = None if entry.deadline is None or entry.began is None else entry.deadline - entry.began
+        async with asyncio.timeout(rest):
+            if is_async:
+                return await call()
+            result = await self._in_thread(call, loop)
+            return await result if inspect.isawaitable(result) else result
+
+    async def settle(self, value: Any) -> Any:
+        return await value if inspect.isawaitable(value) else value
+
+    async def wait(self, future: Future[None]) -> None:
+        await asyncio.wrap_future(future)
+
+    async def _in_thread(self, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
+        done: asyncio.Future[Any] = loop.create_future()
+
+        def deliver(result: Any, problem: BaseException | None) -> None:
+            if not done.done():  # nobody waits for an abandoned call
+                if problem is None:
+                    done.set_result(result)
+                else:
+                    done.set_exception(problem)
+
+        def job() -> None:
+            result, problem = None, None
+            try:
+                result = call()
+            except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
+                problem = raised if not isinstance(raised, StopIteration) else RuntimeError("StopIteration")
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(deliver, result, problem)
+
+        self._threads.submit(job)
+        return await done
+
+
+class AwaitedDrive:
+    """Drives one run to its end."""
+
+    def __init__(self, link: Link, exchange: Exchange, threads: Threads) -> None:
+        self._link = link
+        self._exchange = exchange
+        self._clock = exchange.recorder.clock
+        self._executor = AwaitingExecutor(threads)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._sending = asyncio.Lock()
+        self._ready: list[Reply] = []
+        self._flushing = False
+        self._stopping = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def run(self, opening: bytes) -> Ended:
+        """Returns how the run ended, or raises Lost. Cancellation stops the script first."""
+        self._arm()
+        try:
+            await self._send(opening)
+            try:
+                return await self._until_ended()
+            except asyncio.CancelledError:
+                self._stop(protocol.REASON_CANCELLED)
+                await self._until_ended()
+                raise
+        except WorkerError as problem:
+            how = await asyncio.to_thread(self._kill) or str(problem)
+            raise Lost(self._stopping, how, cancelled=self._stopping == protocol.REASON_CANCELLED) from None
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._exchange.abandon_all()
+            for task in self._tasks.values():
+                task.cancel()
+            if self._tasks:
+                await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _until_ended(self) -> Ended:
+        while True:
+            step = self._exchange.feed(*await self._link.areceive())
+            if step.ended is not None:
+                return step.ended
+            await self._act(step)
+
+    async def _act(self, step: Step) -> None:
+        if step.halt is not None:
+            await self._send(self._exchange.conversation.halt(step.halt))
+            return
+        for call in step.dropped:
+            task = self._tasks.pop(call, None)
+            if task is not None:
+                task.cancel()
+        self._exchange.drop(step.dropped)
+        if step.replies:
+            await self._send(self._exchange.answers(list(step.replies)))
+        if not self._stopping:
+            for job in step.jobs:
+                self._tasks[job.request.id] = asyncio.create_task(self._perform(job))
+
+    async def _perform(self, job: Job) -> None:
+        reply = await self._exchange.pipeline.perform(job.request, job.entry, self._exchange.recorder, self._executor)
+        self._tasks.pop(job.request.id, None)
+        if not self._stopping and job.request.id in self._exchange.entries:
+            self._ready.append(reply)
+            if not self._flushing:
+                self._flushing = True
+                await asyncio.sleep(0)  # others that are done now go along
+                self._flushing = False
+                replies, self._ready = self._ready, []
+                await self._send(self._exchange.answers(replies))
+
+    async def _send(self, data: bytes) -> None:
+        async with self._sending:
+            await self._link.asend(data)
+
+    # The deadline: a timer that stops the script, then kills the worker
+
+    def _arm(self) -> None:
+        rest = self._clock.remaining()
+        loop = asyncio.get_running_loop()
+        if rest is not None:
+            self._timer = loop.call_later(max(0.0, rest), self._on_time)
+        elif self._clock.has_timeout:
+            self._timer = loop.call_later(_LOOK_AGAIN, self._arm)
+
+    def _on_time(self) -> None:
+        rest = self._clock.remaining()
+        if rest is None or rest > 0:
+            self._arm()
+        else:
+            self._stop(protocol.REASON_TIME)
+
+    def _stop(self, reason: int) -> None:
+        if self._stopping:
+            return
+        self._stopping = reason
+        for task in self._tasks.values():
+            task.cancel()
+        self._link.stop(self._exchange.number, reason)
+        loop = asyncio.get_running_loop()
+        self._halting = loop.create_task(self._halt(reason))
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_later(GRACE, self._link.close)
+
+    async def _halt(self, reason: int) -> None:
+        try:
+            await self._send(self._exchange.conversation.halt(reason))
+        except WorkerError:
+            pass
+
+    def _kill(self) -> str:
+        how = self._link.ending.kill()
+        self._link.close()
+        return how

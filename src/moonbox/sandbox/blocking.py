@@ -1,0 +1,324 @@
+"""The blocking driver: moves one run's bytes and carries out its calls, from ordinary threads.
+
+The caller's thread drives the run until the script makes its first call. Then a helper thread drives on and runs the
+tools itself, so that quick calls cost no switch between threads, while the caller's thread looks on. When a tool takes its
+time, the caller's thread takes the wheel back: the slow tool goes on in the helper, the other calls of the batch get threads of their own,
+and the caller answers, times out or abandons them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import socket
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import WorkerError
+from moonbox.worker import protocol
+from moonbox.worker.link import TimedOut, Woken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
+
+    from moonbox.sandbox.conversation import Ended
+    from moonbox.sandbox.exchange import Exchange, Job, Step
+    from moonbox.sandbox.pipeline import Reply
+    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.threads import LoopThread, Threads
+    from moonbox.worker.link import Link
+
+__all__ = ["BlockingDrive", "BlockingExecutor", "Lost", "run_to_end"]
+
+GRACE = 0.4  # seconds that a worker has to stop by itself before it is killed
+_SLOW = 0.002
+_LOOK = 0.02
+
+
+class Lost(Exception):
+    """The worker is gone. `reason` is why we ended it (0: it ended by itself), `how` is what is known of its end."""
+
+    def __init__(self, reason: int, how: str, *, cancelled: bool = False) -> None:
+        self.reason, self.how, self.cancelled = reason, how, cancelled
+        super().__init__(how)
+
+
+class BlockingExecutor:
+    """Runs tools right here; async ones in the Sandbox's loop thread, waiting for them."""
+
+    def __init__(self, loop: LoopThread, on_deadline: Callable[[], None] = lambda: None) -> None:
+        self._loop = loop
+        self._on_deadline = on_deadline
+
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+        if entry.deadline is not None:
+            self._on_deadline()
+        result = call()
+        if is_async or inspect.isawaitable(result):
+            future = self._loop.submit(_awaited(result))
+            entry.cancel = future.cancel
+            return future.result()
+        return result
+
+    async def settle(self, value: Any) -> Any:
+        result = self._loop.submit(_awaited(value)).result() if inspect.isawaitable(value) else value
+        self._on_deadline()  # the run's clock may go on now
+        return result
+
+    async def wait(self, future: Future[None]) -> None:
+        future.result()
+
+
+class BlockingDrive:
+    """Drives one run to its end."""
+
+    def __init__(self, link: Link, exchange: Exchange, threads: Threads, loop: LoopThread) -> None:
+        self._link = link
+        self._exchange = exchange
+        self._clock = exchange.recorder.clock
+        self._threads = threads
+        self._executor = BlockingExecutor(loop, self._wake)
+        self._stopping = 0
+        self._stop_until = 0.0
+        # Shared between the caller's thread and the helper
+        self._turn = threading.Condition()
+        self._helping = False
+        self._tool_since: float | None = None
+        self._queue: deque[Job] = deque()
+        self._replies: list[Reply] = []
+        self._outcome: Ended | BaseException | None = None
+        self._done: deque[Reply] = deque()
+        self._bell: tuple[socket.socket, socket.socket] | None = None
+        self._looking = False
+
+    def run(self, opening: bytes) -> Ended:
+        """Returns how the run ended, or raises Lost. KeyboardInterrupt stops the script first."""
+        try:
+            self._link.send(opening)
+            return self._alone()
+        except WorkerError as problem:
+            raise Lost(self._stopping, self._kill() or str(problem)) from None
+        finally:
+            self._exchange.abandon_all()
+            if self._bell is not None:
+                for end in self._bell:
+                    end.close()
+
+    def stop(self, reason: int) -> None:
+        """Stop the script; it has a moment to end by itself. Safe from any thread."""
+        if not self._stopping:
+            self._stop_until = time.monotonic() + GRACE
+            self._stopping = reason
+            self._link.stop(self._exchange.number, reason)
+            with contextlib.suppress(WorkerError):
+                self._link.send(self._exchange.conversation.halt(reason))
+
+    # The caller's thread, before the first call
+
+    def _alone(self) -> Ended:
+        while True:
+            try:
+                step = self._next()
+            except KeyboardInterrupt:
+                self.stop(protocol.REASON_CANCELLED)
+                self._drain()
+                raise
+            if step.ended is not None:
+                return step.ended
+            if step.jobs:
+                return self._together(step)
+            self._reply(list(step.replies))
+
+    def _drain(self) -> None:
+        """After a stop: read until the run has ended, so that the worker can be used again."""
+        while self._next().ended is None:
+            pass
+
+    def _next(self, *, wake: socket.socket | None = None, until: float | None = None) -> Step:
+        """The next frame's step. At the deadline the script is stopped; past the grace period the worker is killed."""
+        while True:
+            rest = self._stop_until - time.monotonic() if self._stopping else self._clock.remaining()
+            timeout = rest if until is None else min(until, rest) if rest is not None else until
+            try:
+                kind, payload = self._link.receive(timeout, wake)
+            except TimedOut:
+                if self._stopping and time.monotonic() >= self._stop_until:
+                    raise WorkerError("it did not stop") from None
+                rest = self._clock.remaining()
+                if not self._stopping and rest is not None and rest <= 0:
+                    self.stop(protocol.REASON_TIME)
+                elif until is not None:
+                    raise
+                continue
+            step = self._exchange.feed(kind, payload)
+            if step.halt is not None:
+                self._link.send(self._exchange.conversation.halt(step.halt))
+                continue
+            return step
+
+    def _reply(self, replies: list[Reply]) -> None:
+        if replies:
+            self._link.send(self._exchange.answers(replies))
+
+    # The helper drives, the caller looks on
+
+    def _together(self, step: Step) -> Ended:
+        self._helping = True
+        self._threads.submit(lambda: self._help(step))
+        wait = _SLOW
+        interrupted = False
+        while True:
+            try:
+                with self._turn:
+                    if self._outcome is None:
+                        self._turn.wait(wait)
+                    if self._outcome is not None:
+                        break
+                    since = self._tool_since
+                    if since is not None and (time.monotonic() - since >= _SLOW or interrupted):
+                        self._helping = False
+                        break
+                    wait = _SLOW if since is not None else min(wait * 2, _LOOK)
+                    if self._stopping and time.monotonic() > self._stop_until + GRACE:
+                        self._link.ending.kill()
+            except KeyboardInterrupt:
+                interrupted = True
+                self.stop(protocol.REASON_CANCELLED)
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        ended = self._outcome if self._outcome is not None else self._in_charge(interrupted=interrupted)
+        if interrupted:
+            raise KeyboardInterrupt
+        return ended
+
+    def _help(self, step: Step) -> None:
+        """In the helper: run tools and drive, until the run ends or the caller takes over."""
+        outcome: Ended | BaseException
+        try:
+            while step.ended is None:
+                self._replies = list(step.replies)
+                self._queue.extend(step.jobs)
+                if not self._run_queue():
+                    return
+                self._reply(self._replies)
+                step = self._next()
+            outcome = step.ended
+        except BaseException as problem:  # noqa: BLE001 - handed over to the caller's thread, which raises it
+            outcome = problem
+        with self._turn:
+            self._outcome = outcome
+            self._turn.notify()
+
+    def _run_queue(self) -> bool:
+        """Run the queued calls one after another; False when the caller has taken over meanwhile."""
+        while True:
+            with self._turn:
+                if not self._queue:
+                    return True
+                job = self._queue.popleft()
+                self._tool_since = time.monotonic()
+            reply = self._perform(job)
+            with self._turn:
+                self._tool_since = None
+                if not self._helping:
+                    self._finish(reply)
+                    return False
+                self._replies.append(reply)
+
+    # The caller is in charge: every call has a thread of its own
+
+    def _in_charge(self, *, interrupted: bool) -> Ended:
+        replies, self._replies = self._replies, []
+        jobs = list(self._queue)
+        self._queue.clear()
+        if not interrupted:
+            self._reply(replies)
+            self._start(jobs)
+        bell = self._bell_in()
+        while True:
+            try:
+                step = self._next(wake=bell, until=self._until_tool_timeout())
+                if step.ended is not None:
+                    return step.ended
+                self._exchange.drop(step.dropped)
+                self._reply(list(step.replies))
+                self._start(step.jobs)
+            except (TimedOut, Woken):
+                self._collect()
+            except KeyboardInterrupt:
+                self.stop(protocol.REASON_CANCELLED)
+                self._drain()
+                raise
+
+    def _start(self, jobs: list[Job] | tuple[Job, ...]) -> None:
+        for job in jobs:
+            self._threads.submit(lambda job=job: self._finish(self._perform(job)))  # type: ignore[misc]
+
+    def _collect(self) -> None:
+        """Answer what has been done, and what has run out of its own time."""
+        replies = []
+        while self._done:
+            reply = self._done.popleft()
+            if reply[0] in self._exchange.entries:
+                replies.append(reply)
+        now = time.monotonic()
+        for entry in list(self._exchange.entries.values()):
+            if entry.deadline is not None and now >= entry.deadline:
+                late = self._exchange.timed_out(entry)
+                if late is not None:
+                    replies.append(late)
+        if not self._stopping:
+            self._reply(replies)
+
+    def _until_tool_timeout(self) -> float | None:
+        deadlines = [
+            entry.deadline
+            for entry in list(self._exchange.entries.values())
+            if entry.deadline is not None and entry.open
+        ]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def _perform(self, job: Job) -> Reply:
+        return run_to_end(
+            self._exchange.pipeline.perform(job.request, job.entry, self._exchange.recorder, self._executor)
+        )
+
+    def _finish(self, reply: Reply) -> None:
+        self._done.append(reply)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._bell is not None:
+            with contextlib.suppress(OSError):
+                self._bell[1].send(b"!")
+
+    def _bell_in(self) -> socket.socket:
+        if self._bell is None:
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)
+            theirs.setblocking(False)
+            self._bell = ours, theirs
+            self._wake()
+        return self._bell[0]
+
+    def _kill(self) -> str:
+        how = self._link.ending.kill()
+        self._link.close()
+        return how
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Drive a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise RuntimeError("a blocking call tried to suspend")
+
+
+async def _awaited(value: Any) -> Any:
+    return await value

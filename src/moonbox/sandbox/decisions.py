@@ -1,0 +1,120 @@
+"""What people and middleware see of a call, and what they may decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from moonbox.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from moonbox.tools.tool import Tool
+
+__all__ = ["Answer", "Decision", "Middleware", "ToolCall"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A person's word on a call."""
+
+    kind: Literal["allow", "always", "edit", "deny"]
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, said: Any) -> Decision:
+        """Understand what an approve callback returned."""
+        if isinstance(said, Decision):
+            return said
+        if said is True or said == "allow":
+            return cls("allow")
+        if said is False or said is None or said == "deny":
+            return cls("deny")
+        if said == "always":
+            return cls("always")
+        raise UsageError(
+            f"approve must return True, False, 'allow', 'deny', 'always' or one of call.allow(), call.deny(reason), "
+            f"call.always(), call.edit(arguments); not {said!r}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call is answered with instead of running its tool."""
+
+    kind: Literal["value", "error", "run"]
+    result: Any = None
+    message: str = ""
+    code: str = "tool_error"
+    retryable: bool = False
+    data: Any = None
+
+    @classmethod
+    def value(cls, result: Any) -> Answer:
+        return cls("value", result)
+
+    @classmethod
+    def error(cls, message: str, *, code: str = "tool_error", retryable: bool = False, data: Any = None) -> Answer:
+        return cls("error", message=message, code=code, retryable=retryable, data=data)
+
+    @classmethod
+    def run(cls) -> Answer:
+        """Let moonbox run the tool itself."""
+        return cls("run")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as middleware, approve callbacks and step-by-step callers see it."""
+
+    tool: Tool | None
+    """None for a function added with `define`."""
+    name: str
+    arguments: Any
+    index: int
+    run_id: str
+    repl_id: str
+    result: Any = None
+    """Only for `after`."""
+    id: int = 0
+    """How step-by-step callers name it in their answers."""
+
+    def with_arguments(self, arguments: Mapping[str, Any]) -> ToolCall:
+        """From `before`: go on with these arguments (they are validated again)."""
+        return replace(self, arguments=dict(arguments))
+
+    def with_result(self, result: Any) -> ToolCall:
+        """From `after`: give the script this instead."""
+        return replace(self, result=result)
+
+    def answer(self, result: Any) -> Answer:
+        """From `before`: give the script this and do not run the tool."""
+        return Answer.value(result)
+
+    def refuse(self, reason: str) -> Decision:
+        """From `before`: do not run the tool; the script sees the reason."""
+        return Decision("deny", reason)
+
+    def allow(self) -> Decision:
+        return Decision("allow")
+
+    def always(self) -> Decision:
+        """Allow this call, and every later call of the same tool in this Repl."""
+        return Decision("always")
+
+    def edit(self, arguments: Mapping[str, Any]) -> Decision:
+        """Allow it with other arguments."""
+        return Decision("edit", arguments=dict(arguments))
+
+    def deny(self, reason: str = "") -> Decision:
+        return Decision("deny", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Middleware:
+    """Callables around every tool call, sync or async."""
+
+    before: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
+    after: Callable[[ToolCall], Any | Awaitable[Any]] | None = None

@@ -1,0 +1,113 @@
+"""The documentation that scripts read through `docs`."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ArgumentError
+from moonbox.tools.signature import render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from moonbox.tools.search import ToolSearch
+    from moonbox.tools.toolbox import Toolbox
+
+__all__ = ["Docs"]
+
+_MOST_RESULTS = 50
+
+
+class Docs:
+    """Answers `docs[name]`, `docs.search` and `docs.describe` for one Repl."""
+
+    def __init__(self, toolbox: Toolbox, entries: Mapping[str, str], language: str) -> None:
+        self._toolbox = toolbox
+        self._entries = entries
+        self._language = language
+        self._search: ToolSearch | None = None
+        self._searched = -1
+
+    def answer(self, what: str, arguments: list[Any]) -> Any:
+        """The value for the script; ToolError where the question is malformed."""
+        first = arguments[0] if arguments else None
+        if not isinstance(first, str) or not first.strip():
+            raise ArgumentError(f'docs.{what} expects text, for example docs.{what}("…")', code="invalid_arguments")
+        if what == "get":
+            return self.get(first)
+        if what == "describe":
+            return self.describe(first)
+        if what == "search":
+            limit = arguments[1] if len(arguments) > 1 and arguments[1] is not None else 10
+            if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+                raise ArgumentError(
+                    "docs.search: the second argument is a whole number of results", code="invalid_arguments"
+                )
+            return self.search(first, min(limit, _MOST_RESULTS))
+        raise ArgumentError(f"docs has no '{what}'", code="unknown_function")
+
+    def get(self, name: str) -> str | None:
+        """The entry of that name: an added one, a tool, or a part of the environment."""
+        if name in self._entries:
+            return self._entries[name]
+        tool = self._tool(name.removeprefix("tools.")) if name.startswith("tools.") else None
+        if tool is None and name not in self._builtins():
+            tool = self._tool(name)
+        if tool is not None:
+            return render(tool, "full")
+        return self._builtins().get(name)
+
+    def describe(self, name: str) -> str:
+        """One tool's full documentation, or an entry; an unknown name is an error that names the nearest."""
+        found = self.get(name)
+        if found is None:
+            return render(self._toolbox.resolve(name.removeprefix("tools.")), "full")
+        return found
+
+    def search(self, words: str, limit: int) -> list[dict[str, Any]]:
+        """Tools and entries that fit the words, best first."""
+        from moonbox.tools.search import ToolSearch
+
+        if self._search is None or self._searched != self._toolbox.revision:
+            self._search, self._searched = ToolSearch(self._toolbox), self._toolbox.revision
+        found = [
+            {
+                "name": tool.path,
+                "signature": render(tool, "signature"),
+                "summary": render(tool, "brief").partition(" — ")[2],
+            }
+            for tool, _ in self._search.search(words, limit)
+            if tool.policy != "direct"
+        ]
+        if len(found) < limit:
+            wanted = words.lower().split()
+            for name, text in {**self._builtins(), **self._entries}.items():
+                if all(word in f"{name} {text}".lower() for word in wanted):
+                    found.append({"name": name, "signature": text.splitlines()[0], "summary": ""})
+        return found[:limit]
+
+    def names(self) -> list[str]:
+        """Every name that `get` answers."""
+        tools = [f"tools.{tool.path}" for tool in self._toolbox if tool.policy != "direct"]
+        return [*self._builtins(), *self._entries, *tools]
+
+    def _tool(self, path: str) -> Any:
+        found = self._toolbox.get(path)
+        return found if found is not None and found.policy != "direct" else None
+
+    def _builtins(self) -> dict[str, str]:
+        return builtin_docs(self._language)
+
+
+def builtin_docs(language: str) -> dict[str, str]:
+    """The entries for what every script of that language finds."""
+    cached = _CACHE.get(language)
+    if cached is None:
+        text = resources.files("moonbox.sandbox").joinpath(f"docs_{language}.toml").read_text(encoding="utf-8")
+        cached = _CACHE[language] = {name: entry.strip() for name, entry in tomllib.loads(text).items()}
+    return cached
+
+
+_CACHE: dict[str, dict[str, str]] = {}  # files of the package, which do not change while it runs

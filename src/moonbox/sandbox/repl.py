@@ -1,0 +1,368 @@
+"""Repl: one live script environment with state, in one worker of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ClosedError, UsageError, WorkerError
+from moonbox.sandbox.attempt import Attempt
+from moonbox.sandbox.clock import RunClock
+from moonbox.sandbox.docs import Docs
+from moonbox.sandbox.environment import check_name, describe_environment
+from moonbox.sandbox.exchange import Exchange
+from moonbox.sandbox.pipeline import HostFunction, Pipeline
+from moonbox.sandbox.recorder import Recorder
+from moonbox.sandbox.slots import Gate
+from moonbox.worker import protocol
+from moonbox.worker.link import TimedOut
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from moonbox.audit.records import Run
+    from moonbox.limits import Limits
+    from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.sandbox.stepping import Pause
+    from moonbox.worker.link import Link
+
+__all__ = ["Repl"]
+
+_KEPT_SOURCES = 20
+_ANSWER_SECONDS = 10.0
+_FRAME_SLACK = 1 << 20
+
+
+class Repl:
+    """Runs scripts one after another in one environment: globals persist from run to run.
+
+    Make it with `Sandbox.repl()`. The worker is taken from the pool on entering or at the first run.
+    """
+
+    def __init__(self, sandbox: Sandbox, *, limits: Limits | None = None, timeout: float | None = 30.0) -> None:
+        self._sandbox = sandbox
+        self._limits = limits or sandbox.limits
+        self._checkout_timeout = timeout
+        self._link: Link | None = None
+        self._had_state = False
+        self._lost_unseen = False
+        self._number = 0
+        self._closed = False
+        self._gate = Gate()
+        self._additions = sandbox._additions.copy()
+        self._sources: dict[str, str] = {}
+        self._sent_environment: tuple[int, int] | None = None
+        self._sent_limits: Limits | None = None
+        self.id = uuid.uuid4().hex[:12]
+        self._pipeline = self._make_pipeline(self._limits)
+
+    # Running
+
+    def run(self, source: str, *, limits: Limits | None = None) -> Run:
+        """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised."""
+        from moonbox.sandbox.blocking import BlockingDrive, Lost
+
+        source = _checked_source(source)
+        self._enter()
+        try:
+            self._acquire()
+            attempt = self._attempt(source, limits or self._limits)
+            drive = BlockingDrive(attempt.link, attempt.exchange, self._sandbox._threads, self._sandbox._loop)
+            try:
+                return self._conclude(attempt, attempt.ended(drive.run(attempt.opening)))
+            except Lost as lost:
+                return self._conclude(attempt, attempt.gone(lost.reason, lost.how))
+            except KeyboardInterrupt:
+                self._conclude(attempt, attempt.cancelled())
+                raise
+        finally:
+            self._gate.leave()
+
+    async def arun(self, source: str, *, limits: Limits | None = None) -> Run:
+        """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
+        from moonbox.sandbox.awaited import AwaitedDrive
+        from moonbox.sandbox.blocking import Lost
+
+        source = _checked_source(source)
+        await self._aenter()
+        try:
+            await self._aacquire()
+            attempt = self._attempt(source, limits or self._limits)
+            drive = AwaitedDrive(attempt.link, attempt.exchange, self._sandbox._threads)
+            try:
+                return self._conclude(attempt, attempt.ended(await drive.run(attempt.opening)))
+            except Lost as lost:
+                run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
+                if lost.cancelled:
+                    raise asyncio.CancelledError from None
+                return run
+            except asyncio.CancelledError:
+                self._conclude(attempt, attempt.cancelled())
+                raise
+        finally:
+            self._gate.leave()
+
+    def start(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
+        """Run step by step: returns at the first batch of calls with a Pause that holds them, or with the finished Run."""
+        from moonbox.sandbox.stepping import Stepper
+
+        source = _checked_source(source)
+        self._enter()
+        try:
+            self._acquire()
+            return Stepper(self, source, limits or self._limits).begin()
+        except BaseException:
+            self._gate.leave()
+            raise
+
+    async def astart(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
+        """The same, awaited."""
+        return await asyncio.to_thread(self.start, source, limits=limits)
+
+    # The environment
+
+    def define(self, name: str, value: Any, *, doc: str = "") -> None:
+        """Add a global: a value, or a function that scripts call by name with positional arguments."""
+        check_name(name)
+        if callable(value):
+            self._additions.set_function(HostFunction(name, value, doc))
+        elif "." in name:
+            raise UsageError(f"{name!r}: only functions can be defined inside a table; define the table as one value")
+        else:
+            self._additions.set_value(name, value)
+        if doc:
+            self._additions.docs[name] = doc
+
+    def document(self, name: str, text: str) -> None:
+        """Add an entry that scripts read as docs[name]."""
+        self._additions.docs[name] = text
+
+    def globals(self) -> dict[str, str]:
+        """Names and kinds of what scripts have defined."""
+        self._enter()
+        try:
+            self._acquire()
+            link = self._link
+            assert link is not None
+            link.send(protocol.frame(protocol.GLOBALS, b""))
+            try:
+                kind, payload = link.receive(_ANSWER_SECONDS)
+            except TimedOut:
+                raise WorkerError("the worker did not answer") from None
+            if kind != protocol.DEFINED:
+                raise WorkerError("the worker answered something else")
+            data = protocol.decode_json(payload, self._limits.max_array * 2)
+            return {str(name): str(what) for name, what in sorted(data)}
+        except (WorkerError, ValueError, TypeError) as problem:
+            self._lose()
+            raise WorkerError(f"the worker was lost: {problem}") from None
+        finally:
+            self._gate.leave()
+
+    def reset(self) -> None:
+        """Start afresh: what scripts defined is gone; what was added with `define` stays."""
+        self._enter()
+        try:
+            self._give_up_worker()
+            self._had_state = False
+            self._sources.clear()
+            self._number = 0
+        finally:
+            self._gate.leave()
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The worker's process id; None before the first run and with isolation="inline"."""
+        return None if self._link is None else self._link.pid
+
+    def close(self) -> None:
+        """Give the worker up. A run under way is stopped."""
+        if not self._closed:
+            self._closed = True
+            self._give_up_worker()
+            self._sandbox._forget(self)
+
+    async def aclose(self) -> None:
+        self.close()
+
+    def __enter__(self) -> Repl:
+        self._enter()
+        try:
+            self._acquire()
+        finally:
+            self._gate.leave()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Repl:
+        await self._aenter()
+        try:
+            await self._aacquire()
+        finally:
+            self._gate.leave()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # One run after another
+
+    def _enter(self) -> None:
+        self._check_open()
+        future = self._gate.enter()
+        if future is not None:
+            try:
+                future.result()
+            except BaseException:
+                self._gate.give_up(future)
+                raise
+        self._check_still_open()
+
+    async def _aenter(self) -> None:
+        self._check_open()
+        future = self._gate.enter()
+        if future is not None:
+            try:
+                await asyncio.wrap_future(future)
+            except BaseException:
+                self._gate.give_up(future)
+                raise
+        self._check_still_open()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the Repl is closed")
+
+    def _check_still_open(self) -> None:
+        if self._closed:
+            self._gate.leave()
+            raise ClosedError("the Repl is closed")
+
+    # The worker
+
+    def _acquire(self) -> None:
+        """Have a living worker."""
+        if self._link is not None and not self._link.alive():
+            self._lose()
+        if self._link is None:
+            self._take(self._sandbox._pool.checkout(self._checkout_timeout))
+
+    async def _aacquire(self) -> None:
+        if self._link is not None and not self._link.alive():
+            self._lose()
+        if self._link is None:
+            link = self._sandbox._pool.try_spare()
+            if link is None:
+                link = await asyncio.to_thread(self._sandbox._pool.checkout, self._checkout_timeout)
+            self._take(link)
+
+    def _take(self, link: Link) -> None:
+        self._link = link
+        self._sent_environment = None
+        self._sent_limits = None
+        if self._closed:  # closed by another thread meanwhile
+            self._give_up_worker()
+            raise ClosedError("the Repl is closed")
+
+    def _give_up_worker(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            self._sandbox._pool.discard(link)
+
+    def _lose(self) -> None:
+        """The worker is gone, and with it the script's state."""
+        self._give_up_worker()
+        if self._had_state:
+            self._lost_unseen = True
+        self._had_state = False
+
+    def _update_worker(self, limits: Limits) -> bytes:
+        """The frame that brings the worker up to date; empty when it is."""
+        assert self._link is not None
+        config: dict[str, Any] = {}
+        environment = (self._sandbox.toolbox.revision, self._additions.revision)
+        if environment != (self._sent_environment or self._sandbox._template_environment):
+            config["environment"] = self._describe()
+            self._sent_environment = environment
+        if limits != (self._sent_limits or self._sandbox.limits):
+            config["limits"] = self._sandbox._limits_for_worker(limits)
+            self._sent_limits = limits
+        self._link.allow_frames_of(limits.max_memory + _FRAME_SLACK)
+        return protocol.pack(protocol.CONFIGURE, config) if config else b""
+
+    def _describe(self) -> dict[str, Any]:
+        additions = self._additions
+        return describe_environment(
+            self._sandbox.toolbox, additions.functions, additions.values, self._sandbox.lua_features
+        )
+
+    def _make_pipeline(self, limits: Limits) -> Pipeline:
+        sandbox = self._sandbox
+        return Pipeline(
+            toolbox=sandbox.toolbox,
+            functions=self._additions.functions,
+            docs=Docs(sandbox.toolbox, self._additions.docs, sandbox.language),
+            limits=limits,
+            middleware=sandbox._middleware,
+            approve=sandbox._approve,
+            slots=sandbox._slots,
+            context=sandbox.context,
+            allow_nan=sandbox.allow_nan,
+        )
+
+    # One run
+
+    def _attempt(self, source: str, limits: Limits) -> Attempt:
+        """Everything for one run."""
+        assert self._link is not None
+        self._number += 1
+        lost_before, self._lost_unseen = self._lost_unseen, False
+        chunk = "script" if self._number == 1 else f"script#{self._number}"
+        self._sources[chunk] = source
+        if len(self._sources) > _KEPT_SOURCES:
+            del self._sources[next(iter(self._sources))]
+        recorder = Recorder(
+            run_id=uuid.uuid4().hex,
+            repl=self.id,
+            number=self._number,
+            source=source,
+            language=self._sandbox.language,
+            seed=secrets.randbits(62),
+            clock=RunClock(limits.timeout),
+            telemetry=self._sandbox._telemetry,
+        )
+        pipeline = self._pipeline if limits is self._limits else self._make_pipeline(limits)
+        exchange = Exchange(limits, pipeline, recorder, self._number, self._sandbox._on_call)
+        return Attempt(
+            link=self._link,
+            exchange=exchange,
+            update=self._update_worker(limits),
+            limits=limits,
+            sources=dict(self._sources),
+            tools=self._sandbox.toolbox.paths(),
+            state_lost_before=lost_before,
+        )
+
+    def _conclude(self, attempt: Attempt, run: Run) -> Run:
+        """The run is over: keep the record, and the worker if it lives."""
+        if attempt.lost:
+            self._give_up_worker()
+            self._had_state = False
+        else:
+            self._had_state = True
+        self._sandbox._write(run)
+        return run
+
+
+def _checked_source(source: str) -> str:
+    if not isinstance(source, str):
+        raise UsageError(f"the script must be a string, not {type(source).__name__}")
+    return source

@@ -1,0 +1,111 @@
+"""Threads for tools: daemons that are reused, and that can be left behind when a tool never returns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import queue
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
+
+__all__ = ["LoopThread", "Threads"]
+
+_IDLE_SECONDS = 10.0
+
+
+class Threads:
+    """Runs jobs in threads of its own. A job that blocks for ever costs its thread, nothing else."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[queue.SimpleQueue[Callable[[], None] | None]] = []
+        self._closed = False
+        self._members: set[threading.Thread] = set()
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Run it in another thread, in a copy of the caller's context. It must not raise."""
+        context = contextvars.copy_context()
+
+        def bound() -> None:
+            context.run(job)
+
+        with self._lock:
+            inbox = self._idle.pop() if self._idle else None
+        if inbox is not None:
+            inbox.put(bound)
+            return
+        thread = threading.Thread(target=self._work, args=(bound,), name="moonbox-tool", daemon=True)
+        with self._lock:
+            self._members.add(thread)
+        thread.start()
+
+    def close(self) -> None:
+        """End the idle ones; those that are inside a tool end when it returns."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for inbox in idle:
+            inbox.put(None)
+
+    def join_idle(self, seconds: float) -> None:
+        """Wait briefly for threads that are on their way out."""
+        for thread in list(self._members):
+            thread.join(seconds)
+
+    def _work(self, job: Callable[[], None] | None) -> None:
+        inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        while job is not None:
+            job()
+            job = None
+            with self._lock:
+                if self._closed:
+                    break
+                self._idle.append(inbox)
+            try:
+                job = inbox.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    if inbox in self._idle:
+                        self._idle.remove(inbox)
+                        break
+                job = inbox.get()
+        with self._lock:
+            self._members.discard(threading.current_thread())
+
+
+class LoopThread:
+    """An event loop in a thread, for async tools called from blocking runs. Started when first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="moonbox-loop", daemon=True)
+                self._thread.start()
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def close(self) -> None:
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is None or self._thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(5)
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join()
+        loop.close()
+
+
+async def _cancel_all() -> None:
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
