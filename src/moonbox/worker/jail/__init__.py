@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 
 from moonbox.worker.jail.config import JailConfig
-from moonbox.worker.jail.layers import Layer, run_step
+from moonbox.worker.jail.layers import Layer, enforce
 from moonbox.worker.jail.rlimits import renew_cpu
 from moonbox.worker.jail.status import describe_exit
 from moonbox.worker.jail.zygote import Prepared, prepare
@@ -36,7 +36,7 @@ __all__ = [
 
 def before_threads(config: JailConfig) -> tuple[Layer, ...]:
     """Everything but the system call filter, while the worker has one thread; the zygote's layers come first."""
-    layers = config.prepared.layers + tuple(map(run_step, config.before))
+    layers = enforce(config.before)
     if os.getppid() != config.parent_pid:
         # The zygote died before the signal was asked for, so nothing would ever end this process, and nobody hears.
         os._exit(1)
@@ -45,7 +45,7 @@ def before_threads(config: JailConfig) -> tuple[Layer, ...]:
 
 def after_threads(config: JailConfig) -> tuple[Layer, ...]:
     """The process limit and the system call filter, for every thread that runs by now."""
-    return tuple(map(run_step, config.after))
+    return enforce(config.after)
 
 
 def report() -> tuple[Layer, ...]:

@@ -1,4 +1,4 @@
-"""A layer's outcome, and the two ways of putting one in force."""
+"""A layer's outcome, and how layers are planned before a fork and put in force after it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Layer", "Step", "Unavailable", "attempt", "run_step"]
+__all__ = ["Layer", "Plan", "Step", "Unavailable", "attempt", "enforce", "plan"]
 
 
 class Unavailable(OSError):
@@ -28,11 +28,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A layer that each worker puts in force itself: system calls that are ready to be made.
-
-    Everything is worked out before the fork, because what costs time in a fresh process is each page of memory that
-    it is the first to touch.
-    """
+    """A layer that each worker puts in force itself, by calls that are ready to be made."""
 
     layer: Layer
     """What to say when every call succeeded."""
@@ -44,30 +40,65 @@ class Step:
     """The memory that the calls point to."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps with their calls in one row and their layers as they will be told if nothing fails.
+
+    What costs time and memory in a fresh process is each page that it is the first to touch, so almost everything is
+    done before the fork.
+    """
+
+    steps: tuple[Step | Layer, ...]
+    calls: tuple[Callable[[], object], ...]
+    layers: tuple[Layer, ...]
+
+
 def attempt(name: str, apply: Callable[[], str]) -> Layer:
-    """Put a layer in force in the zygote: `apply` returns the detail, or raises `Unavailable` or OSError."""
+    """Put a layer in force at once: `apply` returns the detail, or raises `Unavailable` or OSError."""
     try:
         return Layer(name, True, apply())
     except OSError as error:
         return Layer(name, False, error.strerror or str(error))
 
 
-def run_step(step: Step | Layer) -> Layer:
-    """Put a layer in force in the worker. A Layer in place of a Step says that this was not possible."""
+def plan(steps: Iterable[Step | Layer]) -> Plan:
+    """Steps to be taken together. A Layer among them stands for one that cannot be had, or is in force already."""
+    steps = tuple(steps)
+    calls = tuple(call for step in steps if isinstance(step, Step) for call in step.calls)
+    return Plan(steps, calls, tuple(step.layer if isinstance(step, Step) else step for step in steps))
+
+
+def enforce(planned: Plan) -> tuple[Layer, ...]:
+    """Make every call, whether or not others fail, and tell how each layer stands."""
+    failures = None
+    for call in planned.calls:
+        try:
+            result = call()
+        except OSError as error:
+            result = error
+        if result:
+            failures = failures or {}
+            failures[call] = _Failure(ctypes.get_errno(), result)
+    return planned.layers if failures is None else tuple(_outcome(step, failures) for step in planned.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    errno: int
+    result: object
+
+    def reason(self, reasons: Mapping[int, str]) -> str:
+        if isinstance(self.result, OSError):
+            return reasons.get(self.result.errno or 0) or self.result.strerror or str(self.result)
+        if self.result == -1:
+            return reasons.get(self.errno) or os.strerror(self.errno)
+        return f"thread {self.result} is under a filter of its own and could not be brought under this one"
+
+
+def _outcome(step: Step | Layer, failures: Mapping[Callable[[], object], _Failure]) -> Layer:
     if isinstance(step, Layer):
         return step
-    try:
-        for call in step.calls:
-            if result := call():
-                return Layer(step.layer.name, False, _failure(step, ctypes.get_errno(), result))
-    except OSError as error:
-        return Layer(step.layer.name, False, _failure(step, error.errno or 0, error.strerror or error))
+    for call in step.calls:
+        if call in failures:
+            return Layer(step.layer.name, False, failures[call].reason(step.reasons))
     return step.layer
-
-
-def _failure(step: Step, number: int, result: object) -> str:
-    if result == -1:
-        result = os.strerror(number)
-    elif isinstance(result, int):
-        return f"thread {result} is under a filter of its own and could not be brought under this one"
-    return step.reasons.get(number, str(result))

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moonbox.worker.jail.config import JailConfig
-from moonbox.worker.jail.layers import Layer, attempt, run_step
+from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce, plan
 from moonbox.worker.jail.libc import load_libc
 from moonbox.worker.jail.status import describe_exit
 from moonbox.worker.jail.zygote import INHERITED, work_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ["probe", "run_probe"]
 
@@ -77,12 +77,17 @@ def run_probe() -> None:
         memory_slack=SLACK,
         cpu_seconds=CPU_SECONDS,
     )
-    for step in config.before:
-        tell(_tried(run_step(step)))
+    for layer in _one_by_one(config.before):
+        tell(_tried(layer))
     second = _SecondThread()
-    for step in config.after:
-        tell(second.tried(_tried(run_step(step))))
+    for layer in _one_by_one(config.after):
+        tell(second.tried(_tried(layer)))
     os._exit(0)
+
+
+def _one_by_one(planned: Plan) -> Iterator[Layer]:
+    for step in planned.steps:
+        yield from enforce(plan([step]))
 
 
 class _SecondThread:
