@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from moonbox._version import __version__
 
+TYPE_CHECKING = False  # `typing` would be most of what importing this costs
 if TYPE_CHECKING:
+    from typing import Any
+
     from moonbox.audit.records import Call, Run, Usage
     from moonbox.errors import MoonboxError, ScriptError, ToolError
     from moonbox.limits import Limits
@@ -69,6 +69,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
+        import importlib
+
         return getattr(importlib.import_module(_EXPORTS[name]), name)
     raise AttributeError(f"module 'moonbox' has no attribute {name!r}")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
+from moonbox.worker.incoming import decode_json
 
 if TYPE_CHECKING:
     from moonbox.limits import Limits
@@ -104,7 +105,7 @@ class Conversation:
         raise WorkerError(f"the worker sent a frame of unknown type {kind}")
 
     def _asked(self, payload: bytes) -> Asked:
-        data = protocol.decode_json(payload, self._max_nodes)
+        data = decode_json(payload, self._max_nodes)
         if not isinstance(data, list) or not 0 < len(data) <= _MOST_CALLS_AT_ONCE:
             raise WorkerError("the worker sent malformed calls")
         share = len(payload) // len(data)
@@ -120,7 +121,7 @@ class Conversation:
         return Asked(tuple(requests))
 
     def _dropped(self, payload: bytes) -> Dropped:
-        data = protocol.decode_json(payload, self._max_nodes)
+        data = decode_json(payload, self._max_nodes)
         if not isinstance(data, list) or not all(type(call) is int for call in data):
             raise WorkerError("the worker sent a malformed cancellation")
         dropped = tuple(call for call in data if call in self._open)
@@ -128,7 +129,7 @@ class Conversation:
         return Dropped(dropped)
 
     def _ended(self, payload: bytes) -> Ended:
-        data = protocol.decode_json(payload, self._max_nodes)
+        data = decode_json(payload, self._max_nodes)
         if not isinstance(data, dict):
             raise WorkerError("the worker sent a malformed end of a run")
         try:

@@ -17,6 +17,7 @@ from moonbox.sandbox.pipeline import HostFunction, Pipeline
 from moonbox.sandbox.recorder import Recorder
 from moonbox.sandbox.slots import Gate
 from moonbox.worker import protocol
+from moonbox.worker.incoming import decode_json
 from moonbox.worker.link import TimedOut
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Repl:
                 raise WorkerError("the worker did not answer") from None
             if kind != protocol.DEFINED:
                 raise WorkerError("the worker answered something else")
-            data = protocol.decode_json(payload, self._limits.max_array * 2)
+            data = decode_json(payload, self._limits.max_array * 2)
             return {str(name): str(what) for name, what in sorted(data)}
         except (WorkerError, ValueError, TypeError) as problem:
             self._lose()

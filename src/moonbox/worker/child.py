@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import marshal
 import os
-import threading
 import time
-from typing import TYPE_CHECKING, Any
 
 from moonbox.worker import protocol
 from moonbox.worker.protocol import HEADER, STOP
 
+TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
-    import socket
+    import _socket
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from moonbox.engine.lua.vm import LuaVM, Outcome
 
@@ -32,7 +33,7 @@ class HangUp(Exception):
 class Child:
     """Talks to the host on behalf of the engine; the engine's `Wire`."""
 
-    def __init__(self, sock: socket.socket, control: socket.socket, vm: LuaVM) -> None:
+    def __init__(self, sock: _socket.socket, control: _socket.socket, vm: LuaVM) -> None:
         self._sock = sock
         self._control = control
         self._vm = vm
@@ -42,11 +43,12 @@ class Child:
         self._flushed = 0.0
         vm.connect(self)
 
-    def watch(self, on_hang_up: Callable[[], None]) -> threading.Thread:
-        """Start the control thread: it trips the interrupt when the host says so, and notices when the host is gone."""
-        thread = threading.Thread(target=self._watch, args=(on_hang_up,), name="moonbox-control", daemon=True)
-        thread.start()
-        return thread
+    def watch(self, on_hang_up: Callable[[], None], start: Callable[..., Any] = _thread.start_new_thread) -> None:
+        """Start the control thread: it trips the interrupt when the host says so, and notices when the host is gone.
+
+        A bare thread by default: `threading` costs every worker memory of its own.
+        """
+        start(self._watch, (on_hang_up,))
 
     def _watch(self, on_hang_up: Callable[[], None]) -> None:
         data = b""

@@ -52,12 +52,18 @@ def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
     vm.set_limits(config["limits"])
     vm.configure(config["environment"])
     child = Child(sock, control, vm)
-    watcher = child.watch(lambda: vm.interrupt_any(2))
+    watchers: list[threading.Thread] = []
+
+    def start(target: Any, arguments: tuple[Any, ...]) -> None:
+        watchers.append(threading.Thread(target=target, args=arguments, name="moonbox-control", daemon=True))
+        watchers[0].start()
+
+    child.watch(lambda: vm.interrupt_any(2), start)
     try:
         child.serve()
     except HangUp:
         pass
     finally:
         sock.close()
-        watcher.join(1.0)
+        watchers[0].join(1.0)
         control.close()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
+from moonbox.worker.incoming import Reader
 
 if TYPE_CHECKING:
     from moonbox.worker.pool import Ending
@@ -39,7 +40,7 @@ class Link:
         self.ending = ending
         self._sock = sock
         self._control = control
-        self._reader = protocol.Reader(_LARGEST_FRAME)
+        self._reader = Reader(_LARGEST_FRAME)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         self._quick = 0

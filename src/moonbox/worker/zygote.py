@@ -6,14 +6,17 @@ beside it. Answers have the same form. When the host hangs up, the zygote kills 
 
 from __future__ import annotations
 
+import _signal
+import _socket
 import array
 import gc
 import marshal
 import os
-import signal
-import socket
 import struct
-from typing import Any
+
+TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`, and without what `socket` and `signal` add
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["LENGTH", "main"]
 
@@ -23,16 +26,16 @@ _FDS = 2
 
 
 def main(fd: int) -> None:
-    """Serve until the host hangs up. `fd` is our end of the Unix socket."""
+    """Serve until the host hangs up. `fd` is our end of the Unix _socket."""
     from moonbox.engine.lua.vm import LuaVM
     from moonbox.worker import child, jail  # noqa: F401 - loaded here so that no worker has to
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _Zygote(socket.socket(fileno=fd), LuaVM(), jail.prepare()).serve()
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    _Zygote(_socket.socket(fileno=fd), LuaVM(), jail.prepare()).serve()
 
 
 class _Zygote:
-    def __init__(self, host: socket.socket, vm: Any, prepared: Any) -> None:
+    def __init__(self, host: _socket.socket, vm: Any, prepared: Any) -> None:
         self._host = host
         self._vm = vm
         self._prepared = prepared
@@ -55,7 +58,7 @@ class _Zygote:
         fds = array.array("i")
         data = b""
         try:
-            data, ancillary, _, _ = self._host.recvmsg(LENGTH.size, socket.CMSG_SPACE(_FDS * fds.itemsize))
+            data, ancillary, _, _ = self._host.recvmsg(LENGTH.size, _socket.CMSG_SPACE(_FDS * fds.itemsize))
             for _, _, raw in ancillary:
                 fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
             data += self._exactly(LENGTH.size - len(data)) if data else b""
@@ -99,7 +102,7 @@ class _Zygote:
     def _do_kill(self, pid: int, _: list[int]) -> tuple[str, int | None]:
         """Kill that worker if it still lives, and tell its wait status."""
         if pid in self._children:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, _signal.SIGKILL)
             self._wait(pid, 0)
         return ("ok", self._ended.get(pid))
 
@@ -117,7 +120,7 @@ class _Zygote:
 
     def _end(self) -> None:
         for pid in self._children:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, _signal.SIGKILL)
         for pid in tuple(self._children):
             self._wait(pid, 0)
         os._exit(0)
@@ -133,7 +136,7 @@ class _Zygote:
             prepared=self._prepared,
         )
         layers = before_threads(config)
-        child = Child(socket.socket(fileno=main_fd), socket.socket(fileno=control_fd), self._vm)
+        child = Child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
         child.watch(lambda: os._exit(0))
         layers += after_threads(config)
         child.serve([[layer.name, layer.active, layer.detail] for layer in layers])

@@ -7,7 +7,10 @@ with the same keys goes over as one flat list for each key, and Lua puts the row
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+
+TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Inbound"]
 

@@ -9,7 +9,10 @@ address in it can be stale.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+
+TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Interrupt"]
 

@@ -5,33 +5,23 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.engine.lua.inbound import Inbound
 from moonbox.engine.lua.interrupt import Interrupt
 
+TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+    from typing import Any
 
-__all__ = ["LuaVM", "Outcome", "Wire"]
+    from moonbox.engine.wire import Wire
+
+__all__ = ["LuaVM", "Outcome"]
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
 _MODULES = ("allowed", "stop", "library", "encode", "calls")
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _REASONS = {0: "", 1: "time", 2: "cancelled", 3: "calls"}
-
-
-class Wire(Protocol):
-    """What the engine needs of the host: send this, give me the answer."""
-
-    def exchange(self, calls: bytes) -> Sequence[tuple[int, bool, Any]] | None:
-        """Send calls (JSON, may be empty), wait for at least one answer; None when the run must stop."""
-
-    def cancel(self, ids: bytes) -> None:
-        """Forget calls that are under way."""
-
-    def emit(self, text: bytes) -> None:
-        """Printed output."""
 
 
 class Outcome:
