@@ -176,6 +176,11 @@ def test_headlines(error: ScriptError, first: str) -> None:
     assert render(Run("a", "", error=error)).split("\n\n")[0] == first
 
 
+def test_a_traceback_that_repeats_the_message_is_not_shown_twice(failure: ScriptError) -> None:
+    repeated = failure.with_(traceback=f"script:3: {failure.message}\n  3 | return row.name\n    |        ^")
+    assert render(Run("a", "", error=repeated)) == render(Run("a", "", error=failure))
+
+
 def test_state_notes(failure: ScriptError) -> None:
     assert render(Run("a", "", error=failure, state_lost=True)).endswith(
         "\n\nstate was lost: globals set before are gone, the next run starts afresh"

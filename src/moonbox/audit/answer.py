@@ -66,13 +66,21 @@ def _failure(run: Run, error: ScriptError, room: int) -> str:
 def _problem(error: ScriptError, room: int) -> str:
     """What went wrong, where, and what to write instead, each of them there even when one is enormous."""
     hint = f"\nhint: {error.hint}" if error.hint else ""
-    where = f"\n{error.traceback.strip(chr(10))}" if error.traceback.strip() else ""
+    where = _where(error)
     data = f"\ndata: {short(error.data, 500)}" if error.data is not None else ""
     parts = [Clip([part], room) for part in (_headline(error) + error.message, hint, where, data)]
     return "".join(
         part.fit(share, _lines_note)
         for part, share in zip(parts, _shares([part.total for part in parts], room), strict=True)
     )
+
+
+def _where(error: ScriptError) -> str:
+    lines = error.traceback.strip("\n").splitlines()
+    said = error.message.partition("\n")[0]
+    if lines and len(said) > 9 and lines[0].endswith(said):
+        del lines[0]  # the headline has said it already
+    return "".join(f"\n{line}" for line in lines)
 
 
 def _headline(error: ScriptError) -> str:

@@ -27,6 +27,7 @@ class Writer:
                 check(self._db, path)
             _use_wal(self._db, timeout)
             self._db.execute(f"PRAGMA synchronous={'FULL' if fsync else 'NORMAL'}")
+            self._db.execute(f"PRAGMA fullfsync={'ON' if fsync else 'OFF'}")  # macOS: past the drive's cache
             self._db.execute("PRAGMA secure_delete=ON")  # what is pruned is gone from the file too
             _migrate(self._db)
         except BaseException:

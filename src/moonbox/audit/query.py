@@ -121,6 +121,7 @@ def matching(
     repl: str | None = None,
 ) -> tuple[RunSummary, ...]:
     """Summaries of the runs asked for, the latest first."""
+    check_page(limit, offset)
     found = [
         run
         for run in runs
@@ -132,6 +133,11 @@ def matching(
     found.reverse()  # of runs that started at the same time, the one written last comes first
     found.sort(key=lambda run: run.started, reverse=True)
     return tuple(RunSummary.of(run) for run in found[offset : offset + limit])
+
+
+def check_page(limit: int, offset: int) -> None:
+    if limit < 0 or offset < 0:
+        raise UsageError(f"limit and offset must not be negative: {limit}, {offset}")
 
 
 def pick(prefix: str, ids: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ import os
 import threading
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.query import RunSummary, Stats, matching, pick, statistics
 from moonbox.audit.records import Run
@@ -17,9 +17,7 @@ from moonbox.errors import AuditError, ClosedError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from moonbox.audit.redact import Redactor
-
-__all__ = ["JsonLinesSink", "MemorySink", "RedactingSink", "Sink", "Trail", "default_path", "open_sink", "open_trail"]
+__all__ = ["JsonLinesSink", "MemorySink", "Sink", "Trail", "default_path", "open_sink", "open_trail"]
 
 
 class Sink(Protocol):
@@ -32,7 +30,6 @@ class Sink(Protocol):
         """Let go of files. Closing twice is fine."""
 
 
-@runtime_checkable
 class Trail(Protocol):
     """What can be asked about runs that were kept; every built-in sink answers."""
 
@@ -139,19 +136,6 @@ class JsonLinesSink(_Readable):
         return file
 
 
-class RedactingSink:
-    """Another sink, which sees every run only after redaction."""
-
-    def __init__(self, sink: Sink, redactor: Redactor) -> None:
-        self.sink, self._redactor = sink, redactor
-
-    def write(self, run: Run) -> None:
-        self.sink.write(self._redactor.redact(run))
-
-    def close(self) -> None:
-        self.sink.close()
-
-
 def open_sink(where: str | os.PathLike[str], *, fsync: bool = False) -> Sink:
     """A sink by name: "memory", "sqlite:PATH", "jsonl:PATH", or a path that ends in .db, .sqlite or .jsonl."""
     kind, path = _parse(where)
@@ -201,21 +185,30 @@ class _LineFile:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        self._fd: int | None = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
 
     def append(self, line: bytes, fsync: bool) -> None:
-        with self._lock, _file_lock(self._fd):
-            size = os.fstat(self._fd).st_size
-            if size and os.pread(self._fd, 1, size - 1) != b"\n":
-                line = b"\n" + line  # ends what a killed writer left unfinished
-            while line:
-                line = line[os.write(self._fd, line) :]
-            if fsync:
-                os.fsync(self._fd)
+        with self._lock:
+            if self._fd is None:  # by now its number may be another file's
+                raise ClosedError("the audit trail was closed while a run was being written")
+            with _file_lock(self._fd):
+                _append(self._fd, line)
+                if fsync:
+                    _to_disk(self._fd)
 
     def close(self) -> None:
         with self._lock:
-            os.close(self._fd)
+            if self._fd is not None:
+                os.close(self._fd)
+                self._fd = None
+
+
+def _append(fd: int, line: bytes) -> None:
+    size = os.fstat(fd).st_size
+    if size and os.pread(fd, 1, size - 1) != b"\n":
+        line = b"\n" + line  # ends what a killed writer left unfinished
+    while line:
+        line = line[os.write(fd, line) :]
 
 
 @contextlib.contextmanager
@@ -230,6 +223,15 @@ def _file_lock(fd: int) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _to_disk(fd: int) -> None:
+    import fcntl
+
+    if full := getattr(fcntl, "F_FULLFSYNC", None):  # macOS: fsync alone stops at the drive's cache
+        fcntl.fcntl(fd, full)
+    else:
+        os.fsync(fd)
 
 
 def _read_line(line: bytes) -> Run | None:

@@ -6,12 +6,15 @@ import contextlib
 import os
 import sqlite3
 import time
+from array import array
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import clean
 from moonbox.audit.database import Writer, check, connect, is_empty
-from moonbox.audit.query import TIMED, DayStats, RunSummary, Stats, ToolStats, pick
+from moonbox.audit.query import TIMED, DayStats, RunSummary, Stats, ToolStats, check_page, percentile, pick
 from moonbox.audit.records import Run
 from moonbox.audit.sinks import prepare
 from moonbox.errors import AuditError, ClosedError, UsageError
@@ -65,6 +68,7 @@ class SqliteSink:
         repl: str | None = None,
     ) -> tuple[RunSummary, ...]:
         """Summaries, the latest run first."""
+        check_page(limit, offset)
         tests = {
             "kind IS NULL = :ok": ok,
             "EXISTS (SELECT 1 FROM calls WHERE run = seq AND tool = :tool)": tool,
@@ -92,7 +96,7 @@ class SqliteSink:
             db.execute("BEGIN")
             runs, failures, calls = db.execute(_TOTALS, (start,)).fetchone()
             kinds = dict(db.execute(_KINDS, (start,)).fetchall())
-            tools = tuple(ToolStats(*row) for row in db.execute(_TOOLS, {"start": start}))
+            tools = _tool_stats(db, start)
             days = tuple(DayStats(*row) for row in db.execute(_DAYS, (start,)))
         return Stats(runs=runs, failures=failures, calls=calls, kinds=kinds, tools=tools, days=days)
 
@@ -145,6 +149,23 @@ class SqliteSink:
             raise AuditError(f"cannot {doing} the audit trail {self.path}: {error}") from error
 
 
+def _tool_stats(db: sqlite3.Connection, start: float) -> tuple[ToolStats, ...]:
+    by_tool = groupby(db.execute(_DURATIONS, (start,)), itemgetter(0))
+    times = {tool: array("d", (row[1] for row in rows)) for tool, rows in by_tool}
+    return tuple(
+        ToolStats(
+            tool=tool,
+            calls=calls,
+            failures=failures,
+            p50=percentile(times.get(tool, ()), 50),
+            p95=percentile(times.get(tool, ()), 95),
+            bytes_in=bytes_in,
+            bytes_out=bytes_out,
+        )
+        for tool, calls, failures, bytes_in, bytes_out in db.execute(_TOOLS, (start,))
+    )
+
+
 def _insert_run(db: sqlite3.Connection, run: RunSummary, record: str) -> int:
     row = (
         run.id,
@@ -190,23 +211,14 @@ _DAYS = """
     SELECT date(started, 'unixepoch') AS day, count(*), count(kind), sum(calls), sum(wall)
     FROM runs WHERE started >= ? GROUP BY day ORDER BY day DESC
 """
+_OF_RUNS = "run IN (SELECT seq FROM runs WHERE started >= ?)"
 _TOOLS = f"""
-    WITH asked AS (SELECT * FROM calls WHERE run IN (SELECT seq FROM runs WHERE started >= :start)),
-    ranked AS (
-        SELECT tool, duration,
-               row_number() OVER (PARTITION BY tool ORDER BY duration) AS place,
-               count(*) OVER (PARTITION BY tool) AS many
-        FROM asked WHERE status IN ({", ".join(f"'{status}'" for status in TIMED)})
-    ),
-    times AS (
-        SELECT tool,
-               max(CASE WHEN place = (many * 50 + 99) / 100 THEN duration END) AS p50,
-               max(CASE WHEN place = (many * 95 + 99) / 100 THEN duration END) AS p95
-        FROM ranked GROUP BY tool
-    )
-    SELECT tool, count(*) AS made, sum(status <> 'ok'), ifnull(p50, 0.0), ifnull(p95, 0.0),
-           sum(bytes_in), sum(bytes_out)
-    FROM asked LEFT JOIN times USING (tool) GROUP BY tool ORDER BY made DESC, tool
+    SELECT tool, count(*) AS made, sum(status <> 'ok'), sum(bytes_in), sum(bytes_out)
+    FROM calls WHERE {_OF_RUNS} GROUP BY tool ORDER BY made DESC, tool
+"""
+_DURATIONS = f"""
+    SELECT tool, duration FROM calls
+    WHERE status IN ({", ".join(f"'{status}'" for status in TIMED)}) AND {_OF_RUNS} ORDER BY tool, duration
 """
 _DOOMED = """
     SELECT seq FROM runs WHERE started < :border OR (:keep IS NOT NULL AND seq IN (
