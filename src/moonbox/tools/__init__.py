@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+# At once, because the submodule `tool` would otherwise take the decorator's place as an attribute of this package.
+from moonbox.tools.tool import Policy, Tool, tool
+
 if TYPE_CHECKING:
     from moonbox.tools.context import Context, Injected
     from moonbox.tools.failures import scrub, to_tool_error
     from moonbox.tools.hints import Hints
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.signature import LEVELS, Level, render
-    from moonbox.tools.tool import Policy, Tool, tool
     from moonbox.tools.toolbox import Toolbox
 
 # Loaded on first use; pydantic and jsonschema-rs only when a schema is built or checked.
@@ -21,14 +23,11 @@ _EXPORTS = {
     "Hints": "hints",
     "Injected": "context",
     "Level": "signature",
-    "Policy": "tool",
-    "Tool": "tool",
     "ToolSearch": "search",
     "Toolbox": "toolbox",
     "render": "signature",
     "scrub": "failures",
     "to_tool_error": "failures",
-    "tool": "tool",
 }
 
 __all__ = [

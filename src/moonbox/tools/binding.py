@@ -8,8 +8,9 @@ The same code on every path: a script's call, a direct call by a model, a call o
     [{...}]             one table: named arguments, unless the first parameter accepts an object, no key of the
                         table is (or looks like) a parameter's name, and so only a positional reading makes sense
     [[...]]             one array: the first parameter's value if that accepts an array, else positional arguments
-    [] or {} or None    no arguments; an empty table is the first parameter's value if that one is required
-                        and accepts an array or an object
+    [] or {} or None    no arguments
+    [{}] or [[]]        one empty table: the first parameter's value if that one is required and accepts an array
+                        or an object, else no arguments
 
 Defaults are filled in afterwards, then values are coerced (see `coercion`) and validated.
 """
@@ -17,6 +18,7 @@ Defaults are filled in afterwards, then values are coerced (see `coercion`) and 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +70,13 @@ class Binder:
         """Raise ToolDefinitionError if the schema is not one that can be validated against."""
         _ = self.validator
 
+    def error(self, problems: list[str], tool: str) -> ArgumentError:
+        """The error that lists these problems and the valid parameters."""
+        lines = "\n".join(f"- {problem}" for problem in problems)
+        listed = parameter_list(self.document)
+        valid = f"valid parameters: {listed}" if listed else "it takes no parameters"
+        return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
+
     @cached_property
     def order(self) -> tuple[str, ...]:
         return self.document.positional_order()
@@ -96,7 +105,7 @@ class Binder:
             schema = document.deref(part)
             if isinstance(schema, dict) and "default" in schema:
                 default = schema["default"]
-                if default is not None or accepts(document.kinds(schema), "null"):
+                if self._is_valid_default(schema, default):
                     found.append((name, default, not isinstance(default, list | dict)))
             elif (
                 name == NARRATION
@@ -108,20 +117,21 @@ class Binder:
 
     def _name(self, arguments: Any, tool: str) -> dict[str, Any]:
         """Named arguments from whatever came."""
-        if arguments is None or arguments == {}:
-            return {self.order[0]: {}} if arguments is not None and self._first_takes_table(must=True) else {}
+        if arguments is None:
+            return {}
+        if isinstance(arguments, Mapping):
+            return self._place(dict(arguments), tool)
         if not isinstance(arguments, list | tuple):
-            raise self._error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
+            raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
         values = list(arguments)
-        if len(values) == 1 and isinstance(values[0], dict):
+        if len(values) == 1 and isinstance(values[0], list | dict):
             table = values[0]
-            return {self.order[0]: table} if self._means_first(table) else self._place(table, tool)
-        if len(values) == 1 and isinstance(values[0], list):
-            first = self._first_kinds()
-            if not self.order or not (accepts(first, "array") or (not values[0] and accepts(first, "object"))):
-                values = values[0]
-            elif not values[0] and not self._first_takes_table(must=True):
-                values = []
+            if not table:
+                return {self.order[0]: table} if self._needs_table_first() else {}
+            if isinstance(table, dict):
+                return {self.order[0]: table} if self._means_first(table) else self._place(table, tool)
+            if not self.order or not accepts(self._first_kinds(), "array"):
+                values = table
         return self._place(dict(enumerate(values, 1)), tool)
 
     def _place(self, table: dict[Any, Any], tool: str) -> dict[str, Any]:
@@ -132,23 +142,21 @@ class Binder:
             takes = (
                 "takes no arguments" if not self.order else f"takes at most {len(self.order)} ({', '.join(self.order)})"
             )
-            raise self._error([f"got {len(positions)} positional arguments; {tool} {takes}"], tool)
+            raise self.error([f"got {len(positions)} positional arguments; {tool} {takes}"], tool)
         for position in positions:
             name = self.order[position - 1] if position >= 1 else str(position)
             if name in named:
-                raise self._error([f"{name}: given twice, by name and as positional argument {position}"], tool)
+                raise self.error([f"{name}: given twice, by name and as positional argument {position}"], tool)
             named[name] = table[position]
         return named
 
     def _means_first(self, table: dict[Any, Any]) -> bool:
         """Whether one table is the first parameter's value rather than the named arguments."""
-        if not table:
-            return self._first_takes_table(must=True)
         if not self.order or not accepts(self._first_kinds(), "object"):
             return False
         names = [name for name in table if isinstance(name, str)]
         if not names:
-            return accepts(self._first_kinds(), "object") and "array" not in (self._first_kinds() or ())
+            return "array" not in (self._first_kinds() or ())
         known = [name for name in names if name in self.order]
         if known:
             must = self.document.required(self.document.root)
@@ -160,18 +168,18 @@ class Binder:
             return frozenset()
         return self.document.kinds(self.document.properties(self.document.root)[self.order[0]])
 
-    def _first_takes_table(self, *, must: bool) -> bool:
+    def _needs_table_first(self) -> bool:
         first = self._first_kinds()
-        takes = bool(self.order) and first is not None and bool(first & {"array", "object"})
-        return takes and (not must or self.order[0] in self.document.required(self.document.root))
+        takes = first is not None and bool(first & {"array", "object"})
+        return takes and self.order[0] in self.document.required(self.document.root)
 
     def _explain(self, bound: dict[str, Any], tool: str, first_index: int) -> dict[str, Any]:
         problems = find_problems(self.document, bound, self._fits, first_index=first_index)
         if problems:
-            raise self._error(problems, tool)
+            raise self.error(problems, tool)
         if self.validator.is_valid(stand_in(bound)):
             return bound
-        raise self._error([self._unexplained(bound)], tool)
+        raise self.error([self._unexplained(bound)], tool)
 
     def _unexplained(self, bound: dict[str, Any]) -> str:
         """For the rarer keywords (`not`, `if`, `contains`): which of them is not satisfied."""
@@ -182,30 +190,31 @@ class Binder:
 
     def _fits(self, rule: dict[str, Any], value: Any) -> bool:
         """Whether a value fits one keyword of a schema; True where that cannot be said."""
-        import jsonschema_rs
-
         ((keyword, inner),) = rule.items()
-        key = (keyword, id(inner))
+        key = (keyword, id(inner))  # the rules are parts of the document, so they live as long as this does
         if key not in self._small:
-            root = self.document.root
-            shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
-            try:
-                self._small[key] = jsonschema_rs.validator_for(
-                    {**shared, **rule}, validate_formats=False, retriever=_refuse
-                )
-            except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
-                self._small[key] = None
+            self._small[key] = self._compile(rule)
         validator = self._small[key]
         try:
             return validator is None or bool(validator.is_valid(stand_in(value)))
         except (ValueError, TypeError):
             return True
 
-    def _error(self, problems: list[str], tool: str) -> ArgumentError:
-        lines = "\n".join(f"- {problem}" for problem in problems)
-        listed = parameter_list(self.document)
-        valid = f"valid parameters: {listed}" if listed else "it takes no parameters"
-        return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
+    def _compile(self, rule: dict[str, Any]) -> jsonschema_rs.Validator | None:
+        """A validator for a part of the document; None where it refers to what only the whole has."""
+        import jsonschema_rs
+
+        root = self.document.root
+        shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
+        try:
+            return jsonschema_rs.validator_for({**shared, **rule}, validate_formats=False, retriever=_refuse)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+            return None
+
+    def _is_valid_default(self, schema: dict[str, Any], default: Any) -> bool:
+        """Servers send defaults that their own schema refuses; those are not filled in."""
+        validator = self._compile(schema)
+        return validator is None or bool(validator.is_valid(default))
 
 
 def _closed(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,12 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ArgumentError, ToolError
+from moonbox.errors import ToolError
 from moonbox.tools.context import Context
 from moonbox.tools.function import CONTEXT, Parameter
 
 if TYPE_CHECKING:
+    from moonbox.tools.binding import Binder
     from moonbox.tools.schema import Converter
 
 __all__ = ["CallPlan", "plan_call"]
@@ -31,7 +32,7 @@ class CallPlan:
     """The `*args` parameter."""
 
     def arguments(
-        self, bound: dict[str, Any], context: Context | None, tool: str, first_index: int = 0
+        self, bound: dict[str, Any], context: Context | None, tool: str, binder: Binder, first_index: int = 0
     ) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments for the call; raises ArgumentError where a value does not convert."""
         if self.converter is None:
@@ -39,7 +40,7 @@ class CallPlan:
         try:
             values = self.converter.convert(bound)
         except ValueError as error:  # pydantic's ValidationError is one, and only it is raised
-            raise _argument_error(error, bound, tool, first_index) from None
+            raise binder.error(_problems(error, bound, first_index), tool) from None
         if self.injected:
             values.update(self._injections(context, tool))
         if not self.positional and self.spread is None:
@@ -87,8 +88,7 @@ def plan_call(parameters: tuple[Parameter, ...], converter: Converter | None) ->
     return CallPlan(converter, injected, positional, spread)
 
 
-def _argument_error(error: ValueError, bound: dict[str, Any], tool: str, first_index: int) -> ArgumentError:
+def _problems(error: ValueError, bound: dict[str, Any], first_index: int) -> list[str]:
     from moonbox.tools.schema import explain
 
-    lines = "\n".join(f"- {line}" for line in explain(error, bound, first_index))
-    return ArgumentError(f"invalid arguments for {tool}:\n{lines}", tool=tool)
+    return explain(error, bound, first_index)

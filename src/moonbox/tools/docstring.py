@@ -83,13 +83,17 @@ def _section(lines: list[str], index: int):  # type: ignore[no-untyped-def]
 def _google_heading(lines: list[str], index: int) -> str | None:
     match = _GOOGLE.fullmatch(lines[index])
     following = next((line for line in lines[index + 1 :] if line.strip()), "")
-    if match is None or not following[:1].isspace():
+    # A docstring that is one section has lost that section's indentation when it was cleaned.
+    alone = index == 0 and _GOOGLE_ENTRY.fullmatch(following) is not None
+    if match is None or not (following[:1].isspace() or alone):
         return None
     return match["name"].lower().replace(" ", "-")
 
 
 def _end_of_block(lines: list[str], start: int) -> int:
-    """The first line from `start` that is neither blank nor indented."""
+    """The first line from `start` that is neither blank nor indented (or, where none is indented, a heading)."""
+    if start < len(lines) and lines[start][:1].strip():
+        return next((at for at in range(start, len(lines)) if _GOOGLE.fullmatch(lines[at])), len(lines))
     return next((at for at in range(start, len(lines)) if lines[at].strip() and not lines[at][0].isspace()), len(lines))
 
 

@@ -23,6 +23,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ToolError
+from moonbox.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,18 +40,16 @@ def to_tool_error(
 ) -> ToolError:
     """The error a script is given for any exception; `redact_message` has the last word on its text."""
     if isinstance(error, ToolError):
-        if error.tool is None:
-            error.tool = tool
-        if error.detail is None:
-            error.detail = _detail(error)
-        if redact_message is not None:
-            error.message = redact_message(error.message)
-        return error
-    code, retryable = _classify(error)
-    message = _bounded(scrub(_text(error)))
+        _complete(error, tool)
+        found = error
+    else:
+        code, retryable = _classify(error)
+        message = _bounded(scrub(_text(error)))
+        found = ToolError(message, code=code, retryable=retryable, tool=tool, detail=_detail(error))
     if redact_message is not None:
-        message = _bounded(redact_message(message))
-    return ToolError(message, code=code, retryable=retryable, tool=tool, detail=_detail(error))
+        found.message = _bounded(redact_message(found.message))
+        found.args = (found.message,)
+    return found
 
 
 def scrub(text: str) -> str:
@@ -58,8 +57,20 @@ def scrub(text: str) -> str:
     text = text[: 4 * LONGEST_MESSAGE]  # the message is cut afterwards: patterns need not read megabytes
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
+    text = _FILE_URL.sub("file:…", text)
     text = _WINDOWS_PATH.sub(r"…\\\g<last>", text)
     return _POSIX_PATH.sub(r"…/\g<last>", text)
+
+
+def _complete(error: ToolError, tool: str | None) -> None:
+    """What the tool's author left out of a ToolError, or put in that cannot cross."""
+    error.tool = error.tool or tool
+    error.detail = error.detail or _detail(error)
+    error.message = str(error.message)
+    try:
+        error.data = plain(error.data)
+    except Exception:  # noqa: BLE001 - lowering calls code of the value's own class; the error matters, not its data
+        error.data = None
 
 
 def _classify(error: BaseException) -> tuple[str, bool]:
@@ -108,21 +119,25 @@ _CODES: dict[type[BaseException], str] = {
     FileNotFoundError: "not_found",
     NotImplementedError: "not_implemented",
 }
-_NAMES = (
-    r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key|auth(?:orization)?|credential|session"
-    r"|signature|sig|key)"
-)
+# `name=value` is a secret whenever the name says so; after a colon, prose is likelier ("unexpected token: x"),
+# so there the value must look like one, except for names that prose does not use that way.
+_NAMES = r"(?:token|api[_-]?key|access[_-]?key|auth|credentials?|session(?:[_-]?id)?|signature|sig|key)"
+_WORSE = r"(?:pass(?:word|wd|phrase)|pwd|secret|authorization)"
+_VALUE = r"[^\s\"',;&)}\]]"
 _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)"), "***"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
-    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?\s?[=:]\s?[\"']?)(?!\*\*\*)[^\s\"',;&)}}\]]{{4,}}"), r"\1***"),
+    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_WORSE}[\"']?\s?[=:]\s?[\"']?)(?!bearer |basic ){_VALUE}{{3,}}"), r"\1***"),
+    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?=[\"']?){_VALUE}{{4,}}"), r"\1***"),
+    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?:\s?[\"']?)(?=\D{{0,200}}\d){_VALUE}{{12,}}"), r"\1***"),
     (re.compile(r"\b(?:sk|pk|rk|gh[pousr]|xox[abprs]|glpat|AKIA|ASIA|AIza)[-_A-Za-z0-9]{12,}"), "***"),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"), "***"),
 )
 _PART = r"[^\s/\\'\":;,()<>|]"
+_FILE_URL = re.compile(r"(?i)\bfile:/{1,3}[^\s'\"]+")
 # Not within a URL, and not the path of an HTTP request (`GET /v1/items`), which belongs to the message.
 _POSIX_PATH = re.compile(
-    r"(?<![\w/:.])(?<!GET )(?<!PUT )(?<!POST )(?<!HEAD )(?<!PATCH )(?<!DELETE )"
-    rf"(?:~|\.\.)?/(?:{_PART}{{1,120}}/)+(?P<last>{_PART}{{0,120}})"
+    r"(?<![\w/.])(?<!GET )(?<!PUT )(?<!POST )(?<!HEAD )(?<!PATCH )(?<!DELETE )"
+    rf"(?:~|\.\.)?/(?!/)(?:{_PART}{{1,120}}/)+(?P<last>{_PART}{{0,120}})"
 )
 _WINDOWS_PATH = re.compile(rf"\b[A-Za-z]:\\(?:{_PART}{{1,120}}\\)*(?P<last>{_PART}{{0,120}})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import typing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Optional, get_args, get_origin
 
@@ -156,7 +157,7 @@ def _described(annotation: Any, description: str | None) -> Any:
 
 def _rest_fields(annotation: Any) -> dict[str, Any]:
     """What `**kwargs: T` takes, or the fields of `**kwargs: Unpack[SomeTypedDict]`."""
-    if get_origin(annotation) is Unpack and is_typeddict(get_args(annotation)[0]):
+    if get_origin(annotation) in {typing.Unpack, Unpack} and is_typeddict(get_args(annotation)[0]):
         typed = get_args(annotation)[0]
         return {
             name: inner if name in typed.__required_keys__ else NotRequired[_bare(inner)]

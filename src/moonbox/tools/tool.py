@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
@@ -19,7 +20,7 @@ from moonbox.tools.results import convert
 from moonbox.tools.shape import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from moonbox.tools.context import Context
 
@@ -81,7 +82,8 @@ class Tool:
         _check_number(self.name, "timeout", self.timeout, (int, float))
         _check_number(self.name, "max_concurrency", self.max_concurrency, int)
         object.__setattr__(self, "hints", Hints.of(self.hints))
-        object.__setattr__(self, "tags", tuple(self.tags))
+        tags: Any = self.tags
+        object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
         if self.binder is None or self.binder.parameters is not self.parameters:
             object.__setattr__(self, "binder", Binder(_object_schema(self.name, self.parameters)))
@@ -130,9 +132,9 @@ class Tool:
         made = cls(
             name=name,
             description=description,
-            parameters=copy.deepcopy(dict(parameters)) if parameters is not None else {},
+            parameters=_copied(name, "parameters", parameters) or {},
             call=call,
-            returns=copy.deepcopy(dict(returns)) if returns else None,
+            returns=_copied(name, "returns", returns),
             policy=policy,
             hints=Hints.of(hints),
             is_async=is_async(call),
@@ -163,11 +165,11 @@ class Tool:
         self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0
     ) -> tuple[list[Any], dict[str, Any]]:
         """What `bind` returned, as the positional and keyword arguments of the callable, in its own types."""
-        return self.plan.arguments(bound, context, self.path, first_index)
+        return self.plan.arguments(bound, context, self.path, self._binder, first_index)
 
     def invoke(self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0) -> Any:
         """Call with what `bind` returned; an asynchronous tool gives an awaitable."""
-        args, kwargs = self.plan.arguments(bound, context, self.path, first_index)
+        args, kwargs = self.plan.arguments(bound, context, self.path, self._binder, first_index)
         return self.call(*args, **kwargs)
 
     def convert_result(
@@ -268,6 +270,27 @@ def _check_number(name: str, what: str, value: Any, kind: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < float("inf"):
         wanted = "a whole number of at least 1" if kind is int else "a number of seconds above 0"
         raise ToolDefinitionError(f"tool {name!r}: {what} must be {wanted}, not {value!r}")
+
+
+def _copied(name: str, what: str, schema: Any) -> dict[str, Any] | None:
+    """A schema of our own, so that its giver may change theirs; None for none."""
+    if not schema:
+        return None
+    if not isinstance(schema, Mapping):
+        raise ToolDefinitionError(f"tool {name!r}: {what} must be a JSON Schema (a dict), not {type(schema).__name__}")
+    level: list[Any] = [schema]
+    for _ in range(_DEEPEST_SCHEMA):  # schemas come from servers too, and everything that reads them recurses
+        level = [part for item in level for part in _parts(item) if isinstance(part, Mapping | list)]
+    if level:
+        raise ToolDefinitionError(f"tool {name!r}: {what} is nested deeper than {_DEEPEST_SCHEMA} levels")
+    return copy.deepcopy(dict(schema))
+
+
+def _parts(item: Any) -> Any:
+    return item.values() if isinstance(item, Mapping) else item
+
+
+_DEEPEST_SCHEMA = 100
 
 
 def _object_schema(name: str, schema: Any) -> dict[str, Any]:

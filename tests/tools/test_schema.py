@@ -1,0 +1,373 @@
+"""Tests of schemas from type hints, and of values made from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+from typing import Annotated, Any, Literal, NotRequired, Optional, Union, Unpack
+
+import pytest
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from moonbox.errors import ArgumentError, ToolDefinitionError, ToolError
+from moonbox.tools import Context, Injected, Tool, tool
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float = 1.0
+
+
+class Node(BaseModel):
+    title: str
+    children: list[Node] = []
+
+
+class Address(TypedDict):
+    street: str
+    city: NotRequired[str]
+
+
+def properties(made: Tool) -> dict[str, Any]:
+    found = made.parameters["properties"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_every_kind_of_hint() -> None:
+    @tool
+    def f(
+        text: str,
+        number: float,
+        flag: bool,
+        anything,  # type: ignore[no-untyped-def]
+        colour: Colour,
+        point: Point,
+        address: Address,
+        choice: Literal["a", "b"],
+        either: int | str,
+        maybe: Optional[int],  # noqa: UP045
+        old: Union[int, None],  # noqa: UP007
+        when: dt.datetime,
+        day: dt.date,
+        amount: decimal.Decimal,
+        lasting: dt.timedelta,
+        raw: bytes,
+        tags: list[str],
+        unique: set[int],
+        pair: tuple[int, str],
+        table: dict[str, int],
+        bounded: Annotated[int, Field(description="between", ge=1, le=9)],
+    ) -> None: ...
+
+    found = properties(f)
+    assert found["anything"] == {}
+    assert found["colour"] == {"$ref": "#/$defs/Colour"}
+    assert found["choice"] == {"enum": ["a", "b"], "type": "string"}
+    assert found["either"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    assert found["maybe"] == found["old"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    assert found["when"] == {"type": "string", "format": "date-time"}
+    assert found["raw"] == {"type": "string", "format": "binary"}
+    assert found["unique"] == {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+    assert found["table"] == {"type": "object", "additionalProperties": {"type": "integer"}}
+    assert found["bounded"] == {"description": "between", "type": "integer", "minimum": 1, "maximum": 9}
+    assert found["lasting"] == {"anyOf": [{"type": "number"}, {"type": "string", "format": "duration"}]}
+    assert f.parameters["required"] == list(found)
+    assert f.parameters["$defs"]["Colour"] == {"enum": ["red", "blue"], "type": "string"}
+    assert f.parameters["$defs"]["Point"] == {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 1.0}},
+        "required": ["x"],
+    }
+    assert f.parameters["$defs"]["Address"]["required"] == ["street"]
+    assert f.returns == {"type": "null"}
+
+
+def test_titles_go_but_a_property_called_title_stays() -> None:
+    made = Tool.from_function(lambda node: node, name="f")
+    assert made.parameters["properties"] == {"node": {}}
+
+    def put(node: Node, title: str = "x") -> Node: ...  # type: ignore[empty-body]
+
+    made = Tool.from_function(put)
+    assert set(properties(made)) == {"node", "title"}
+    assert made.parameters["$defs"]["Node"]["properties"]["title"] == {"type": "string"}
+    assert '"title": "' not in str(made.parameters).replace("'", '"')
+    assert made.returns is not None and made.returns["$ref"] == "#/$defs/Node"
+    assert made.bind({"node": {"title": "a", "children": [{"title": "b"}]}})
+
+
+def test_schemas_are_the_same_each_time() -> None:
+    def f(b: Node, a: Point, c: Colour = Colour.RED) -> list[Node]: ...  # type: ignore[empty-body]
+
+    assert str(Tool.from_function(f).parameters) == str(Tool.from_function(f).parameters)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (Any, None),
+        (None, {"type": "null"}),
+        (list[dict], {"type": "array", "items": {"type": "object", "additionalProperties": True}}),
+        (decimal.Decimal, {"anyOf": [{"type": "number"}, {"type": "string"}]}),
+        (object, None),
+        (type("Frame", (), {}), None),
+    ],
+)
+def test_return_schemas(annotation: Any, expected: Any) -> None:
+    def f():  # type: ignore[no-untyped-def]
+        ...
+
+    f.__annotations__["return"] = annotation
+    assert Tool.from_function(f).returns == expected
+
+
+def test_a_function_without_return_annotation_has_no_result_schema() -> None:
+    assert Tool.from_function(lambda: 1, name="f").returns is None
+
+
+def test_values_arrive_in_their_types() -> None:
+    @tool
+    def f(
+        when: dt.datetime,
+        colour: Colour,
+        point: Point,
+        node: Node,
+        raw: bytes,
+        amount: decimal.Decimal,
+        lasting: dt.timedelta,
+        unique: set[int],
+        ratio: float,
+    ) -> Any:
+        return locals()
+
+    bound = f.bind(
+        {
+            "when": "2024-05-01T10:00:00",
+            "colour": "blue",
+            "point": {"x": 1.0},
+            "node": {"title": "a", "children": {}},
+            "raw": b"\xff\x00",
+            "amount": 0.1,
+            "lasting": 90,
+            "unique": [1, 2.0],
+            "ratio": 3,
+        }
+    )
+    assert bound["point"] == {"x": 1} and bound["node"]["children"] == [] and bound["unique"] == [1, 2]
+    values = f.invoke(bound)
+    assert values == {
+        "when": dt.datetime(2024, 5, 1, 10),
+        "colour": Colour.BLUE,
+        "point": Point(1, 1.0),
+        "node": Node(title="a"),
+        "raw": b"\xff\x00",
+        "amount": decimal.Decimal("0.1"),
+        "lasting": dt.timedelta(seconds=90),
+        "unique": {1, 2},
+        "ratio": 3.0,
+    }
+
+
+def test_values_of_strict_models_are_read_as_json() -> None:
+    class Meeting(BaseModel):
+        model_config = ConfigDict(strict=True)
+        when: dt.datetime
+
+    @tool
+    def f(meeting: Meeting) -> Any:
+        return meeting.when
+
+    assert f.invoke(f.bind({"meeting": {"when": "2024-05-01T10:00:00Z"}})) == dt.datetime(2024, 5, 1, 10, tzinfo=dt.UTC)
+
+
+def test_problems_that_only_pydantic_sees_are_listed_together() -> None:
+    def even(value: int) -> int:
+        if value % 2:
+            raise ValueError("must be even")
+        return value
+
+    @tool
+    def f(when: dt.datetime, numbers: list[Annotated[int, AfterValidator(even)]], limit: int = 10) -> None: ...
+
+    bound = f.bind({"when": "tomorrow", "numbers": [2, 3]})
+    with pytest.raises(ArgumentError) as raised:
+        f.invoke(bound, first_index=1)
+    assert raised.value.message == (
+        "invalid arguments for f:\n"
+        '- when: input should be a valid datetime or date, input is too short, got "tomorrow" (string)\n'
+        "- numbers[2]: must be even, got 3 (integer)\n"
+        "valid parameters: when* (string), numbers* (integer[]), limit (integer, default 10)"
+    )
+    assert raised.value.code == "invalid_arguments"
+
+
+def test_defaults_that_json_cannot_carry_stay_with_the_function() -> None:
+    missing = object()
+
+    @tool
+    def f(
+        a: int = 1,
+        b: Any = missing,
+        c: Point = Point(1),  # noqa: B008 - a default that is an object is what is tested
+        d: dt.date = dt.date(2024, 1, 2),
+        e: list[int] = [],  # noqa: B006 - as above
+    ) -> Any:
+        return a, b, c, d, e
+
+    assert {name: part.get("default", "none") for name, part in properties(f).items()} == {
+        "a": 1,
+        "b": "none",
+        "c": {"x": 1, "y": 1.0},
+        "d": "2024-01-02",
+        "e": [],
+    }
+    result = f.invoke(f.bind())
+    assert result[1] is missing
+    assert result == (1, missing, Point(1), dt.date(2024, 1, 2), [])
+    result[4].append(5)
+    assert f.bind()["e"] == []
+
+
+def test_none_as_default_makes_a_parameter_optional() -> None:
+    @tool
+    def f(
+        limit: int = None,  # type: ignore[assignment] # noqa: RUF013 - written so by many
+        name: Annotated[str, Field(description="who")] = None,  # type: ignore[assignment] # noqa: RUF013
+    ) -> Any:
+        return limit, name
+
+    assert properties(f)["limit"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    assert properties(f)["name"]["description"] == "who"
+    assert "required" not in f.parameters
+    assert f.invoke(f.bind({"limit": None})) == (None, None)
+
+
+def test_pydantic_field_defaults_and_aliases() -> None:
+    @tool
+    def f(
+        a: int = Field(3, ge=1, description="the a"),
+        b: Annotated[list[int], Field(default_factory=lambda: [1])] = ...,  # type: ignore[assignment]
+        c: Annotated[int, Field(alias="theC")] = 0,
+    ) -> Any:
+        return a, b, c
+
+    assert properties(f)["a"] == {"description": "the a", "minimum": 1, "type": "integer", "default": 3}
+    assert "theC" in properties(f)
+    assert f.invoke(f.bind({"theC": 5, "b": [2]})) == (3, [2], 5)
+
+
+def test_variable_arguments() -> None:
+    @tool
+    def spread(first: str, *rest: int, flag: bool = False, **more: float) -> Any:
+        return first, rest, flag, more
+
+    assert properties(spread)["rest"] == {"type": "array", "items": {"type": "integer"}}
+    assert spread.parameters["additionalProperties"] == {"type": "number"}
+    assert spread.parameters["required"] == ["first"]
+    assert spread.invoke(spread.bind({"first": "a"})) == ("a", (), False, {})
+    bound = spread.bind({"first": "a", "rest": [1, 2.0], "x": 1, "flag": True})
+    assert spread.invoke(bound) == ("a", (1, 2), True, {"x": 1.0})
+    with pytest.raises(ArgumentError, match=r'- x: expected number, got "1" \(string\)'):
+        spread.bind({"first": "a", "x": "1"})
+
+    @tool
+    def open_ended(**more: Any) -> Any:
+        return more
+
+    assert open_ended.invoke(open_ended.bind({"a": [1]})) == {"a": [1]}
+
+    class Options(TypedDict, total=False):
+        depth: int
+
+    @tool
+    def unpacked(**options: Unpack[Options]) -> Any:
+        return options
+
+    assert unpacked.parameters["additionalProperties"] is False
+    assert unpacked.invoke(unpacked.bind({"depth": 2.0})) == {"depth": 2}
+
+
+def test_positional_only_parameters_and_gaps_between_them() -> None:
+    nothing = object()
+
+    @tool
+    def f(a: int, b: Any = nothing, c: int = 3, /, d: int = 4) -> Any:
+        return a, b is nothing, c, d
+
+    assert f.invoke(f.bind({"a": 1})) == (1, True, 3, 4)
+    assert f.invoke(f.bind([1, "x", 2, 1])) == (1, False, 2, 1)
+
+    @tool
+    def g(a: int = 1, b: Any = nothing, *rest: int) -> Any:
+        return a, b is nothing, rest
+
+    assert g.invoke(g.bind({"rest": [7]})) == (1, True, (7,))
+
+
+class Database:
+    pass
+
+
+def test_injected_parameters_are_not_in_the_schema() -> None:
+    database = Database()
+
+    @tool
+    def f(
+        a: int,
+        context: Context,
+        db: Annotated[Database, Injected],
+        other: Annotated[Any, Injected("user")],
+        maybe: Annotated[str, Injected] = "nobody",
+        also: Context | None = None,
+    ) -> Any:
+        return a, context.run_id, db, other, maybe, also is context
+
+    assert list(properties(f)) == ["a"]
+    context = Context(run_id="r1", extra={"db": database, "user": "ann"})
+    assert f.invoke(f.bind([1]), context) == (1, "r1", database, "ann", "nobody", True)
+    with pytest.raises(ToolError) as raised:
+        f.invoke({"a": 1}, Context())
+    assert raised.value.code == "missing_context"
+    assert raised.value.message == "f needs 'db' from the host, which did not supply it"
+    with pytest.raises(ArgumentError, match="- db: unknown parameter"):
+        f.bind({"a": 1, "db": 1})
+
+
+def test_types_without_a_schema_are_named() -> None:
+    def f(a: int, db: Database) -> None: ...
+
+    with pytest.raises(ToolDefinitionError) as raised:
+        Tool.from_function(f)
+    assert str(raised.value) == (
+        "tool 'f': parameter 'db' has type Database, which has no JSON Schema; use JSON-like types, a dataclass or "
+        "a pydantic model, or Annotated[..., Injected] for what the host supplies"
+    )
+
+
+def test_types_local_to_a_function_are_found() -> None:
+    class Local(BaseModel):
+        a: int
+
+    def f(item: Local) -> list[Local]:
+        return [item]
+
+    made = Tool.from_function(f)
+    assert made.parameters["$defs"]["Local"]["properties"] == {"a": {"type": "integer"}}
+    assert made.invoke(made.bind({"item": {"a": 1}})) == [Local(a=1)]
+
+
+def test_annotations_that_cannot_be_resolved_say_how_to() -> None:
+    def f(a: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(ToolDefinitionError, match=r"^f has an annotation that cannot be resolved: name 'Missing'"):
+        Tool.from_function(f)
