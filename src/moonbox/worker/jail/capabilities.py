@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import errno
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 

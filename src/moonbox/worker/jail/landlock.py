@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from moonbox.worker.jail.layers import Layer, Step, Unavailable
 
+TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
@@ -33,12 +32,14 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Ruleset:
     """A descriptor of the zygote's, which each worker uses once before closing it, and the kernel's version."""
 
-    fd: int
-    abi: int
+    __slots__ = ("abi", "fd")
+
+    def __init__(self, fd: int, abi: int) -> None:
+        self.fd = fd
+        self.abi = abi
 
 
 def make_ruleset(libc: Libc) -> Ruleset:
@@ -57,7 +58,7 @@ def restrict(libc: Libc, ruleset: Ruleset) -> Step:
     names = [(1, "files"), (4, "TCP"), (10, "UDP"), (6, "abstract sockets"), (6, "signals to others")]
     refused = ", ".join(name for since, name in names if since <= ruleset.abi)
     layer = Layer("landlock", True, f"ABI {ruleset.abi}: no {refused}")
-    return Step(layer, (libc.ready(SYS_RESTRICT_SELF, ruleset.fd, 0),), _REASONS)
+    return Step(layer, libc.ready(SYS_RESTRICT_SELF, ruleset.fd, 0), reasons=_REASONS)
 
 
 def handled_rights(abi: int) -> bytes:

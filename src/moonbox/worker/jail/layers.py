@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # the jail is imported by every zygote: no typing, no dataclasses
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    Call = Callable[[], object]
 
 __all__ = ["Layer", "Plan", "Step", "Unavailable", "attempt", "enforce", "plan"]
 
@@ -17,30 +18,48 @@ class Unavailable(OSError):
     """This platform or kernel lacks a layer; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One protection: whether it is in force, and how, or why it is not."""
+class Layer(tuple[str, bool, str]):
+    """One protection: whether it is in force, and how, or why it is not. Immutable, equal by value."""
 
-    name: str
-    active: bool
-    detail: str
+    __slots__ = ()
+
+    def __new__(cls, name: str, active: bool, detail: str) -> Layer:
+        return super().__new__(cls, (name, active, detail))
+
+    @property
+    def name(self) -> str:
+        return self[0]
+
+    @property
+    def active(self) -> bool:
+        return self[1]
+
+    @property
+    def detail(self) -> str:
+        return self[2]
+
+    def __repr__(self) -> str:
+        return f"Layer(name={self.name!r}, active={self.active!r}, detail={self.detail!r})"
 
 
-@dataclass(frozen=True, slots=True)
 class Step:
-    """A layer that each worker puts in force itself, by calls that are ready to be made."""
+    """A layer that each worker puts in force itself, by calls that are ready to be made.
 
-    layer: Layer
-    """What to say when every call succeeded."""
-    calls: tuple[Callable[[], object], ...]
-    """Each returns nothing or 0; -1 with errno set or an OSError says that it failed, a number that a thread did."""
-    reasons: Mapping[int, str] = field(default_factory=dict)
-    """What an errno means here."""
-    keep: object = None
-    """The memory that the calls point to."""
+    Each call returns nothing or 0; -1 with errno set or an OSError says that it failed, another number that the thread
+    of that number did. `reasons` says what an errno means here; `keep` is the memory that the calls point to.
+    """
+
+    __slots__ = ("calls", "keep", "layer", "reasons")
+
+    def __init__(
+        self, layer: Layer, *calls: Call, reasons: Mapping[int, str] | None = None, keep: object = None
+    ) -> None:
+        self.layer = layer
+        self.calls = calls
+        self.reasons = reasons or {}
+        self.keep = keep
 
 
-@dataclass(frozen=True, slots=True)
 class Plan:
     """Steps with their calls in one row and their layers as they will be told if nothing fails.
 
@@ -48,9 +67,12 @@ class Plan:
     done before the fork.
     """
 
-    steps: tuple[Step | Layer, ...]
-    calls: tuple[Callable[[], object], ...]
-    layers: tuple[Layer, ...]
+    __slots__ = ("calls", "layers", "steps")
+
+    def __init__(self, steps: Iterable[Step | Layer]) -> None:
+        self.steps = tuple(steps)
+        self.calls = tuple(call for step in self.steps if isinstance(step, Step) for call in step.calls)
+        self.layers = tuple(step.layer if isinstance(step, Step) else step for step in self.steps)
 
 
 def attempt(name: str, apply: Callable[[], str]) -> Layer:
@@ -61,11 +83,12 @@ def attempt(name: str, apply: Callable[[], str]) -> Layer:
         return Layer(name, False, error.strerror or str(error))
 
 
-def plan(steps: Iterable[Step | Layer]) -> Plan:
-    """Steps to be taken together. A Layer among them stands for one that cannot be had, or is in force already."""
-    steps = tuple(steps)
-    calls = tuple(call for step in steps if isinstance(step, Step) for call in step.calls)
-    return Plan(steps, calls, tuple(step.layer if isinstance(step, Step) else step for step in steps))
+def plan(name: str, make: Callable[[], Step]) -> Step | Layer:
+    """The step that `make` returns, or the layer that says why there is none."""
+    try:
+        return make()
+    except Unavailable as reason:
+        return Layer(name, False, str(reason))
 
 
 def enforce(planned: Plan) -> tuple[Layer, ...]:
@@ -78,27 +101,20 @@ def enforce(planned: Plan) -> tuple[Layer, ...]:
             result = error
         if result:
             failures = failures or {}
-            failures[call] = _Failure(ctypes.get_errno(), result)
+            failures[call] = result if result != -1 else OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return planned.layers if failures is None else tuple(_outcome(step, failures) for step in planned.steps)
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    errno: int
-    result: object
-
-    def reason(self, reasons: Mapping[int, str]) -> str:
-        if isinstance(self.result, OSError):
-            return reasons.get(self.result.errno or 0) or self.result.strerror or str(self.result)
-        if self.result == -1:
-            return reasons.get(self.errno) or os.strerror(self.errno)
-        return f"thread {self.result} is under a filter of its own and could not be brought under this one"
-
-
-def _outcome(step: Step | Layer, failures: Mapping[Callable[[], object], _Failure]) -> Layer:
+def _outcome(step: Step | Layer, failures: Mapping[Call, object]) -> Layer:
     if isinstance(step, Layer):
         return step
     for call in step.calls:
         if call in failures:
-            return Layer(step.layer.name, False, failures[call].reason(step.reasons))
+            return Layer(step.layer.name, False, _reason(failures[call], step.reasons))
     return step.layer
+
+
+def _reason(failure: object, reasons: Mapping[int, str]) -> str:
+    if isinstance(failure, OSError):
+        return reasons.get(failure.errno or 0) or failure.strerror or str(failure)
+    return f"thread {failure} is under a filter of its own and could not be brought under this one"

@@ -6,8 +6,8 @@ import ctypes
 import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias

@@ -7,8 +7,6 @@ that tries a new call first falls back to an old one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 __all__ = ["ALLOWED", "CHECKED", "HOSTILE", "PID", "Check", "Checked"]
 
 PID = -1
@@ -17,22 +15,26 @@ PID = -1
 ALL_BITS = 0xFFFF_FFFF
 
 
-@dataclass(frozen=True, slots=True)
 class Check:
     """An argument's lower 32 bits, masked, must be one of the values; `whole` asks for zeros above them too."""
 
-    argument: int
-    values: tuple[int, ...]
-    mask: int = ALL_BITS
-    whole: bool = False
+    __slots__ = ("argument", "mask", "values", "whole")
+
+    def __init__(self, argument: int, *values: int, mask: int = ALL_BITS, whole: bool = False) -> None:
+        self.argument = argument
+        self.values = values
+        self.mask = mask
+        self.whole = whole
 
 
-@dataclass(frozen=True, slots=True)
 class Checked:
     """A system call that is allowed when every check holds. Named twice, either way will do."""
 
-    name: str
-    checks: tuple[Check, ...]
+    __slots__ = ("checks", "name")
+
+    def __init__(self, name: str, *checks: Check) -> None:
+        self.name = name
+        self.checks = checks
 
 
 PROT_EXEC = 0x4
@@ -42,8 +44,8 @@ FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_WAIT_BITSET, FUTEX_FLAGS = 0, 1, 3,
 MSG_PEEK, MSG_DONTWAIT, MSG_WAITALL, MSG_NOSIGNAL = 0x2, 0x40, 0x100, 0x4000
 RLIMIT_CPU = 0
 FIONBIO = 0x5421
-NO_EXEC = Check(2, (0,), mask=PROT_EXEC)
-OWN_CLOCK = Check(0, (0,), mask=ALL_BITS & ~0xF)  # larger numbers name other processes' clocks and devices
+NO_EXEC = Check(2, 0, mask=PROT_EXEC)
+OWN_CLOCK = Check(0, 0, mask=ALL_BITS & ~0xF)  # larger numbers name other processes' clocks and devices
 
 
 def _only(flags: int) -> int:
@@ -51,37 +53,35 @@ def _only(flags: int) -> int:
     return ALL_BITS & ~flags
 
 
-# The busiest first: the kernel remembers which calls are allowed without looking at arguments, but walks through these.
 CHECKED = (
     # No out-of-band data: its handling of Unix sockets has been a way into the kernel. No address either, so that
     # a socket that takes one cannot be used to reach others.
-    Checked("recvfrom", (Check(3, (0,), mask=_only(MSG_PEEK | MSG_DONTWAIT | MSG_WAITALL)),)),
-    Checked("sendto", (Check(3, (0,), mask=_only(MSG_DONTWAIT | MSG_NOSIGNAL)), Check(4, (0,), whole=True))),
+    Checked("recvfrom", Check(3, 0, mask=_only(MSG_PEEK | MSG_DONTWAIT | MSG_WAITALL))),
+    Checked("sendto", Check(3, 0, mask=_only(MSG_DONTWAIT | MSG_NOSIGNAL)), Check(4, 0, whole=True)),
     # Plain waiting and waking: priority inheritance is left out, requeueing is what musl's conditions use.
-    Checked("futex", (Check(1, (FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAIT, FUTEX_REQUEUE), mask=_only(FUTEX_FLAGS)),)),
-    Checked("clock_gettime", (OWN_CLOCK,)),
+    Checked("futex", Check(1, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAIT, FUTEX_REQUEUE, mask=_only(FUTEX_FLAGS))),
+    Checked("clock_gettime", OWN_CLOCK),
+    Checked("clock_getres", OWN_CLOCK),
+    Checked("clock_nanosleep", OWN_CLOCK),
+    # Memory of its own, of the ordinary kind, that never becomes code.
     Checked(
         "mmap",
-        (
-            NO_EXEC,
-            Check(
-                3,
-                (MAP_PRIVATE | MAP_ANONYMOUS,),
-                mask=MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED | MAP_HUGETLB,
-            ),
+        NO_EXEC,
+        Check(
+            3,
+            MAP_PRIVATE | MAP_ANONYMOUS,
+            mask=MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED | MAP_HUGETLB,
         ),
     ),
-    Checked("mprotect", (NO_EXEC,)),
-    Checked("madvise", (Check(2, (MADV_DONTNEED, MADV_FREE)),)),
-    Checked("clock_nanosleep", (OWN_CLOCK,)),
-    Checked("clock_getres", (OWN_CLOCK,)),
+    Checked("mprotect", NO_EXEC),
+    Checked("madvise", Check(2, MADV_DONTNEED, MADV_FREE)),
     # A socket's blocking mode, nothing else.
-    Checked("ioctl", (Check(1, (FIONBIO,)),)),
+    Checked("ioctl", Check(1, FIONBIO)),
     # Signals to itself: that is how abort() ends a process.
-    Checked("tgkill", (Check(0, (PID,)),)),
+    Checked("tgkill", Check(0, PID)),
     # Reading its own limits, and renewing the CPU limit below the hard one.
-    Checked("prlimit64", (Check(0, (0,)), Check(2, (0,), whole=True))),
-    Checked("prlimit64", (Check(0, (0,)), Check(1, (RLIMIT_CPU,)))),
+    Checked("prlimit64", Check(0, 0), Check(2, 0, whole=True)),
+    Checked("prlimit64", Check(0, 0), Check(1, RLIMIT_CPU)),
 )
 
 # `sendmsg` and `recvmsg` are missing on purpose: they can carry descriptors.

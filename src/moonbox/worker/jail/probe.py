@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moonbox.worker.jail.config import JailConfig
-from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce, plan
+from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce
 from moonbox.worker.jail.libc import load_libc
 from moonbox.worker.jail.status import describe_exit
-from moonbox.worker.jail.zygote import INHERITED, work_out
+from moonbox.worker.jail.zygote import INHERITED, Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ def run_probe() -> None:
     libc = load_libc()
     layers = tuple(tell(attempt(name, partial(apply, libc))) for name, apply in INHERITED)
     config = JailConfig(
-        prepared=work_out(libc, layers),
+        prepared=Prepared(libc, layers),
         keep_fds=(told.fileno(),),
         parent_pid=int(sys.argv[3]),
         memory=MEMORY,
@@ -87,7 +87,7 @@ def run_probe() -> None:
 
 def _one_by_one(planned: Plan) -> Iterator[Layer]:
     for step in planned.steps:
-        yield from enforce(plan([step]))
+        yield from enforce(Plan([step]))
 
 
 class _SecondThread:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
-import signal
 import sys
-from contextlib import suppress
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from moonbox.worker.jail.layers import Layer, Step, Unavailable
 
+TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
@@ -29,6 +26,7 @@ __all__ = [
 SYS_CLOSE_RANGE = 436  # the same number on every architecture
 LAST_FD = 2**31 - 1
 PR_SET_PDEATHSIG = 1
+SIGKILL = 9
 PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS = 38
 PR_SET_MDWE = 65
@@ -86,15 +84,15 @@ def close_descriptors(libc: Libc | None, keep: tuple[int, ...]) -> Step:
     kept = sorted(set(keep))
     layer = Layer("descriptors", True, "everything but the worker's sockets is closed")
     if libc is None or not _has_close_range(libc):
-        return Step(layer, (partial(_close_one_by_one, kept),))
+        return Step(layer, partial(_close_one_by_one, kept))
     gaps = [(low + 1, high - 1) for low, high in pairwise([-1, *kept, LAST_FD + 1]) if low + 1 < high]
-    return Step(layer, tuple(libc.ready(SYS_CLOSE_RANGE, first, last, 0) for first, last in gaps))
+    return Step(layer, *(libc.ready(SYS_CLOSE_RANGE, first, last, 0) for first, last in gaps))
 
 
 def die_with_parent(libc: Libc) -> Step:
     """Be killed when the zygote dies. Credentials must not change later: that would clear it."""
     layer = Layer("parent-death", True, "killed when the zygote dies")
-    return Step(layer, (libc.ready_prctl(PR_SET_PDEATHSIG, signal.SIGKILL),))
+    return Step(layer, libc.ready_prctl(PR_SET_PDEATHSIG, SIGKILL))
 
 
 def _has_close_range(libc: Libc) -> bool:
@@ -108,8 +106,10 @@ def _has_close_range(libc: Libc) -> bool:
 def _close_one_by_one(keep: list[int]) -> None:
     for fd in _open_descriptors():
         if fd not in keep:
-            with suppress(OSError):  # the listing's own descriptor is closed already
+            try:  # noqa: SIM105 - contextlib would cost its import
                 os.close(fd)
+            except OSError:
+                pass  # the listing's own descriptor is closed already
 
 
 def _open_descriptors() -> list[int]:
@@ -118,4 +118,6 @@ def _open_descriptors() -> list[int]:
             return [int(name) for name in os.listdir(listing)]  # noqa: PTH208 - pathlib would cost its import
         except OSError:
             continue
+    import resource  # absent where there is no fork
+
     return list(range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))

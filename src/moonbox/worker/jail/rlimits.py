@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
 
 from moonbox.worker.jail.layers import Layer, Step, Unavailable
 
+TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["limit_cpu", "limit_files", "limit_memory", "limit_processes", "no_leftovers", "renew_cpu"]
 
 MIB = 1024 * 1024
-UNLIMITED = resource.RLIM_INFINITY
 
 
 # In the zygote: workers inherit this.
@@ -24,9 +22,11 @@ UNLIMITED = resource.RLIM_INFINITY
 
 def no_leftovers() -> str:
     """No core dumps, no memory that cannot be swapped out, no message queues."""
+    import resource
+
     for name in ("RLIMIT_CORE", "RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE"):
         if hasattr(resource, name):
-            _lower(getattr(resource, name), 0)()
+            _lower(name, 0)()
     return "no core dumps, locked memory or message queues"
 
 
@@ -38,7 +38,7 @@ def limit_memory(budget: int) -> Step:
     if sys.platform != "linux":
         raise Unavailable(f"{sys.platform} does not hold a process to an address space limit")
     detail = f"at most {budget // MIB} MiB of address space more than the zygote has"
-    return Step(Layer("memory-limit", True, detail), (_lower(resource.RLIMIT_AS, _address_space() + budget),))
+    return Step(Layer("memory-limit", True, detail), _lower("RLIMIT_AS", _address_space() + budget))
 
 
 def limit_cpu(seconds: int | None) -> Step:
@@ -46,7 +46,7 @@ def limit_cpu(seconds: int | None) -> Step:
     if seconds is None:
         raise Unavailable("not asked for: the host's clock ends a run")
     detail = f"{seconds} s of CPU time for the worker's whole life"
-    return Step(Layer("cpu-limit", True, detail), (_lower(resource.RLIMIT_CPU, seconds),))
+    return Step(Layer("cpu-limit", True, detail), _lower("RLIMIT_CPU", seconds))
 
 
 def limit_files(descriptors: int) -> Step:
@@ -55,7 +55,7 @@ def limit_files(descriptors: int) -> Step:
     The descriptor limit equals the number kept, not zero: `poll` refuses more entries than the limit.
     """
     layer = Layer("file-limits", True, "no new descriptors, nothing written to files")
-    return Step(layer, (_lower(resource.RLIMIT_NOFILE, descriptors), _lower(resource.RLIMIT_FSIZE, 0)))
+    return Step(layer, _lower("RLIMIT_NOFILE", descriptors), _lower("RLIMIT_FSIZE", 0))
 
 
 def limit_processes() -> Step:
@@ -64,7 +64,7 @@ def limit_processes() -> Step:
     if os.getuid() == 0:
         exempt = "set, but root is exempt from it: the system call filter refuses new processes instead"
         layer = Layer("process-limit", False, exempt)
-    return Step(layer, (_lower(resource.RLIMIT_NPROC, 0),))
+    return Step(layer, _lower("RLIMIT_NPROC", 0))
 
 
 def renew_cpu(seconds: int) -> None:
@@ -72,20 +72,28 @@ def renew_cpu(seconds: int) -> None:
 
     A backup for when the host cannot kill (stopped, or busy): a hijacked worker could renew it as well.
     """
+    import resource
+
     usage = resource.getrusage(resource.RUSAGE_SELF)
     end = int(usage.ru_utime + usage.ru_stime) + 1 + seconds
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (end if hard == UNLIMITED else min(end, hard), hard))
+    resource.setrlimit(resource.RLIMIT_CPU, (end if hard == resource.RLIM_INFINITY else min(end, hard), hard))
 
 
-def _lower(which: int, value: int) -> Callable[[], None]:
+def _lower(name: str, value: int) -> Callable[[], None]:
+    """A call that sets both limits of that name, as far as they may be set."""
+    import resource  # absent where there is no fork, and where this module is imported all the same
+
+    which = getattr(resource, name)
     hard = resource.getrlimit(which)[1]
-    if hard != UNLIMITED:
+    if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
     return partial(resource.setrlimit, which, (value, value))
 
 
 def _address_space() -> int:
+    import resource
+
     try:
         fd = os.open("/proc/self/statm", os.O_RDONLY)
     except OSError as error:

@@ -7,16 +7,15 @@ import errno
 import os
 import struct
 import sys
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from moonbox.worker.jail import bpf
 from moonbox.worker.jail.layers import Layer, Step, Unavailable
 from moonbox.worker.jail.policy import ALL_BITS, ALLOWED, CHECKED, HOSTILE, PID, Check, Checked
 from moonbox.worker.jail.syscalls import ARCHITECTURES, NEWEST_KNOWN, Architecture, numbers
 
+TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
@@ -41,17 +40,18 @@ _REASONS = {
 Rules = tuple[Checked, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Filter:
-    """A compiled program, and where in it the worker's process id has to be put."""
+    """A compiled program, where in it the worker's process id has to be put, and the number of the `seccomp` call."""
 
-    program: bytes
-    pid_at: tuple[int, ...]
-    syscall: int
-    """The number of the `seccomp` system call itself."""
+    __slots__ = ("pid_at", "program", "syscall")
+
+    def __init__(self, program: bytes, pid_at: tuple[int, ...], syscall: int) -> None:
+        self.program = program
+        self.pid_at = pid_at
+        self.syscall = syscall
 
 
-def build_filter() -> Filter:
+def build_filter(libc: Libc) -> Filter:
     """The policy for the machine that this process runs on."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES:
@@ -69,7 +69,8 @@ def filter_calls(libc: Libc, compiled: Filter) -> Step:
     install = libc.ready(compiled.syscall, SET_MODE_FILTER, FLAG_TSYNC, ctypes.addressof(header))
     allowed = len(ALLOWED) + len({rule.name for rule in CHECKED})
     layer = Layer("seccomp", True, f"{allowed} system calls allowed, all others refused, in every thread")
-    return Step(layer, (partial(_put_pid, program, compiled.pid_at), install), _REASONS, keep=(program, header))
+    fill_in = partial(_put_pid, program, compiled.pid_at)
+    return Step(layer, fill_in, install, reasons=_REASONS, keep=(program, header))
 
 
 def compile_policy(architecture: Architecture) -> Filter:
@@ -80,8 +81,9 @@ def compile_policy(architecture: Architecture) -> Filter:
     code.if_equal(architecture.audit, otherwise=_place(KILL_PROCESS))
     code.load(bpf.NUMBER)
     _decide(code, ranges)
-    for outcome in {outcome for _, outcome in ranges if not isinstance(outcome, int)}:
-        _allow_if(code, outcome, pid_at)
+    for _, outcome in ranges:
+        if not isinstance(outcome, int):
+            _allow_if(code, outcome, pid_at)
     for action in (ALLOW, REFUSE, UNKNOWN, KILL_PROCESS):
         code.label(_place(action))
         code.give(action)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 
 __all__ = ["describe_exit"]
 
@@ -15,6 +14,8 @@ def describe_exit(status: int) -> str:
         return "ended by itself" if code == 0 else f"ended with exit status {code}"
     if not os.WIFSIGNALED(status):
         return f"did not end (wait status {status})"
+    import signal  # here because a worker, which imports this too, does without
+
     number = os.WTERMSIG(status)
     try:
         name = signal.Signals(number).name

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 __all__ = ["ARCHITECTURES", "NEWEST_KNOWN", "Architecture", "numbers"]
 
 
-@dataclass(frozen=True, slots=True)
 class Architecture:
-    """What the filter has to know of one processor family."""
+    """What the filter has to know of one processor family.
 
-    audit: int
-    """AUDIT_ARCH_*: what the kernel calls it in seccomp data."""
-    column: int
-    seccomp: int
-    """The number of the `seccomp` system call itself."""
-    foreign_from: int | None = None
-    """Numbers from here on belong to another calling convention (x32)."""
+    - `audit`: AUDIT_ARCH_*, what the kernel calls it in seccomp data.
+    - `column`: where its numbers are in the table.
+    - `seccomp`: the number of the `seccomp` system call itself.
+    - `foreign_from`: numbers from here on belong to another calling convention (x32).
+    """
+
+    __slots__ = ("audit", "column", "foreign_from", "seccomp")
+
+    def __init__(self, *, audit: int, column: int, seccomp: int, foreign_from: int | None = None) -> None:
+        self.audit = audit
+        self.column = column
+        self.seccomp = seccomp
+        self.foreign_from = foreign_from
 
 
 ARCHITECTURES = {
