@@ -91,6 +91,11 @@ class HostApi:
         """What the script logged so far."""
         return tuple(self._journal.records)
 
+    @property
+    def logs_dropped(self) -> int:
+        """How many records were past the bound."""
+        return self._journal.dropped
+
     def call(self, name: str, args: Sequence[Any] = ()) -> Any:
         """Call a function by its name, as a script does."""
         function = self.functions.get(name) or self.absent.get(name)

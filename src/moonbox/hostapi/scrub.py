@@ -16,6 +16,9 @@ MIN_SECRET = 6
 """A shorter text occurs by chance, so that taking it out would damage ordinary values."""
 
 
+_SIGNS = (b"+", b"/", b"-", b"_")
+
+
 class Scrubber:
     """Replaces each secret by `[secret NAME]`, in strings, binary strings, numbers, and keys and items of tables.
 
@@ -74,7 +77,7 @@ class Scrubber:
             at = folded.find(needle.text)
             while at >= 0:
                 end = at + len(needle.text)
-                spans.append((max(0, at - needle.margin), end + needle.margin, needle.name))
+                spans.append((*needle.widened(folded, at, end), needle.name))
                 at = folded.find(needle.text, end)
         return _without(data, sorted(spans)) if spans else data
 
@@ -83,8 +86,14 @@ class Scrubber:
 class _Needle:
     text: bytes
     name: str
-    margin: int = 0
-    """Characters on either side that hold a few bits of the secret too (base64)."""
+    base64: bool = False
+
+    def widened(self, data: bytes, start: int, end: int) -> tuple[int, int]:
+        """In base64 the characters on either side may hold a few bits of the secret too."""
+        if self.base64:
+            start -= data[start - 1 : start].isalnum() or data[start - 1 : start] in _SIGNS
+            end += data[end : end + 1].isalnum() or data[end : end + 1] in _SIGNS
+        return start, end
 
 
 def _spellings(name: str, text: str) -> list[_Needle]:
@@ -113,7 +122,7 @@ def _spellings(name: str, text: str) -> list[_Needle]:
     }
     needles = {spelling.lower(): _Needle(spelling.lower(), name) for spelling in plain}
     for core in _base64_cores(data):
-        needles.setdefault(core.lower(), _Needle(core.lower(), name, margin=1))
+        needles.setdefault(core.lower(), _Needle(core.lower(), name, base64=True))
     return list(needles.values())
 
 

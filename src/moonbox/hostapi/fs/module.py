@@ -182,7 +182,7 @@ class _Writing:
             return made
 
     def remove(self, path: bytes) -> None:
-        place = self._file(path.rstrip(b"/"))
+        place = self._file(path.rstrip(b"/") or path)
         with self._parent(place) as parent:
             info = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISDIR(info.st_mode):

@@ -11,7 +11,7 @@ import httpcore
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.hostapi.http.body import parse_json, read_body
-from moonbox.hostapi.http.connect import CheckedBackend, Deadlines
+from moonbox.hostapi.http.connect import CheckedBackend, Deadlines, default_ssl_context
 from moonbox.hostapi.http.message import Message, build
 from moonbox.hostapi.http.urls import follow
 from moonbox.hostapi.text import text_or_bytes
@@ -33,7 +33,7 @@ class Client:
         self._host, self._gate = host, gate
         self._deadlines = Deadlines()
         self._pool = httpcore.ConnectionPool(
-            ssl_context=host.http.ssl_context or httpcore.default_ssl_context(),
+            ssl_context=host.http.ssl_context or default_ssl_context(),
             max_connections=20,
             max_keepalive_connections=5,
             keepalive_expiry=15.0,

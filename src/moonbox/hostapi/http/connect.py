@@ -8,6 +8,7 @@ differently. TLS still verifies the certificate against the name.
 from __future__ import annotations
 
 import contextlib
+import functools
 import select
 import socket
 import ssl
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 
     from moonbox.hostapi.http.gate import Gate
 
-__all__ = ["CheckedBackend", "Deadlines"]
+__all__ = ["CheckedBackend", "Deadlines", "default_ssl_context"]
+
+
+@functools.cache
+def default_ssl_context() -> ssl.SSLContext:
+    """The certificates of the system and of certifi, read once: that takes longer than many a request."""
+    return httpcore.default_ssl_context()
 
 
 class Deadlines:

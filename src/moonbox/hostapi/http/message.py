@@ -51,8 +51,9 @@ class Message:
     target: Target
     headers: tuple[tuple[str, bytes], ...]
     body: bytes = b""
-    holds_secret: bool = False
-    """In its body, which then is never sent to another origin."""
+    secret_headers: frozenset[str] = frozenset()
+    secret_body: bool = False
+    """Neither is ever sent to another origin."""
 
     def redirected(self, target: Target, status: int) -> Message:
         """The request that follows a redirect: without credentials when it leaves the origin."""
@@ -60,11 +61,12 @@ class Message:
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             method = "HEAD" if self.method == "HEAD" else "GET"
             headers = tuple(item for item in message.headers if item[0] != "content-type")
-            message = replace(message, method=method, headers=headers, body=b"", holds_secret=False)
+            message = replace(message, method=method, headers=headers, body=b"", secret_body=False)
         if target.origin != self.target.origin:
-            if message.holds_secret:
+            if message.secret_body:
                 raise Denied(f"the server redirects a body with a secret to {target.host}", code="secret_refused")
-            message = replace(message, headers=tuple(item for item in message.headers if item[0] in _HARMLESS))
+            kept = _HARMLESS - self.secret_headers
+            message = replace(message, headers=tuple(item for item in message.headers if item[0] in kept))
         return message
 
     def raw_headers(self) -> list[tuple[bytes, bytes]]:
@@ -90,7 +92,9 @@ def build(host: Host, method: str, target: Target, options: dict[str, Any]) -> M
         raise ArgumentError(f"the URL and headers have {size:,} bytes; at most {host.limits.max_headers:,} can be sent")
     if len(body) > host.limits.max_request:
         raise ArgumentError(f"the body has {len(body):,} bytes; at most {host.limits.max_request:,} can be sent")
-    return Message(method, target, tuple(headers.items()), body, secret)
+    given = options["headers"] or {}
+    secret_headers = frozenset(name.lower() for name, value in given.items() if mentions_handle(value))
+    return Message(method, target, tuple(headers.items()), body, secret_headers, secret)
 
 
 def _path(host: Host, target: Target, params: dict[Any, Any] | None) -> str:

@@ -24,7 +24,7 @@ class HttpOptions:
     resolver: Resolver | None = None
     """Name resolution; the system's by default."""
     ssl_context: ssl.SSLContext | None = None
-    """Certificates to trust; the system's and certifi's by default. Worth sharing: making one takes long."""
+    """Certificates to trust; the system's and certifi's by default."""
     secrets_over_plain_http: bool = False
     """Let secrets go to hosts by name without TLS. Local addresses need no such permission."""
     user_agent: str = f"moonbox/{__version__}"

@@ -23,6 +23,7 @@ _MAX_REPLACEMENT = 100_000
 _MAX_COMPILED = 2 * 1024 * 1024
 _KEPT = 16
 _GROUP = re.compile(rb"\$(?:(\$)|(\d{1,2})|\{(\w+)\})", re.ASCII)
+_MIDDLE = frozenset(bytes([byte]) for byte in range(0x80, 0xC0))
 _FLAGS = (
     Parameter("ignore_case", "boolean", "letters match in either case", default=False),
     Parameter("multiline", "boolean", "^ and $ match at every line", default=False),
@@ -119,12 +120,17 @@ class _Engine:
         compiled = self._compile(function, pattern, text, options)
         limit = options.get("limit")
         ends = time.monotonic() + self._limits.regex_seconds
-        for count, found in enumerate(compiled.finditer(text)):
+        characters = isinstance(text_or_bytes(text), str)
+        count = 0
+        for found in compiled.finditer(text):
+            if characters and found.end() == found.start() and text[found.end() : found.end() + 1] in _MIDDLE:
+                continue  # an empty match between the bytes of one character
             if count == limit:
                 return
             if count == self._limits.max_matches:
                 raise ToolError(f"{function} found more than {count:,} matches; give options.limit", code="too_large")
             yield found
+            count += 1
             if time.monotonic() > ends:
                 raise ToolError(f"{function} took more than {self._limits.regex_seconds:g} seconds", code="timeout")
 

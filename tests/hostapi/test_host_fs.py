@@ -1,0 +1,389 @@
+"""fs functions: files in granted folders, and every known way out of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox.errors import ArgumentError, Denied, ToolError
+from moonbox.hostapi import Grants, HostApi, HostLimits
+from moonbox.hostapi.fs import module
+from moonbox.hostapi.fs.beneath import best_opener, open_in_one_step, open_step_by_step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from moonbox.hostapi import Host
+    from moonbox.hostapi.fs.beneath import Opener
+
+OPENERS = {"one step": open_in_one_step, "step by step": open_step_by_step}
+if best_opener() is open_step_by_step:
+    del OPENERS["one step"]
+
+
+class _Files:
+    """The fs functions with one of the two ways of opening."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+
+    def functions(self, host: Host) -> Any:
+        return module.functions(host, self._opener)
+
+
+@pytest.fixture(params=OPENERS.values(), ids=list(OPENERS))
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., HostApi]]:
+    """A HostApi that may read and write tmp_path/box, with a file outside it."""
+    (tmp_path / "box").mkdir()
+    (tmp_path / "outside.txt").write_text("private")
+    made: list[HostApi] = []
+
+    def start(grants: dict[str, Any] | None = None, **more: Any) -> HostApi:
+        given = Grants.from_dict({"read": ["./box"], "write": ["./box"]} if grants is None else grants, tmp_path)
+        made.append(HostApi(given, name="notes", modules=[_Files(request.param)], environ={}, **more))
+        return made[-1]
+
+    yield start
+    for api in made:
+        api.close()
+
+
+Make = "Callable[..., HostApi]"
+
+
+def fails(api: HostApi, name: str, *args: Any) -> tuple[type, str, str]:
+    with pytest.raises(ToolError) as caught:
+        api.call(name, args)
+    return type(caught.value), caught.value.code, str(caught.value)
+
+
+def test_write_read_append_list_stat_remove(make: Make, tmp_path: Path) -> None:
+    api = make()
+    assert api.call("fs.exists", ["box/a.txt"]) is False
+    assert api.call("fs.write", ["box/a.txt", "héllo"]) == 6
+    assert api.call("fs.append", ["box/a.txt", " there"]) == 6
+    assert api.call("fs.append", ["box/new.txt", b"\xff\x00"]) == 2
+    assert api.call("fs.read", ["./box/a.txt"]) == "héllo there"
+    assert api.call("fs.read", [str(tmp_path / "box/new.txt")]) == b"\xff\x00"
+    assert api.call("fs.read", ["box/a.txt", {"offset": 7, "length": 3}]) == "the"
+    assert api.call("fs.mkdir", ["box/x/y/"]) is True
+    assert api.call("fs.mkdir", ["box/x/y"]) is False
+    assert api.call("fs.mkdir", ["box"]) is False
+    entries = api.call("fs.list", ["box"])
+    assert [(entry["name"], entry["type"]) for entry in entries] == [
+        ("a.txt", "file"),
+        ("new.txt", "file"),
+        ("x", "folder"),
+    ]
+    info = api.call("fs.stat", ["box/a.txt"])
+    assert (info["type"], info["size"]) == ("file", 12)
+    assert info["modified"] == (tmp_path / "box/a.txt").stat().st_mtime
+    api.call("fs.remove", ["box/a.txt"])
+    api.call("fs.remove", ["box/x/y/"])
+    assert not (tmp_path / "box/a.txt").exists()
+    assert sorted(path.name for path in (tmp_path / "box").iterdir()) == ["new.txt", "x"]
+
+
+def test_names_that_are_not_utf_8(make: Make) -> None:
+    api = make()
+    api.call("fs.write", [b"box/\xff.bin", "x"])
+    assert api.call("fs.list", ["box"])[0]["name"] == b"\xff.bin"
+    assert api.call("fs.read", [b"box/\xff.bin"]) == "x"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "code", "message"),
+    [
+        ("fs.read", ["box/none"], "not_found", "box/none does not exist"),
+        ("fs.read", ["box"], "not_a_file", "box is a folder, not a file"),
+        ("fs.read", ["box/file/x"], "not_a_folder", "box/file/x goes through something that is not a folder"),
+        ("fs.stat", ["box/none"], "not_found", "box/none does not exist"),
+        ("fs.list", ["box/file"], "not_a_folder", "box/file goes through something that is not a folder"),
+        ("fs.write", ["box/no/a.txt", "x"], "not_found", "the folder of box/no/a.txt does not exist"),
+        ("fs.write", ["box/sub", "x"], "not_a_file", "box/sub is a folder, not a file"),
+        ("fs.write", ["box/sub/", "x"], "invalid_path", "box/sub/ ends with a slash, so it names a folder"),
+        ("fs.write", ["box", "x"], "invalid_path", "box is the granted folder itself"),
+        ("fs.append", ["box/sub", "x"], "not_a_file", "box/sub is a folder, not a file"),
+        ("fs.mkdir", ["box/file"], "not_a_folder", "box/file goes through something that is not a folder"),
+        ("fs.remove", ["box/sub"], "not_empty", "box/sub is a folder that is not empty"),
+        ("fs.remove", ["box/none"], "not_found", "box/none does not exist"),
+        ("fs.remove", ["box/"], "invalid_path", "box is the granted folder itself"),
+        ("fs.read", ["box/" + "a" * 300], "invalid_path", f"box/{'a' * 300} has a name that is too long"),
+        ("fs.read", ["box/loop"], "invalid_path", "box/loop goes through too many links"),
+    ],
+)
+def test_failures_are_named(make: Make, tmp_path: Path, name: str, args: list[Any], code: str, message: str) -> None:
+    (tmp_path / "box/sub/inner").mkdir(parents=True)
+    (tmp_path / "box/file").write_text("x")
+    (tmp_path / "box/loop").symlink_to("loop")
+    assert fails(make(), name, *args)[1:] == (code, message)
+
+
+def test_nothing_is_left_behind_by_a_failed_write(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "box/sub").mkdir()
+    fails(make(), "fs.write", "box/sub", "x")
+    assert [path.name for path in (tmp_path / "box").iterdir()] == ["sub"]
+
+
+def test_a_write_keeps_permissions_and_replaces_in_one_step(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "box/run.sh"
+    file.write_text("old")
+    file.chmod(0o4750)
+    with file.open() as before:
+        make().call("fs.write", ["box/run.sh", "new"])
+        assert before.read() == "old"
+    assert file.read_text() == "new"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "outside.txt",
+        "box/../outside.txt",
+        "box/./.././outside.txt",
+        "box/sub/../../outside.txt",
+        "../../../../../../etc/passwd",
+        "/etc/passwd",
+        "//etc/passwd",
+        "boxing/x",
+        "box2",
+        "/proc/self/environ",
+        "/proc/self/fd/0",
+        "/dev/null",
+        "~/.ssh/id_rsa",
+        ".",
+        "/",
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["fs.read", "fs.list", "fs.exists", "fs.stat", "fs.write", "fs.append", "fs.mkdir", "fs.remove"]
+)
+def test_paths_outside_are_refused(make: Make, tmp_path: Path, name: str, path: str) -> None:
+    (tmp_path / "boxing").mkdir()
+    args = [path, "x"] if name in ("fs.write", "fs.append") else [path]
+    kind, code, message = fails(make(), name, *args)
+    assert (kind, code) == (Denied, "not_granted")
+    assert " is not granted; add " in message
+    assert (tmp_path / "outside.txt").read_text() == "private"
+
+
+def test_the_refusal_names_the_line_to_add(make: Make, tmp_path: Path) -> None:
+    assert fails(make({}), "fs.read", "data/deep/x.txt")[2] == (
+        'reading data/deep/x.txt is not granted; add read = ["./data/deep"] under [tools.script.notes]'
+    )
+    assert fails(make(), "fs.write", "/srv/x.txt", "")[2] == (
+        'writing /srv/x.txt is not granted; add "/srv" to write under [tools.script.notes]'
+    )
+
+
+def test_writing_does_not_include_reading(make: Make) -> None:
+    api = make({"write": ["./box"]})
+    api.call("fs.write", ["box/a", "x"])
+    assert fails(api, "fs.read", "box/a")[0] is Denied
+    api = make({"read": ["./box"]})
+    assert fails(api, "fs.write", "box/a", "y")[0] is Denied
+    assert fails(api, "fs.remove", "box/a")[0] is Denied
+    assert sorted(api.functions) == ["fs.exists", "fs.list", "fs.read", "fs.stat"]
+
+
+@pytest.mark.parametrize(
+    "target", ["../outside.txt", "/etc/passwd", "{base}/outside.txt", "sub/../../outside.txt", "/proc/self/environ"]
+)
+def test_links_to_files_outside(make: Make, tmp_path: Path, target: str) -> None:
+    (tmp_path / "box/sub").mkdir()
+    (tmp_path / "box/link").symlink_to(target.format(base=tmp_path))
+    api = make()
+    for name, *args in (("fs.read",), ("fs.exists",), ("fs.stat",), ("fs.append", "x")):
+        kind, _, message = fails(api, name, "box/link", *args)
+        assert (kind, message) == (Denied, "box/link leads out of the granted folder")
+    assert api.call("fs.list", ["box"])[0]["type"] == "link"
+    api.call("fs.write", ["box/link", "new"])  # takes the place of the link
+    assert not (tmp_path / "box/link").is_symlink()
+    assert (tmp_path / "outside.txt").read_text() == "private"
+
+
+@pytest.mark.parametrize("target", ["..", "/", "{base}", "../../"])
+def test_links_to_folders_outside(make: Make, tmp_path: Path, target: str) -> None:
+    (tmp_path / "box/link").symlink_to(target.format(base=tmp_path))
+    api = make()
+    for name, path, *args in (
+        ("fs.read", "box/link/outside.txt"),
+        ("fs.list", "box/link"),
+        ("fs.list", "box/link/"),
+        ("fs.write", "box/link/new.txt", "x"),
+        ("fs.append", "box/link/outside.txt", "x"),
+        ("fs.mkdir", "box/link/new"),
+        ("fs.remove", "box/link/outside.txt"),
+    ):
+        assert fails(api, name, path, *args)[0] is Denied
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["box", "outside.txt"]
+    assert (tmp_path / "outside.txt").read_text() == "private"
+    api.call("fs.remove", ["box/link"])  # the link itself may go
+    assert (tmp_path / "outside.txt").exists()
+
+
+def test_links_that_stay_inside_are_followed(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "box/deep/er").mkdir(parents=True)
+    (tmp_path / "box/deep/file").write_text("found")
+    (tmp_path / "box/a").symlink_to("deep/er/../file")
+    (tmp_path / "box/deep/er/b").symlink_to("../../a")
+    (tmp_path / "box/folder").symlink_to("deep")
+    api = make()
+    assert api.call("fs.read", ["box/a"]) == "found"
+    assert api.call("fs.read", ["box/deep/er/b"]) == "found"
+    assert api.call("fs.read", ["box/folder/file"]) == "found"
+    assert api.call("fs.stat", ["box/a"])["type"] == "file"
+    api.call("fs.write", ["box/folder/new", "x"])
+    assert (tmp_path / "box/deep/new").read_text() == "x"
+
+
+def test_a_dangling_link_outside_is_not_filled(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "box/link").symlink_to("../made.txt")
+    assert fails(make(), "fs.append", "box/link", "x")[0] is Denied
+    assert not (tmp_path / "made.txt").exists()
+
+
+def test_links_of_proc_are_not_followed(make: Make, tmp_path: Path) -> None:
+    with (tmp_path / "outside.txt").open() as held:
+        (tmp_path / "box/fd").symlink_to(f"/proc/self/fd/{held.fileno()}")
+        assert fails(make(), "fs.read", "box/fd")[0] is Denied
+
+
+def test_a_race_of_renames_never_leads_outside(make: Make, tmp_path: Path) -> None:
+    """A folder is swapped for a link to the outside while it is being read from and written to."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "file").write_text("private")
+    inside, link, place = tmp_path / "box/real", tmp_path / "box/link", tmp_path / "box/place"
+    inside.mkdir()
+    (inside / "file").write_text("public")
+    link.symlink_to(secret)
+    inside.rename(place)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            place.rename(inside)
+            link.rename(place)
+            place.rename(link)
+            inside.rename(place)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    seen: set[str] = set()
+    try:
+        api = make()
+        for number in range(1500):
+            name, args = (("fs.read", []), ("fs.write", ["x"]))[number % 2]
+            try:
+                seen.add(str(api.call(name, [f"box/place/{'file' if name == 'fs.read' else 'new'}", *args])))
+            except ToolError as error:
+                seen.add(error.code)
+    finally:
+        stop.set()
+        thread.join()
+    assert "public" in seen
+    assert "private" not in seen
+    assert [path.name for path in secret.iterdir()] == ["file"]
+
+
+def test_pipes_devices_and_sockets_are_refused(make: Make, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "box/pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        os.chdir(tmp_path / "box")  # the path of a socket must be short
+        listener.bind("socket")
+        os.chdir("/")
+    api = make(limits=HostLimits(max_file=1000))
+    for name in ("pipe", "socket"):
+        for function, *args in (("fs.read",), ("fs.append", "x"), ("fs.write", "x")):
+            assert fails(api, function, f"box/{name}", *args) == (
+                ToolError,
+                "not_a_file",
+                f"box/{name} is not a regular file",
+            )
+        assert api.call("fs.stat", [f"box/{name}"])["type"] == "other"
+
+
+def test_nul_and_other_bad_paths(make: Make) -> None:
+    api = make()
+    for path in ("box/a\0b", "\0", "", b"box/a\0", "box/" + "a/" * 4000):
+        kind, code, message = fails(api, "fs.read", path)
+        assert kind is ArgumentError
+        assert code == "invalid_path"
+        assert message.endswith("is not a path")
+
+
+def test_a_hard_link_is_not_appended_to(make: Make, tmp_path: Path) -> None:
+    """Its other name may lie outside; a write makes a new file instead, and reading cannot tell them apart."""
+    os.link(tmp_path / "outside.txt", tmp_path / "box/hard")
+    api = make()
+    assert fails(api, "fs.append", "box/hard", "x") == (
+        ToolError,
+        "linked",
+        "box/hard has more than one name; append only to files with one",
+    )
+    api.call("fs.write", ["box/hard", "new"])
+    assert (tmp_path / "outside.txt").read_text() == "private"
+
+
+def test_sizes_are_bounded(make: Make, tmp_path: Path) -> None:
+    api = make(limits=HostLimits(max_file=100, max_written=250, max_entries=3))
+    (tmp_path / "box/big").write_bytes(b"x" * 101)
+    assert fails(api, "fs.read", "box/big")[1:] == (
+        "too_large",
+        "box/big is larger than 100 bytes; read it in parts with {offset = …, length = …}",
+    )
+    assert len(api.call("fs.read", ["box/big", {"length": 100}])) == 100
+    assert api.call("fs.read", ["box/big", {"offset": 2**62, "length": 10}]) == ""
+    assert fails(api, "fs.write", "box/a", "x" * 101)[2] == "box/a would have 101 bytes; at most 100 can be written"
+    assert fails(api, "fs.append", "box/big", "x" * 5)[2] == "box/big would be larger than 100 bytes"
+    api.call("fs.write", ["box/a", "x" * 100])
+    api.call("fs.write", ["box/a", "x" * 100])
+    assert fails(api, "fs.write", "box/a", "x" * 100)[2] == "no more than 250 bytes can be written in all"
+    for name in ("b", "c"):
+        (tmp_path / "box" / name).touch()
+    assert fails(api, "fs.list", "box")[1:] == ("too_large", "box has more than 3 entries")
+
+
+def test_a_sparse_file_is_no_bomb(make: Make, tmp_path: Path) -> None:
+    with (tmp_path / "box/sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    assert fails(make(), "fs.read", "box/sparse")[1] == "too_large"
+
+
+def test_a_folder_to_write_to_is_made_when_needed(make: Make, tmp_path: Path) -> None:
+    make({"write": ["./new/out"]}).call("fs.write", ["new/out/a.txt", "x"])
+    assert (tmp_path / "new/out/a.txt").read_text() == "x"
+
+
+def test_nested_grants_use_the_nearest_folder(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "box/inner").mkdir()
+    (tmp_path / "box/inner/link").symlink_to("../file")
+    (tmp_path / "box/file").write_text("x")
+    assert fails(make({"read": ["./box", "./box/inner"]}), "fs.read", "box/inner/link")[0] is Denied
+
+
+def open_descriptors() -> int:
+    with os.scandir("/dev/fd") as entries:
+        return len(list(entries))
+
+
+def test_no_descriptor_stays_open(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "box/link").symlink_to("/etc")
+    api = make()
+    before = open_descriptors()
+    for _ in range(20):
+        api.call("fs.write", ["box/a", "x"])
+        api.call("fs.read", ["box/a"])
+        api.call("fs.list", ["box"])
+        fails(api, "fs.read", "box/link/passwd")
+        fails(api, "fs.read", "box/none/x")
+        fails(api, "fs.write", "box/none/x", "y")
+    assert open_descriptors() == before

@@ -1,0 +1,346 @@
+"""http.get and its kin against real servers: requests, answers, redirects, failures."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import ssl
+import threading
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+from hostapi_servers import Answer, RawServer, Request, Server
+
+from moonbox.errors import ArgumentError, Denied, ToolError
+from moonbox.hostapi import HostApi, HostLimits, HttpOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Serve = Callable[..., Server]
+    ServeRaw = Callable[..., RawServer]
+    MakeApi = Callable[..., HostApi]
+
+
+def echo(request: Request) -> Answer:
+    return Answer.json(
+        {
+            "method": request.method,
+            "path": request.path,
+            "headers": request.headers,
+            "body": request.body.decode("latin-1"),
+        }
+    )
+
+
+def test_a_get_returns_status_headers_body_and_json(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({"/items": lambda _: Answer.json({"n": [1, 2.5, None, "é"]})})
+    answer = make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/items#part"])
+    assert answer["status"] == 200
+    assert answer["ok"] is True
+    assert answer["json"] == {"n": [1, 2.5, None, "é"]}
+    assert json.loads(answer["body"]) == answer["json"]
+    assert answer["headers"]["content-type"] == "application/json"
+    assert answer["url"] == f"{server.url}/items"
+    sent = server.requests[0].headers
+    assert sent["host"] == server.grant
+    assert sent["user-agent"].startswith("moonbox/")
+
+
+def test_an_error_status_is_an_answer(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({})
+    answer = make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/missing"])
+    assert (answer["status"], answer["ok"], answer["json"], answer["body"]) == (404, False, None, "nothing here")
+
+
+@pytest.mark.parametrize("method", ["get", "post", "put", "patch", "delete"])
+def test_each_method_is_sent(serve: Serve, make_api: MakeApi, method: str) -> None:
+    server = serve({"/x": echo})
+    answer = make_api({"http": [server.grant]}).call(f"http.{method}", [f"{server.url}/x", {"json": {"a": [1]}}])
+    assert answer["json"]["method"] == method.upper()
+    assert answer["json"]["body"] == '{"a": [1]}'
+    assert answer["json"]["headers"]["content-type"] == "application/json"
+
+
+def test_request_takes_the_method(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({"/x": echo})
+    answer = make_api({"http": [server.grant]}).call("http.request", ["HEAD", f"{server.url}/x"])
+    assert (answer["status"], answer["body"]) == (200, "")
+
+
+def test_params_headers_and_forms(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({"/x": echo})
+    options = {
+        "params": {"q": "a b&c", "tag": ["x", "y"], "on": True, "n": 3},
+        "headers": {"X-One": "1", "X-Number": 5, "X-Joined": ["a", "b"]},
+        "form": {"k": "ü"},
+        "auth": ["me", "pass"],
+    }
+    seen = make_api({"http": [server.grant]}).call("http.post", [f"{server.url}/x?z=0", options])["json"]
+    assert seen["path"] == "/x?z=0&n=3&on=true&q=a%20b%26c&tag=x&tag=y"
+    assert (seen["headers"]["x-one"], seen["headers"]["x-number"], seen["headers"]["x-joined"]) == ("1", "5", "ab")
+    assert seen["headers"]["authorization"] == "Basic bWU6cGFzcw=="
+    assert seen["headers"]["content-type"] == "application/x-www-form-urlencoded"
+    assert seen["body"] == "k=%C3%BC"
+
+
+def test_bodies_are_binary_safe(serve: Serve, make_api: MakeApi) -> None:
+    data = bytes(range(256))
+    server = serve({"/x": lambda request: Answer(body=request.body)})
+    assert make_api({"http": [server.grant]}).call("http.post", [f"{server.url}/x", {"body": data}])["body"] == data
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encode"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("deflate", lambda data: zlib.compress(data, wbits=-15)),
+        ("identity", lambda data: data),
+        ("gzip", lambda data: gzip.compress(data[:100]) + gzip.compress(data[100:])),
+    ],
+)
+def test_compressed_bodies(serve: Serve, make_api: MakeApi, encoding: str, encode: Callable[[bytes], bytes]) -> None:
+    text = "héllo " * 40_000
+    server = serve({"/x": lambda _: Answer(body=encode(text.encode()), headers={"content-encoding": encoding})})
+    assert make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/x"])["body"] == text
+
+
+@pytest.mark.parametrize("body", [b"not gzip at all", gzip.compress(b"x" * 1000)[:-9]])
+def test_broken_compression_is_an_error(serve: Serve, make_api: MakeApi, body: bytes) -> None:
+    server = serve({"/x": lambda _: Answer(body=body, headers={"content-encoding": "gzip"})})
+    with pytest.raises(ToolError, match="the response is not valid gzip data"):
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/x"])
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b"{", None),
+        (b"[" * 100_000, None),
+        (b"[NaN]", None),
+        (b"[" + b"[]," * 600_000 + b"1]", None),
+        (b"12345678901234567890", 12345678901234567890.0),
+        (b"-9223372036854775808", -(2**63)),
+        (b"1" * 5000, float("inf")),
+        (b"[1e400]", [float("inf")]),
+        (b'\xff"', None),
+    ],
+)
+def test_json_that_scripts_cannot_hold(serve: Serve, make_api: MakeApi, body: bytes, value: Any) -> None:
+    server = serve({"/x": lambda _: Answer(body=body, headers={"content-type": "application/problem+json"})})
+    assert make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/x"])["json"] == value
+
+
+def test_connections_are_kept_between_requests(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({"/x": echo})
+    api = make_api({"http": [server.grant]})
+    for _ in range(5):
+        api.call("http.get", [f"{server.url}/x"])
+    assert server.connections == 1
+
+
+def test_requests_run_in_several_threads_at_once(serve: Serve, make_api: MakeApi) -> None:
+    together = threading.Barrier(4, timeout=10)
+
+    def wait(_: Request) -> Answer:
+        together.wait()
+        return Answer(body=b"done")
+
+    server = serve({"/x": wait})
+    api = make_api({"http": [server.grant]})
+    bodies: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: bodies.append(api.call("http.get", [f"{server.url}/x"])["body"]))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bodies == ["done"] * 4
+
+
+def test_ipv6_addresses(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({"/x": echo}, address="::1")
+    answer = make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/x"])
+    assert answer["json"]["headers"]["host"] == server.grant
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "becomes", "body"),
+    [
+        (301, "POST", "GET", ""),
+        (302, "POST", "GET", ""),
+        (302, "PUT", "PUT", "data"),
+        (303, "PUT", "GET", ""),
+        (307, "POST", "POST", "data"),
+        (308, "POST", "POST", "data"),
+    ],
+)
+def test_redirects_are_followed(
+    serve: Serve, make_api: MakeApi, status: int, method: str, becomes: str, body: str
+) -> None:
+    server = serve({"/a": lambda _: Answer.redirect("/b?x=1", status), "/b": echo})
+    answer = make_api({"http": [server.grant]}).call("http.request", [method, f"{server.url}/a", {"body": "data"}])
+    assert (answer["json"]["method"], answer["json"]["body"], answer["json"]["path"]) == (becomes, body, "/b?x=1")
+    assert answer["url"] == f"{server.url}/b?x=1"
+
+
+def test_redirects_may_be_left_alone(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({"/a": lambda _: Answer.redirect("/b")})
+    answer = make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/a", {"redirects": 0}])
+    assert (answer["status"], answer["headers"]["location"]) == (302, "/b")
+
+
+def test_a_name_is_reached_at_its_resolved_address_with_tls(serve: Serve, make_api: MakeApi) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("api.test").configure_cert(context)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    server = serve({"/x": echo}, tls=context)
+    http = HttpOptions(resolver=lambda *_: ["127.0.0.1"], ssl_context=trusting)
+    api = make_api({"http": [f"api.test:{server.port}", f"other.test:{server.port}", server.grant]}, http=http)
+    answer = api.call("http.get", [f"https://api.test:{server.port}/x"])
+    assert answer["json"]["headers"]["host"] == f"api.test:{server.port}"
+    with pytest.raises(ToolError) as caught:
+        api.call("http.get", [f"https://other.test:{server.port}/x"])
+    assert (caught.value.code, caught.value.retryable) == ("tls", False)
+    assert str(caught.value).startswith("the certificate of other.test is not valid: Hostname mismatch")
+    untrusting = make_api({"http": [server.grant]})
+    with pytest.raises(ToolError, match=r"the certificate of 127\.0\.0\.1 is not valid: "):
+        untrusting.call("http.get", [f"https://127.0.0.1:{server.port}/x"])
+
+
+def test_a_refused_connection_can_be_retried(make_api: MakeApi) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [f"127.0.0.1:{port}"]}).call("http.get", [f"http://127.0.0.1:{port}/"])
+    assert str(caught.value) == f"the connection to 127.0.0.1:{port} failed: Connection refused"
+    assert (caught.value.code, caught.value.retryable, caught.value.tool) == ("connection", True, "http.get")
+
+
+def test_the_next_address_is_tried(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({"/x": echo})
+    http = HttpOptions(resolver=lambda *_: ["::1", "127.0.0.1"])
+    api = make_api({"http": [f"api.test:{server.port}", server.grant, f"[::1]:{server.port}"]}, http=http)
+    assert api.call("http.get", [f"http://api.test:{server.port}/x"])["ok"]
+
+
+def test_a_name_that_does_not_resolve(make_api: MakeApi) -> None:
+    def nothing(*_: Any) -> list[str]:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    api = make_api({"http": ["api.test"]}, http=HttpOptions(resolver=nothing))
+    with pytest.raises(ToolError) as caught:
+        api.call("http.get", ["https://api.test/"])
+    assert str(caught.value) == "the connection to api.test failed: the name api.test cannot be resolved"
+    assert (caught.value.code, caught.value.retryable) == ("connection", True)
+
+
+def test_a_server_that_hangs_up(serve_raw: ServeRaw, make_api: MakeApi) -> None:
+    server = serve_raw(lambda connection: None)
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
+    assert (caught.value.code, caught.value.retryable) == ("connection", True)
+    assert str(caught.value).endswith("failed: Server disconnected without sending a response.")
+
+
+def test_an_answer_before_the_whole_request_was_read(serve_raw: ServeRaw, make_api: MakeApi) -> None:
+    server = serve_raw(lambda connection: connection.sendall(b"HTTP/1.1 413 No\r\ncontent-length: 0\r\n\r\n"))
+    answer = make_api({"http": [server.grant]}).call("http.post", [f"{server.url}/", {"body": b"x" * 100_000}])
+    assert answer["status"] == 413
+
+
+def test_closing_wakes_a_request_that_waits(serve: Serve, make_api: MakeApi) -> None:
+    asked, leave = threading.Event(), threading.Event()
+
+    def hang(_: Request) -> Answer:
+        asked.set()
+        leave.wait(10)
+        return Answer()
+
+    server = serve({"/x": hang})
+    api = make_api({"http": [server.grant]})
+    failed: list[ToolError] = []
+
+    def work() -> None:
+        try:
+            api.call("http.get", [f"{server.url}/x"])
+        except ToolError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert asked.wait(10)
+    api.close()
+    thread.join(5)
+    leave.set()
+    assert [error.code for error in failed] == ["connection"]
+    with pytest.raises(ToolError, match="the host is closing"):
+        api.call("http.get", [f"{server.url}/x"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"headers": {"X": "a\r\nEvil: 1"}},
+            "the value of the header X holds a line break or another control character",
+        ),
+        ({"headers": {"X": "a\0b"}}, "the value of the header X holds a line break or another control character"),
+        ({"headers": {"X\r\nEvil": "1"}}, "'X\\r\\nEvil' is not the name of a header"),
+        ({"headers": {"": "1"}}, "'' is not the name of a header"),
+        ({"headers": {1: "1"}}, "'1' is not the name of a header"),
+        ({"headers": {"Host": "evil.example"}}, "the header Host is set by the host and cannot be given"),
+        (
+            {"headers": {"Transfer-Encoding": "chunked"}},
+            "the header Transfer-Encoding is set by the host and cannot be given",
+        ),
+        ({"headers": {"Content-Length": 0}}, "the header Content-Length is set by the host and cannot be given"),
+        ({"headers": {"a": "1", "A": "2"}}, "the header A is given twice"),
+        ({"headers": {"a": {"x": 1}}}, "options.headers.a must be a string, a secret or an array of these, not table"),
+        ({"headers": {"a": [["x"]]}}, "options.headers.a must be a string, a secret or an array of these, not array"),
+        ({"headers": {"a": "x" * 70_000}}, "the URL and headers have 70,0"),
+        ({"body": "x", "json": 1}, "give only one of options.body, options.json and options.form, not body and json"),
+        ({"json": b"\xff"}, "options.json cannot be written as JSON: Object of type bytes is not JSON serializable"),
+        (
+            {"json": float("nan")},
+            "options.json cannot be written as JSON: Out of range float values are not JSON compliant",
+        ),
+        ({"params": {"a": {}}}, "options.params.a must be a string, a number, a boolean or an array of these"),
+        ({"auth": ["me"]}, 'options.auth must be {user, password}, such as {"me", secret("MY_PASSWORD")}'),
+        ({"auth": ["a:b", "x"]}, 'options.auth must be {user, password}, such as {"me", secret("MY_PASSWORD")}'),
+        (
+            {"auth": ["a", "b"], "headers": {"Authorization": "x"}},
+            "give either options.auth or the header authorization, not both",
+        ),
+        ({"body": "x" * 1001}, "the body has 1,001 bytes; at most 1,000 can be sent"),
+    ],
+)
+def test_requests_that_cannot_be_sent(make_api: MakeApi, options: dict[str, Any], message: str) -> None:
+    api = make_api({"http": ["127.0.0.1:9"]}, limits=HostLimits(max_request=1000))
+    with pytest.raises(ArgumentError) as caught:
+        api.call("http.post", ["http://127.0.0.1:9/", options])
+    assert str(caught.value).startswith(message)
+
+
+def test_nothing_granted_names_the_line_to_add(make_api: MakeApi) -> None:
+    api = make_api()
+    assert "http.get" not in api.functions
+    with pytest.raises(Denied) as caught:
+        api.call("http.get", ["https://api.example.com/v1"])
+    assert str(caught.value) == (
+        'http access to api.example.com is not granted; add http = ["api.example.com"] under [tools.script.weather]'
+    )
+    with pytest.raises(Denied) as caught:
+        make_api({"http": ["a.example"]}, section="code").call("http.get", ["http://api.example.com:81/"])
+    assert str(caught.value) == (
+        'http access to api.example.com:81 is not granted; add "api.example.com:81" to http under [code]'
+    )
+    assert (caught.value.code, caught.value.tool) == ("not_granted", "http.get")

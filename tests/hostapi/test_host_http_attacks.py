@@ -1,0 +1,370 @@
+"""Attacks through http: requests that try to reach what is not granted, and servers that try to harm the host."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+from hostapi_servers import Answer, RawServer, Server
+
+from moonbox.errors import ArgumentError, Denied, ToolError
+from moonbox.hostapi import HostApi, HttpOptions
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    Serve = Callable[..., Server]
+    ServeRaw = Callable[..., RawServer]
+    MakeApi = Callable[..., HostApi]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://017700000001/",
+        "http://0177.0.0.1/",
+        "http://127.1/",
+        "http://127.0.1/",
+        "http://0x7f.0.0.1/",
+        "http://127.0.0.0x1/",
+        "http://0/",
+        "http://127.0.0.1../",
+        "http://granted.test\\@127.0.0.1/",
+        "http://granted.test@127.0.0.1/",
+        "http://granted.test:80@127.0.0.1/",
+        "http://user:password@granted.test/",
+        "http://@granted.test/",
+        "http://127。0。0。1/",
+        "http://①②⑦.⓪.⓪.①/",
+        "http://１２７.0.0.1/",
+        "http://granted.test\u2024evil.test/",
+        "http://\u212aelvin.test/",
+        "http://granted.test%2eevil.test/",
+        "http://granted.test%00.evil.test/",
+        "http://granted.test\t.evil.test/",
+        "http://granted.test\n/",
+        "http://granted.test /",
+        "http:granted.test/",
+        "http:/granted.test/",
+        "//granted.test/",
+        "http:///granted.test/",
+        "http://",
+        "http://[::1/",
+        "http://[::1]x/",
+        "http://[fe80::1%25eth0]/",
+        "http://[127.0.0.1]/",
+        "http://granted.test:80:80/",
+        "http://granted.test:99999/",
+        "http://granted.test:0/",
+        "http://granted.test:８０/",
+        "http://granted.test;evil.test/",
+        "http://-granted.test/",
+        "ftp://granted.test/",
+        "file:///etc/passwd",
+        "gopher://granted.test/",
+        "javascript:alert(1)",
+        "http://" + "a" * 9000 + ".test/",
+        "",
+    ],
+)
+def test_ambiguous_urls_are_refused_before_any_lookup(make_api: MakeApi, url: str) -> None:
+    def never(*_: object) -> list[str]:
+        raise AssertionError("looked up")
+
+    api = make_api({"http": ["*:*", "127.0.0.1:*"]}, http=HttpOptions(resolver=never))
+    with pytest.raises(ArgumentError) as caught:
+        api.call("http.get", [url])
+    assert caught.value.code == "invalid_url"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:{port}/",
+        "http://127.0.0.1.:{port}/",
+        "http://[::ffff:127.0.0.1]:{port}/",
+        "http://[::ffff:7f00:1]:{port}/",
+        "http://[0:0:0:0:0:ffff:127.0.0.1]:{port}/",
+        "http://[::127.0.0.1]:{port}/",
+        "http://[64:ff9b::7f00:1]:{port}/",
+        "http://[2002:7f00:1::]:{port}/",
+        "http://0.0.0.0:{port}/",
+        "http://169.254.169.254:{port}/latest/meta-data/",
+        "http://168.63.129.16:{port}/",
+        "http://[fd00:ec2::254]:{port}/",
+        "http://[::1]:{port}/",
+    ],
+)
+def test_addresses_are_refused_even_where_every_public_host_is_granted(
+    serve: Serve, make_api: MakeApi, url: str
+) -> None:
+    server = serve({"/": lambda _: Answer(body=b"internal")})
+    with pytest.raises(Denied, match="which is reached only when granted by address"):
+        make_api({"http": ["*:*"]}).call("http.get", [url.format(port=server.port)])
+    assert server.requests == []
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost.", "LOCALHOST", "x.localhost"])
+def test_localhost_is_granted_by_address_alone(serve: Serve, make_api: MakeApi, host: str) -> None:
+    server = serve({"/": lambda _: Answer()})
+    with pytest.raises(Denied) as caught:
+        make_api({"http": ["api.test"]}).call("http.get", [f"http://{host}:{server.port}/"])
+    shown = host.lower().rstrip(".")
+    assert str(caught.value) == (
+        f"http access to {shown}:{server.port} by name is not granted; "
+        f'add "127.0.0.1:{server.port}" to http under [tools.script.weather]'
+    )
+    # Granted as one of all names, it still has a loopback address.
+    with pytest.raises(Denied, match="a loopback address"):
+        make_api({"http": ["*:*"]}, http=HttpOptions(resolver=lambda *_: ["127.0.0.1"])).call(
+            "http.get", [f"http://{host}:{server.port}/"]
+        )
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        ["127.0.0.1"],
+        ["10.0.0.5"],
+        ["93.184.216.34", "127.0.0.1"],
+        ["127.0.0.1", "93.184.216.34"],
+        ["::1"],
+        ["::ffff:127.0.0.1"],
+        ["fe80::1%eth0"],
+        ["169.254.169.254"],
+        ["0.0.0.0"],
+    ],
+)
+def test_names_that_resolve_to_private_addresses(serve: Serve, make_api: MakeApi, addresses: list[str]) -> None:
+    server = serve({"/": lambda _: Answer(body=b"internal")})
+    api = make_api({"http": [f"granted.test:{server.port}"]}, http=HttpOptions(resolver=lambda *_: addresses))
+    with pytest.raises(
+        Denied, match=r"^granted\.test has the address .*, which is reached only when granted by address"
+    ):
+        api.call("http.get", [f"http://granted.test:{server.port}/"])
+    assert server.connections == 0
+
+
+def test_an_answer_of_the_resolver_that_is_no_address(make_api: MakeApi) -> None:
+    api = make_api({"http": ["granted.test"]}, http=HttpOptions(resolver=lambda *_: ["127.1"]))
+    with pytest.raises(ToolError, match=r"granted\.test has no usable address"):
+        api.call("http.get", ["http://granted.test/"])
+
+
+def test_rebinding_finds_no_second_lookup(serve: Serve, make_api: MakeApi) -> None:
+    """The name is resolved once for each connection; what was checked is what is connected to."""
+    server = serve({"/": lambda _: Answer(body=b"internal", headers={"connection": "close"})})
+    answers = [["127.0.0.2"], ["127.0.0.1"]]
+    looked: list[str] = []
+
+    def resolver(host: str, port: int) -> list[str]:
+        looked.append(host)
+        return answers.pop(0)
+
+    # Only 127.0.0.2, where nothing listens, is granted: a second look-up would reach the server.
+    grants = {"http": [f"granted.test:{server.port}", f"127.0.0.2:{server.port}"]}
+    api = make_api(grants, http=HttpOptions(resolver=resolver))
+    with pytest.raises(ToolError, match="Connection refused"):
+        api.call("http.get", [f"http://granted.test:{server.port}/"])
+    assert looked == ["granted.test"]
+    # The next request looks up anew, and its own answer is checked.
+    with pytest.raises(Denied, match=r"granted\.test has the address 127\.0\.0\.1, a loopback address"):
+        api.call("http.get", [f"http://granted.test:{server.port}/"])
+    assert server.connections == 0
+
+
+def test_a_resolver_that_hangs_is_left_alone(make_api: MakeApi) -> None:
+    leave = threading.Event()
+
+    def slow(*_: object) -> list[str]:
+        leave.wait(10)
+        return ["127.0.0.1"]
+
+    api = make_api({"http": ["granted.test"]}, http=HttpOptions(resolver=slow))
+    began = time.monotonic()
+    with pytest.raises(ToolError, match=r"resolving the name granted\.test took too long"):
+        api.call("http.get", ["http://granted.test/", {"timeout": 0.1}])
+    leave.set()
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("location", "error"),
+    [
+        ("http://127.0.0.1:{inner}/", Denied),
+        ("//127.0.0.1:{inner}/", Denied),
+        ("http://[::ffff:127.0.0.1]:{inner}/", Denied),
+        ("http://localhost:{inner}/", Denied),
+        ("http://evil.test/", Denied),
+        ("http://2130706433:{inner}/", ToolError),
+        ("http://granted.test@127.0.0.1:{inner}/", ToolError),
+        ("http:\\\\127.0.0.1:{inner}\\", ToolError),
+        ("file:///etc/passwd", ToolError),
+        ("ftp://127.0.0.1/", ToolError),
+        ("javascript:alert(1)", ToolError),
+    ],
+)
+def test_redirects_to_what_is_not_granted(
+    serve: Serve, make_api: MakeApi, location: str, error: type[ToolError]
+) -> None:
+    inner = serve({"/": lambda _: Answer(body=b"internal")})
+    outer = serve({"/": lambda _: Answer.redirect(location.format(inner=inner.port))})
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [outer.grant]}).call("http.get", [f"{outer.url}/"])
+    assert type(caught.value) is error
+    assert "redirects" in str(caught.value)
+    assert inner.connections == 0
+
+
+def test_a_redirect_to_a_granted_name_with_a_private_address(serve: Serve, make_api: MakeApi) -> None:
+    inner = serve({"/": lambda _: Answer(body=b"internal")})
+    outer = serve({"/": lambda _: Answer.redirect(f"http://cdn.test:{inner.port}/")})
+    http = HttpOptions(resolver=lambda *_: ["127.0.0.1"])
+    api = make_api({"http": [outer.grant, f"*.test:{inner.port}"]}, http=http)
+    with pytest.raises(Denied, match=r"cdn\.test has the address 127\.0\.0\.1, a loopback address"):
+        api.call("http.get", [f"{outer.url}/"])
+    assert inner.connections == 0
+
+
+def test_endless_redirects_end(serve: Serve, make_api: MakeApi) -> None:
+    server = serve({"/": lambda request: Answer.redirect("/")})
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"redirects": 7}])
+    assert (caught.value.code, caught.value.retryable) == ("redirects", False)
+    assert str(caught.value) == f"more than 7 redirects, the last one to {server.url}/"
+    assert len(server.requests) == 8
+
+
+def test_credentials_stay_with_their_origin(serve: Serve, make_api: MakeApi) -> None:
+    other = serve({"/": lambda _: Answer()})
+    server = serve({"/": lambda _: Answer.redirect(f"{other.url}/"), "/same": lambda _: Answer.redirect("/there")})
+    headers = {"Authorization": "Bearer x", "Cookie": "a=b", "X-Api-Key": "k", "Accept": "text/plain"}
+    api = make_api({"http": [server.grant, other.grant]})
+    api.call("http.get", [f"{server.url}/", {"headers": headers}])
+    kept = other.requests[0].headers
+    assert kept["accept"] == "text/plain"
+    assert not {"authorization", "cookie", "x-api-key"} & set(kept)
+    api.call("http.get", [f"{server.url}/same", {"headers": headers}])
+    assert server.requests[-1].headers["x-api-key"] == "k"
+
+
+def test_proxies_of_the_environment_are_ignored(
+    serve: Serve, make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy, server = serve({}), serve({"/": lambda _: Answer(body=b"direct")})
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, proxy.url)
+    assert make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])["body"] == "direct"
+    assert proxy.connections == 0
+
+
+@pytest.mark.parametrize(
+    ("encoding", "bomb"),
+    [
+        ("gzip", gzip.compress(bytes(200_000_000), 1)),
+        ("deflate", zlib.compress(bytes(200_000_000), 1)),
+        ("gzip", gzip.compress(bytes(1_000_000), 1) * 200),
+    ],
+    ids=["gzip", "deflate", "many members"],
+)
+def test_compressed_bombs_stop_at_the_bound(serve: Serve, make_api: MakeApi, encoding: str, bomb: bytes) -> None:
+    server = serve({"/": lambda _: Answer(body=bomb, headers={"content-encoding": encoding})})
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
+    assert (str(caught.value), caught.value.code) == ("the response is larger than 10,000,000 bytes", "too_large")
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress"])
+def test_encodings_that_were_not_asked_for(serve: Serve, make_api: MakeApi, encoding: str) -> None:
+    server = serve({"/": lambda _: Answer(body=b"x", headers={"content-encoding": encoding})})
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
+    assert str(caught.value) == f"the response is encoded as '{encoding}', which was not asked for"
+
+
+def _endless(start: bytes, more: bytes, pause: float = 0.0) -> Callable[[socket.socket], None]:
+    def speak(connection: socket.socket) -> None:
+        connection.sendall(start)
+        while True:
+            connection.sendall(more)
+            time.sleep(pause)
+
+    return speak
+
+
+@pytest.mark.parametrize(
+    ("start", "more", "code"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536, "too_large"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65536 + b"\r\n", "too_large"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n", b"x" * 65536, "too_large"),
+        (b"HTTP/1.1 200 OK\r\n", b"a: " + b"x" * 1000 + b"\r\n", "connection"),
+        (b"HTTP/1.1 200 OK\r\nlong: ", b"x" * 1000, "connection"),
+        (b"", b"x" * 1000, "connection"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", b"x" * 1000, "connection"),
+    ],
+    ids=["body", "chunks", "length", "headers", "header", "status line", "chunk extension"],
+)
+def test_endless_answers_end(serve_raw: ServeRaw, make_api: MakeApi, start: bytes, more: bytes, code: str) -> None:
+    server = serve_raw(_endless(start, more))
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 20}])
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n", b"x"),
+        (b"HTTP/1.1 200 OK\r\na: ", b"x"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    ],
+    ids=["body", "header", "interim answers", "chunks"],
+)
+def test_a_slow_drip_ends_with_the_timeout(serve_raw: ServeRaw, make_api: MakeApi, start: bytes, more: bytes) -> None:
+    server = serve_raw(_endless(start, more, pause=0.02))
+    began = time.monotonic()
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 0.3}])
+    assert time.monotonic() - began < 3
+    assert (caught.value.code, caught.value.retryable) == ("timeout", True)
+    assert str(caught.value) == "127.0.0.1 did not answer within 0.3 seconds"
+
+
+def test_a_server_that_reads_nothing_ends_with_the_timeout(serve_raw: ServeRaw, make_api: MakeApi) -> None:
+    server = serve_raw(lambda connection: time.sleep(1))
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call(
+            "http.post", [f"{server.url}/", {"timeout": 0.3, "body": b"x" * 9_900_000}]
+        )
+    assert caught.value.code == "timeout"
+
+
+def test_the_timeout_covers_all_redirects_together(serve: Serve, make_api: MakeApi) -> None:
+    def slow(_: object) -> Answer:
+        time.sleep(0.15)
+        return Answer.redirect("/")
+
+    server = serve({"/": slow})
+    began = time.monotonic()
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 0.4, "redirects": 10}])
+    assert caught.value.code == "timeout"
+    assert time.monotonic() - began < 3
+
+
+def test_a_protocol_switch_is_refused(serve_raw: ServeRaw, make_api: MakeApi) -> None:
+    server = serve_raw(lambda connection: connection.sendall(b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\ndata"))
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 2}])
+    assert caught.value.code == "connection"
