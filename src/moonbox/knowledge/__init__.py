@@ -1,0 +1,85 @@
+"""The knowledge base: the user's own documents, searchable by scripts, models and people."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moonbox.knowledge.base import KnowledgeBase
+    from moonbox.knowledge.config import KnowledgeConfig
+    from moonbox.knowledge.embedding import Embedder
+    from moonbox.knowledge.errors import DocumentNotFound, EmbeddingError, KnowledgeError, SyncBusy
+    from moonbox.knowledge.items import Connector, Failed, Item, Skipped, Total, Unchanged
+    from moonbox.knowledge.records import (
+        Chunk,
+        Document,
+        Hit,
+        Hits,
+        Problem,
+        Progress,
+        SourceInfo,
+        Stats,
+        SyncReport,
+    )
+
+# Loaded on first use: the process that reads PDFs imports this package and needs nothing of it.
+_EXPORTS = {
+    "Chunk": "records",
+    "Connector": "items",
+    "Document": "records",
+    "DocumentNotFound": "errors",
+    "Embedder": "embedding",
+    "EmbeddingError": "errors",
+    "Failed": "items",
+    "Hit": "records",
+    "Hits": "records",
+    "Item": "items",
+    "KnowledgeBase": "base",
+    "KnowledgeConfig": "config",
+    "KnowledgeError": "errors",
+    "Problem": "records",
+    "Progress": "records",
+    "Skipped": "items",
+    "SourceInfo": "records",
+    "Stats": "records",
+    "SyncBusy": "errors",
+    "SyncReport": "records",
+    "Total": "items",
+    "Unchanged": "items",
+}
+
+__all__ = [
+    "Chunk",
+    "Connector",
+    "Document",
+    "DocumentNotFound",
+    "Embedder",
+    "EmbeddingError",
+    "Failed",
+    "Hit",
+    "Hits",
+    "Item",
+    "KnowledgeBase",
+    "KnowledgeConfig",
+    "KnowledgeError",
+    "Problem",
+    "Progress",
+    "Skipped",
+    "SourceInfo",
+    "Stats",
+    "SyncBusy",
+    "SyncReport",
+    "Total",
+    "Unchanged",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(f"moonbox.knowledge.{_EXPORTS[name]}"), name)
+    raise AttributeError(f"module 'moonbox.knowledge' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,252 @@
+"""The knowledge base: documents from many sources in one searchable file."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from moonbox.errors import UsageError
+from moonbox.knowledge.database import Database
+from moonbox.knowledge.errors import DocumentNotFound
+from moonbox.knowledge.ids import MAX_DOCUMENT, document_range, position_of
+from moonbox.knowledge.indexing import remove
+from moonbox.knowledge.lock import only_one
+from moonbox.knowledge.records import Chunk, Document, Hits, Mode, SourceInfo, Stats, SyncReport
+from moonbox.knowledge.searching import MAX_LIMIT, Request, search
+from moonbox.knowledge.sync import synchronise
+from moonbox.knowledge.text import joined
+
+if TYPE_CHECKING:
+    import os
+    import sqlite3
+    from collections.abc import Callable, Mapping, Sequence
+
+    from moonbox.knowledge.config import KnowledgeConfig
+    from moonbox.knowledge.embedding import Embedder
+    from moonbox.knowledge.items import Connector
+    from moonbox.knowledge.records import Progress
+
+__all__ = ["KnowledgeBase"]
+
+MODES: tuple[str, ...] = get_args(Mode)
+
+
+class KnowledgeBase:
+    """Documents, cut into passages and indexed, in one SQLite file that threads and processes may share.
+
+    `sources` are the places that `sync` reads; `embedder` adds semantic and hybrid search.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sources: Mapping[str, Connector] | None = None,
+        embedder: Embedder | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self._sources = dict(sources or {})
+        self._embedder = embedder
+        self._database = Database(Path(path), read_only=read_only)
+
+    @classmethod
+    def from_config(cls, config: KnowledgeConfig, *, read_only: bool = False) -> KnowledgeBase:
+        """The knowledge base that a configuration describes."""
+        return cls(config.path, sources=config.sources, embedder=config.embedder(), read_only=read_only)
+
+    @property
+    def path(self) -> Path:
+        return self._database.path
+
+    def search(
+        self,
+        query: str,
+        mode: Mode = "keyword",
+        limit: int = 12,
+        source: str | Sequence[str] | None = None,
+        *,
+        marks: tuple[str, str] = ("**", "**"),
+    ) -> Hits:
+        """The documents that fit best, one row each, best first. No query is an error; some find nothing.
+
+        `source` names one source or several; `marks` go around the found words of a snippet.
+        """
+        if not isinstance(query, str):
+            raise UsageError(f"query must be a string, not {type(query).__name__}")
+        if mode not in MODES:
+            raise UsageError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+            raise UsageError(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {limit!r}")
+        request = Request(query, limit, self._chosen(source), marks)
+        return search(self._database, self._embedder, request, mode)
+
+    def get(self, id: int | str) -> Document:
+        """One document with its chunks, by the id that a search gave or by "source:source_id"."""
+        with self._database.reading() as db:
+            row = _find(db, id)
+            if row is None:
+                raise DocumentNotFound(f"there is no document {id!r}; ids come from search")
+            number, home, source, source_id, title, source_url, updated_at, author, metadata = row
+            chunks = db.execute(
+                "SELECT id, heading, text, overlap FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id",
+                document_range(home, number),
+            ).fetchall()
+        return Document(
+            id=number,
+            source=source,
+            source_id=source_id,
+            title=joined(title),
+            source_url=source_url,
+            updated_at=updated_at,
+            author=author,
+            metadata=json.loads(metadata),
+            chunks=tuple(
+                Chunk(position_of(id), joined(heading), joined(text)[cut:]) for id, heading, text, cut in chunks
+            ),
+        )
+
+    def sync(
+        self,
+        source: str,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+        wait: float = 0.0,
+    ) -> SyncReport:
+        """Bring one source up to date; raises SyncBusy when somebody else does and is not done within `wait` seconds.
+
+        A scan that fails is told in the report's `error`.
+        """
+        if source not in self._sources:
+            raise UsageError(_unknown_source(source, self._sources))
+        return synchronise(
+            self._database, source, self._sources[source], embedder=self._embedder, progress=progress, wait=wait
+        )
+
+    def sources(self) -> list[SourceInfo]:
+        """Every source that is configured or that the store has documents of."""
+        with self._database.reading() as db:
+            stored = {name: _source_info(db, number, name, name in self._sources) for name, number in _numbers(db)}
+        new = {
+            name: SourceInfo(name, True, False, 0, None, (f"never synchronised; run: moonbox sync {name}",))
+            for name in self._sources
+            if name not in stored
+        }
+        return sorted((*stored.values(), *new.values()), key=lambda info: info.name)
+
+    def forget(self, source: str, *, wait: float = 0.0) -> int:
+        """Remove a source from the store with all its documents; returns how many there were."""
+        with self._database.reading() as db:
+            number = dict(_numbers(db)).get(source)
+        if number is None:
+            raise UsageError(_unknown_source(source, [info.name for info in self.sources()]))
+        busy = f"the source {source!r} is being synchronised; try again when it is done"
+        removed = 0
+        with only_one(self._database.path, number, wait, lambda: busy):
+            while True:
+                with self._database.writing() as db:
+                    rows = db.execute("SELECT id FROM documents WHERE source = ? LIMIT 500", (number,)).fetchall()
+                    remove(db, number, [id for (id,) in rows])
+                    if not rows:
+                        db.execute("DELETE FROM sync_runs WHERE source = ?", (number,))
+                        db.execute("DELETE FROM sources WHERE id = ?", (number,))
+                        return removed
+                removed += len(rows)
+
+    def stats(self) -> Stats:
+        """The store in numbers."""
+        with self._database.reading() as db:
+            models = [name for (name,) in db.execute("SELECT name FROM models ORDER BY name")]
+            return Stats(
+                path=str(self.path),
+                bytes=self.path.stat().st_size,
+                sources=_count(db, "sources"),
+                documents=_count(db, "documents"),
+                chunks=_count(db, "chunks"),
+                embedded=_count(db, "coarse_vectors"),
+                embedder=", ".join(models) or None,
+            )
+
+    def close(self) -> None:
+        """Close the file. Closing twice is fine; using it afterwards raises ClosedError."""
+        self._database.close()
+
+    def __enter__(self) -> KnowledgeBase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _chosen(self, source: str | Sequence[str] | None) -> tuple[str, ...] | None:
+        if source is None:
+            return None
+        names = (source,) if isinstance(source, str) else tuple(source)
+        with self._database.reading() as db:
+            known = {*self._sources, *(name for name, _ in _numbers(db))}
+        for name in names:
+            if name not in known:
+                raise UsageError(_unknown_source(name, known))
+        return names
+
+
+def _unknown_source(name: Any, known: Any) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, 1)
+    if close:
+        return f"there is no source {name!r}; did you mean {close[0]!r}?"
+    return f"there is no source {name!r}; " + (f"there are: {', '.join(names)}" if names else "none is configured")
+
+
+def _count(db: sqlite3.Connection, table: str) -> int:
+    return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def _numbers(db: sqlite3.Connection) -> list[tuple[str, int]]:
+    return db.execute("SELECT name, id FROM sources").fetchall()
+
+
+def _find(db: sqlite3.Connection, id: Any) -> Any:
+    columns = (
+        "SELECT documents.id, sources.id, sources.name, source_id, title, source_url, updated_at, author, metadata"
+        " FROM documents JOIN sources ON sources.id = documents.source"
+    )
+    if isinstance(id, bool) or not isinstance(id, int | str):
+        raise UsageError(f'a document\'s id must be a number, or a string "source:source_id", not {id!r}')
+    if isinstance(id, str) and not (id.isdecimal() and len(id) < 19):
+        source, _, source_id = id.partition(":")
+        where, values = "sources.name = ? AND source_id = ?", (_storable(source), _storable(source_id))
+        return db.execute(f"{columns} WHERE {where}", values).fetchone()
+    number = int(id)
+    return db.execute(f"{columns} WHERE documents.id = ?", (number,)).fetchone() if 0 < number <= MAX_DOCUMENT else None
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _source_info(db: sqlite3.Connection, number: int, name: str, configured: bool) -> SourceInfo:
+    (documents,) = db.execute("SELECT count(*) FROM documents WHERE source = ?", (number,)).fetchone()
+    row = db.execute(
+        "SELECT status, coalesce(finished_at, started_at), report FROM sync_runs"
+        " WHERE source = ? ORDER BY id DESC LIMIT 1",
+        (number,),
+    ).fetchone()
+    status, when, report = row or ("never", None, None)
+    notes = [] if configured else ["not in the configuration any more; `moonbox sync --prune` removes it"]
+    report = json.loads(report) if report else {}
+    if status == "never":
+        notes.append(f"never synchronised; run: moonbox sync {name}")
+    elif status == "running":
+        notes.append("being synchronised now, or its synchronisation was killed")
+    elif status == "interrupted":
+        notes.append("the last synchronisation was interrupted; the next one goes on from there")
+    elif status == "failed":
+        notes.append(f"the last scan failed: {report.get('error')}")
+    if report.get("problem_count"):
+        first = report["problems"][0]
+        notes.append(
+            f"{report['problem_count']:,} items could not be read, first {first['source_id']}: {first['message']}"
+        )
+    notes += report.get("notes", [])
+    return SourceInfo(name, configured, status in ("ok", "running"), documents, when, tuple(notes))

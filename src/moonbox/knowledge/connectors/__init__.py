@@ -1,0 +1,1 @@
+"""Connectors: the places that documents come from."""

@@ -1,0 +1,216 @@
+"""The web connector: listed pages, and those of sitemaps."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import unquote, urldefrag, urlsplit
+
+from moonbox.errors import ConfigError, MoonboxError
+from moonbox.knowledge.connectors.fetching import Fetch, Fetcher, Response
+from moonbox.knowledge.connectors.filesystem import document_item
+from moonbox.knowledge.connectors.globs import Globs
+from moonbox.knowledge.connectors.robots import Robots
+from moonbox.knowledge.connectors.sitemap import MAX_UNPACKED, read_sitemap
+from moonbox.knowledge.contract import CLOSED, positive
+from moonbox.knowledge.errors import KnowledgeError
+from moonbox.knowledge.extract.extractor import Extractor
+from moonbox.knowledge.extract.kinds import Unreadable, kind_of, kind_of_type
+from moonbox.knowledge.items import Failed, Skipped, Total, Unchanged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from moonbox.knowledge.items import Scanned
+
+__all__ = ["Web", "WebOptions"]
+
+MAX_SITEMAPS = 50
+GONE = (404, 410)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebOptions:
+    """Pages by address: `urls` as they are, and whatever the `sitemaps` list of their own hosts."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    urls: tuple[str, ...] = ()
+    """Addresses of pages."""
+    sitemaps: tuple[str, ...] = ()
+    """Addresses of sitemaps: XML, an index, or plain lines; packed or not."""
+    include: tuple[str, ...] = ("**",)
+    """Globs of the paths to take from sitemaps, without the first slash."""
+    exclude: tuple[str, ...] = ()
+    """Globs of the paths to leave out."""
+    max_pages: int = 1_000
+    """How many pages are taken; the rest is reported."""
+    max_page_size: int = 5_000_000
+    """In bytes; larger pages are reported and left out."""
+    timeout: float = 30.0
+    """Seconds for one page."""
+    concurrency: int = 4
+    """Pages fetched at the same time."""
+    robots: bool = True
+    """Whether robots.txt is obeyed."""
+    allow_private: bool = False
+    """Whether private and loopback addresses are fetched."""
+
+    def __post_init__(self) -> None:
+        if not self.urls and not self.sitemaps:
+            raise ConfigError("a web source needs urls or sitemaps")
+        for url in (*self.urls, *self.sitemaps):
+            if not url.startswith(("http://", "https://")) or _split(url) is None:
+                raise ConfigError(f"{url!r} is not an http or https address")
+        positive("max_pages", self.max_pages)
+        positive("max_page_size", self.max_page_size)
+        positive("timeout", self.timeout)
+        positive("concurrency", self.concurrency)
+        Globs(self.include, self.exclude).check()
+
+
+class Web:
+    """The connector over some options; `fetch` gets the pages, or else a small client of our own."""
+
+    def __init__(self, options: WebOptions, *, fetch: Fetch | None = None) -> None:
+        self.options, self._fetch = options, fetch
+
+    def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
+        options = self.options
+        with ExitStack() as stack:
+            fetch = self._fetch or stack.enter_context(self._fetcher(options.max_page_size))
+            listing = self._fetch or stack.enter_context(self._fetcher(MAX_UNPACKED))
+            extractor = stack.enter_context(Extractor())
+            left_out: list[Scanned] = []
+            pages = self._pages(listing, left_out)
+            yield Total(len(pages) + len(left_out))
+            yield from left_out
+            robots = Robots(fetch) if options.robots else None
+            for url, result in _fetched(pages, known, fetch, robots, options.concurrency):
+                yield result if not isinstance(result, Response) else _scanned(url, result, extractor)
+
+    def _fetcher(self, max_size: int) -> Fetcher:
+        options = self.options
+        return Fetcher(max_size=max_size, timeout=options.timeout, allow_private=options.allow_private)
+
+    def _pages(self, fetch: Fetch, left_out: list[Scanned]) -> list[str]:
+        globs = Globs(self.options.include, self.options.exclude)
+        found = dict.fromkeys(urldefrag(url).url for url in self.options.urls)
+        for url, home in self._listed(fetch):
+            parts = _split(url)
+            if parts is None or parts != home:
+                left_out.append(Skipped(url, "listed by a sitemap of another host"))
+            elif globs.chooses(unquote(urlsplit(url).path).lstrip("/")):
+                found.setdefault(urldefrag(url).url)
+        for url in list(found)[self.options.max_pages :]:
+            left_out.append(Skipped(url, f"past max_pages = {self.options.max_pages:,}"))
+        return list(found)[: self.options.max_pages]
+
+    def _listed(self, fetch: Fetch) -> Iterator[tuple[str, str | None]]:
+        """Every page of every sitemap, with the sitemap's host. Failing here fails the scan: nothing is removed."""
+        waiting, seen = deque((url, _split(url)) for url in self.options.sitemaps), set(self.options.sitemaps)
+        while waiting:
+            url, home = waiting.popleft()
+            try:
+                response = fetch(url, {})
+                if response.status != 200:
+                    raise KnowledgeError(f"the server answered {response.status}")
+                sitemap = read_sitemap(response)
+            except (MoonboxError, OSError) as error:
+                raise KnowledgeError(f"the sitemap {url} cannot be read: {error}") from error
+            for page in sitemap.pages:
+                yield page, home
+            for further in sitemap.sitemaps:
+                if further not in seen and _split(further) == home and len(seen) < MAX_SITEMAPS:
+                    seen.add(further)
+                    waiting.append((further, home))
+
+
+def _fetched(
+    pages: list[str], known: Mapping[str, str], fetch: Fetch, robots: Robots | None, concurrency: int
+) -> Iterator[tuple[str, Response | Scanned]]:
+    """The pages in order, some of them fetched ahead."""
+
+    def get(url: str) -> Response | Scanned:
+        try:
+            if robots is not None and not robots.allow(url):
+                return Skipped(url, "robots.txt does not allow them")
+            return fetch(url, _conditions(known.get(url)))
+        except (MoonboxError, OSError) as error:
+            return Failed(url, str(error))
+
+    executor = ThreadPoolExecutor(max(1, concurrency), thread_name_prefix="moonbox-fetch")
+    ahead: deque[tuple[str, Future[Response | Scanned]]] = deque()
+    try:
+        for url in pages:
+            ahead.append((url, executor.submit(get, url)))
+            if len(ahead) > concurrency * 2:
+                first, future = ahead.popleft()
+                yield first, future.result()
+        while ahead:
+            first, future = ahead.popleft()
+            yield first, future.result()
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _scanned(url: str, response: Response, extractor: Extractor) -> Scanned:
+    if response.status == 304:
+        return Unchanged(url)
+    if response.status in GONE:
+        return Skipped(url, "no longer there (404 or 410)")
+    if response.status != 200:
+        return Failed(url, f"the server answered {response.status}")
+    content_type = response.headers.get("content-type", "")
+    kind = kind_of_type(content_type) if content_type else kind_of(urlsplit(url).path)
+    if kind is None:
+        return Skipped(url, f"of the type {content_type.partition(';')[0][:60]}")
+    try:
+        found = extractor.extract(response.body, kind, _charset(content_type))
+    except Unreadable as error:
+        return Skipped(url, str(error)) if error.expected else Failed(url, str(error))
+    modified = _http_time(response.headers.get("last-modified"))
+    return document_item(found, url, response.url, found.updated_at or modified, _fingerprint(response))
+
+
+def _conditions(fingerprint: str | None) -> dict[str, str]:
+    if fingerprint is None:
+        return {}
+    etag, modified = json.loads(fingerprint)
+    headers = {"if-none-match": etag, "if-modified-since": modified}
+    return {name: value for name, value in headers.items() if value}
+
+
+def _fingerprint(response: Response) -> str | None:
+    etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
+    told = json.dumps([etag, modified])
+    return told if (etag or modified) and len(told) < 1_000 else None
+
+
+def _http_time(value: str | None) -> float | None:
+    try:
+        return parsedate_to_datetime(value).timestamp() if value else None
+    except (ValueError, OverflowError, IndexError):
+        return None
+
+
+def _charset(content_type: str) -> str | None:
+    for parameter in content_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip("\"'")
+    return None
+
+
+def _split(url: str) -> str | None:
+    """Scheme, host and port of an address; None when it is none."""
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname}:{parts.port}" if parts.hostname else None
+    except ValueError:
+        return None

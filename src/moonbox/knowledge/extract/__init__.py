@@ -1,0 +1,1 @@
+"""Extraction: the text inside files of different kinds."""

@@ -1,0 +1,155 @@
+"""The host's side of extraction: plain text is read here, HTML and PDF in a jailed process."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moonbox.knowledge.extract.decoding import declared_charset, decode
+from moonbox.knowledge.extract.kinds import Extracted, Unreadable
+from moonbox.knowledge.extract.markdown import read_markdown
+from moonbox.worker.jail.status import describe_exit
+
+if TYPE_CHECKING:
+    from moonbox.knowledge.extract.kinds import Kind
+
+__all__ = ["Extractor"]
+
+SECONDS = 20.0
+START_SECONDS = 30.0
+MAX_ANSWER = 100_000_000
+_LENGTH = struct.Struct("<I")
+_BOOT = "import sys; sys.path += sys.argv[4:]; from moonbox.knowledge.extract.reader import main; main()"
+
+
+class Extractor:
+    """Takes the text out of files. Use it as a context manager: it may hold processes.
+
+    Parsers of HTML and PDF meet whatever the world sends: input on which they take forever, fill the memory, or are led
+    astray. They work in processes of their own that can reach nothing, and are replaced when they take too long.
+    """
+
+    def __init__(self, *, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._readers: dict[str, _Reader] = {}
+
+    def extract(self, data: bytes, kind: Kind, charset: str | None = None) -> Extracted:
+        """The text of a file's bytes; raises Unreadable."""
+        if kind == "pdf" or data.startswith(b"%PDF-"):
+            if importlib.util.find_spec("pypdf") is None:
+                raise Unreadable("PDF files need the package pypdf: pip install 'moonbox[pdf]'", expected=True)
+            return self._read("pdf", data)
+        if kind == "html":
+            text = decode(data, charset or declared_charset(data))
+            return self._read("html", text.encode("utf-8", "replace"))
+        text = decode(data, charset)
+        return read_markdown(text) if kind == "markdown" else Extracted(text, markdown=False)
+
+    def close(self) -> None:
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+
+    def __enter__(self) -> Extractor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self, kind: str, data: bytes) -> Extracted:
+        reader = self._readers.get(kind)
+        if reader is None:
+            reader = self._readers[kind] = _Reader(kind)
+        try:
+            answer = reader.ask(data, self._seconds)
+        except BaseException:
+            del self._readers[kind]
+            reader.close()
+            raise
+        if "error" in answer:
+            raise Unreadable(str(answer["error"])[:500], expected=answer.get("expected") is True)
+        return _checked(answer)
+
+
+class _Reader:
+    """One reading process."""
+
+    def __init__(self, kind: str) -> None:
+        root = str(Path(__file__).parents[3])
+        package = importlib.util.find_spec("pypdf")
+        more = [str(Path(package.origin).parents[1])] if package and package.origin else []
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT, kind, str(theirs.fileno()), str(os.getpid()), root, *more],
+                env={},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        self._fresh = True
+
+    def ask(self, data: bytes, seconds: float) -> dict[str, Any]:
+        try:
+            if self._fresh:
+                self._receive(1, time.monotonic() + START_SECONDS)  # one byte when it is ready
+                self._fresh = False
+            deadline = time.monotonic() + seconds
+            self._socket.settimeout(deadline - time.monotonic())
+            self._socket.sendall(_LENGTH.pack(len(data)) + data)
+            (length,) = _LENGTH.unpack(self._receive(_LENGTH.size, deadline))
+            if length > MAX_ANSWER:
+                raise Unreadable(f"there are more than {MAX_ANSWER:,} bytes of text in it")
+            answer = json.loads(self._receive(length, deadline))
+        except TimeoutError:
+            raise Unreadable(f"it took longer than {seconds:g} s to read") from None
+        except (OSError, ValueError, RecursionError):
+            raise Unreadable(f"its reader {self._ending()}") from None
+        if not isinstance(answer, dict):
+            raise Unreadable("its reader spoke nonsense")
+        return answer
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _receive(self, size: int, deadline: float) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            part = self._socket.recv(min(size - len(parts), 1 << 20))
+            if not part:
+                raise ConnectionResetError
+            parts += part
+        return bytes(parts)
+
+    def _ending(self) -> str:
+        try:
+            code = self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "spoke nonsense"
+        return describe_exit(-code if code < 0 else code << 8)
+
+
+def _checked(answer: dict[str, Any]) -> Extracted:
+    """The reader's answer, which is not to be trusted."""
+    texts = {name: answer.get(name) for name in ("text", "title", "author", "updated_at")}
+    if any(value is not None and not isinstance(value, str) for value in texts.values()):
+        raise Unreadable("its reader spoke nonsense")
+    return Extracted(
+        text=texts["text"] or "",
+        title=texts["title"] or "",
+        author=texts["author"],
+        updated_at=texts["updated_at"],
+        markdown=answer.get("markdown") is True,
+    )

@@ -1,0 +1,121 @@
+"""Keyword search: ranked chunks from the full-text index, the best one of each document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from moonbox.knowledge.ids import DOCUMENT_OF, chunks_of, document_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping, Sequence
+
+    from moonbox.knowledge.query import Query
+
+__all__ = ["MOST_RANKED", "Match", "keyword_matches"]
+
+MOST_RANKED = 4_500
+"""Ranking costs two microseconds a chunk. What is in more chunks than this hardly tells documents apart: then those
+that have it in title or heading are ranked, and of the rest those that were indexed last."""
+
+WEIGHTS = "8.0, 3.0, 1.0"  # of title, heading and text
+DOCUMENT = DOCUMENT_OF.format("rowid")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One document's best chunk."""
+
+    document: int
+    chunk: int
+    score: float
+
+
+def keyword_matches(
+    db: sqlite3.Connection, query: Query, limit: int, sources: Sequence[int] | None = None
+) -> list[Match]:
+    """The documents that fit best, best first."""
+    if not query.groups:
+        return []
+    search = _Search(db, limit, sources, query.nothing())
+    matches = search.ranked(query.every())
+    if len(matches) < limit and len(query.groups) > 1:
+        matches = _best([*matches, *search.spread(query)], limit)
+    if not matches and (most := query.most()):
+        matches = search.ranked(most)
+    return matches or search.any_of(query.words())
+
+
+class _Search:
+    def __init__(self, db: sqlite3.Connection, limit: int, sources: Sequence[int] | None, excluded: str | None) -> None:
+        self._db, self._limit = db, limit
+        self._where = "passage_index MATCH :terms"
+        self._values: dict[str, object] = {}
+        if sources is not None:
+            self._where += f" AND ({chunks_of('rowid', sources)})"
+        if excluded:
+            # In the whole document, not in this chunk alone.
+            self._where += (
+                f" AND {DOCUMENT} NOT IN (SELECT {DOCUMENT} FROM passage_index WHERE passage_index MATCH :not)"
+            )
+            self._values["not"] = excluded
+
+    def ranked(self, terms: str) -> list[Match]:
+        """Documents with a chunk that fits the terms."""
+        if not self._is_common(terms):
+            return self._top(terms)
+        named = self._top(f"{{title heading}} : ({terms})", among=MOST_RANKED // 3)
+        return _best([*named, *self._top(terms, among=MOST_RANKED * 2 // 3)], self._limit)
+
+    def spread(self, query: Query) -> list[Match]:
+        """Documents that meet every group, each perhaps in another chunk."""
+        documents = " INTERSECT ".join(
+            f"SELECT {DOCUMENT} FROM passage_index WHERE passage_index MATCH :group{number}"
+            for number in range(len(query.groups))
+        )
+        values = {f"group{number}": terms for number, terms in enumerate(query.each)}
+        return self._top(" OR ".join(query.each), f" AND {DOCUMENT} IN ({documents})", values)
+
+    def any_of(self, words: Sequence[str]) -> list[Match]:
+        """Documents with any of the words, common ones only when there are no others."""
+        rare = [word for word in words if not self._is_common(word)]
+        return (self.ranked(" OR ".join(rare)) if rare else []) or self.ranked(" OR ".join(words))
+
+    def _top(
+        self,
+        terms: str,
+        condition: str = "",
+        values: Mapping[str, object] | None = None,
+        *,
+        among: int = MOST_RANKED,
+    ) -> list[Match]:
+        """The best chunk of each of the best documents, among the chunks that were indexed last."""
+        wanted = self._limit * 4
+        while True:
+            rows = self._db.execute(
+                "SELECT id, score FROM ("
+                f"SELECT rowid AS id, -bm25(passage_index, {WEIGHTS}) AS score FROM passage_index"
+                f" WHERE {self._where}{condition} ORDER BY rowid DESC LIMIT {among}"
+                ") ORDER BY score DESC, id LIMIT :wanted",
+                {"terms": terms, "wanted": wanted, **self._values, **(values or {})},
+            ).fetchall()
+            matches = _best([Match(document_of(id), id, score) for id, score in rows], self._limit)
+            if len(matches) == self._limit or len(rows) < wanted:
+                return matches
+            wanted *= 8  # a few documents with many chunks took all the places
+
+    def _is_common(self, terms: str) -> bool:
+        found = self._db.execute(
+            f"SELECT 1 FROM passage_index WHERE {self._where} LIMIT 1 OFFSET {MOST_RANKED}",
+            {"terms": terms, **self._values},
+        ).fetchone()
+        return found is not None
+
+
+def _best(matches: Sequence[Match], limit: int) -> list[Match]:
+    """The best match of each document, best first."""
+    best: dict[int, Match] = {}
+    for match in sorted(matches, key=lambda match: (-match.score, match.chunk)):
+        best.setdefault(match.document, match)
+    return list(best.values())[:limit]

@@ -1,0 +1,272 @@
+"""Synchronisation: a source's items brought into the store, as far as they changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from moonbox.errors import MoonboxError, UsageError
+from moonbox.knowledge.embed_phase import embed_pending
+from moonbox.knowledge.indexing import PIPELINE, Prepared, digest, prepare, remove, write
+from moonbox.knowledge.items import Failed, Item, Skipped, Total, Unchanged, iso_time
+from moonbox.knowledge.lock import only_one
+from moonbox.knowledge.records import Problem, Progress, SyncReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.knowledge.database import Database
+    from moonbox.knowledge.embedding import Embedder
+    from moonbox.knowledge.items import Connector, Scanned
+
+__all__ = ["synchronise"]
+
+BATCH_ITEMS = 200
+BATCH_CHARS = 2_000_000
+REMOVED_AT_ONCE = 500
+PROGRESS_SECONDS = 0.1
+KEPT_PROBLEMS = 100
+KEPT_RUNS = 50
+
+
+def synchronise(
+    database: Database,
+    name: str,
+    connector: Connector,
+    *,
+    embedder: Embedder | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    wait: float = 0.0,
+) -> SyncReport:
+    """Bring one source up to date. Everything written is complete at any moment: after an interruption, sync again."""
+    with database.writing() as db:
+        db.execute("INSERT OR IGNORE INTO sources (name) VALUES (?)", (name,))
+        (source,) = db.execute("SELECT id FROM sources WHERE name = ?", (name,)).fetchone()
+    with only_one(database.path, source, wait, lambda: _who_is_busy(database, name, source)):
+        run = _begin(database, source)
+        sync = _Sync(database, name, source, connector, progress)
+        status: Literal["ok", "failed", "interrupted"] = "interrupted"
+        try:
+            sync.scan()
+            if embedder is not None:
+                sync.embed(embedder)
+            status = "failed" if sync.error else "ok"
+        finally:
+            report = sync.report()
+            _finish(database, source, run, status, report)
+        database.maintain()
+        sync.tell("done", force=True)
+        return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    document: int
+    digest: bytes
+    fingerprint: str | None
+
+
+@dataclass(slots=True)
+class _Sync:
+    """One synchronisation under way."""
+
+    database: Database
+    name: str
+    source: int
+    connector: Connector
+    progress: Callable[[Progress], None] | None
+    counts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    error: str | None = None
+    _known: dict[str, _Known] = field(default_factory=dict)
+    _seen: set[str] = field(default_factory=set)
+    _batch: list[Prepared] = field(default_factory=list)
+    _batch_chars: int = 0
+    _fingerprints: list[tuple[str | None, int]] = field(default_factory=list)
+    _total: int | None = None
+    _started: float = field(default_factory=time.monotonic)
+    _phase_started: float = field(default_factory=time.monotonic)
+    _told: float = 0.0
+
+    def scan(self) -> None:
+        """Take in what the connector yields; when it came to its end, remove what it did not yield."""
+        salt = f"{PIPELINE}:{type(self.connector).__name__}:{getattr(self.connector, 'version', '')}:"
+        self._load_known()
+        unchanged = {
+            source_id: known.fingerprint.removeprefix(salt)
+            for source_id, known in self._known.items()
+            if known.fingerprint is not None and known.fingerprint.startswith(salt)
+        }
+        try:
+            for scanned in self.connector.scan(unchanged):
+                self._take(scanned, salt)
+        except MoonboxError as error:
+            self.error = str(error)
+        except Exception as error:  # noqa: BLE001 - a connector is anybody's code: its failure ends this scan alone
+            self.error = f"{type(error).__name__}: {error}"
+        self._flush()
+        if self.error is None:
+            self._remove([known.document for source_id, known in self._known.items() if source_id not in self._seen])
+
+    def embed(self, embedder: Embedder) -> None:
+        """Give vectors to the chunks that have none."""
+        self._phase_started, self._total = time.monotonic(), None
+
+        def tell(done: int, total: int) -> None:
+            self.counts["embedded"], self._total = done, total
+            self.tell("embed", done=done)
+
+        try:
+            embed_pending(self.database, self.source, embedder, tell)
+        except MoonboxError as error:
+            self.notes.append(f"semantic search lacks some documents: {error}")
+
+    def tell(self, phase: Literal["scan", "remove", "embed", "done"], *, done: int = 0, force: bool = False) -> None:
+        """Report progress, though not more often than anyone can read."""
+        now = time.monotonic()
+        if self.progress is None or (now - self._told < PROGRESS_SECONDS and not force):
+            return
+        self._told = now
+        rate = done / max(now - self._phase_started, 1e-6)
+        self.progress(
+            Progress(self.name, phase, done, self._total, seconds=now - self._started, rate=rate, **self._numbers())
+        )
+
+    def report(self) -> SyncReport:
+        with self.database.reading() as db:
+            (documents,) = db.execute("SELECT count(*) FROM documents WHERE source = ?", (self.source,)).fetchone()
+        numbers = self._numbers()
+        return SyncReport(
+            self.name,
+            problems=tuple(self.problems),
+            problem_count=numbers.pop("problems"),
+            notes=(*(f"{count:,} skipped: {reason}" for reason, count in self.reasons.most_common(20)), *self.notes),
+            error=self.error,
+            seconds=round(time.monotonic() - self._started, 3),
+            documents=documents,
+            **numbers,
+        )
+
+    def _numbers(self) -> dict[str, int]:
+        names = ("added", "updated", "unchanged", "removed", "skipped", "problems", "embedded")
+        return {name: self.counts[name] for name in names}
+
+    def _load_known(self) -> None:
+        with self.database.reading() as db:
+            for source_id, *known in db.execute(
+                "SELECT source_id, id, digest, fingerprint FROM documents WHERE source = ?", (self.source,)
+            ):
+                self._known[source_id] = _Known(*known)
+
+    def _take(self, scanned: Scanned, salt: str) -> None:
+        match scanned:
+            case Total(count):
+                self._total = count
+                return
+            case Skipped(source_id, reason):
+                self.counts["skipped"] += 1
+                self.reasons[reason] += 1
+            case Failed(source_id, message):
+                self._seen.add(source_id)
+                self._problem(source_id, message)
+            case Unchanged(source_id):
+                if source_id in self._known and source_id not in self._seen:
+                    self._seen.add(source_id)
+                    self.counts["unchanged"] += 1
+            case _:
+                self._take_item(scanned, salt)
+        self.counts["done"] += 1
+        self.tell("scan", done=self.counts["done"])
+
+    def _take_item(self, scanned: Any, salt: str) -> None:
+        try:
+            item = scanned if isinstance(scanned, Item) else Item.from_dict(scanned)
+        except UsageError as error:
+            source_id = _name_of(scanned)
+            self._seen.add(source_id)
+            self._problem(source_id, str(error))
+            return
+        if item.source_id in self._seen:
+            self._problem(item.source_id, "the scan gave this source_id twice; the first one counts")
+            return
+        self._seen.add(item.source_id)
+        known, item_digest = self._known.get(item.source_id), digest(item)
+        fingerprint = None if item.fingerprint is None else salt + item.fingerprint
+        if known is not None and known.digest == item_digest:
+            self.counts["unchanged"] += 1
+            if known.fingerprint != fingerprint:
+                self._fingerprints.append((fingerprint, known.document))
+        else:
+            self.counts["added" if known is None else "updated"] += 1
+            self._batch.append(prepare(item, known.document if known else None, item_digest, fingerprint))
+            self._batch_chars += len(item.body)
+        if len(self._batch) + len(self._fingerprints) >= BATCH_ITEMS or self._batch_chars >= BATCH_CHARS:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what was gathered, in one short transaction."""
+        if not self._batch and not self._fingerprints:
+            return
+        with self.database.writing() as db:
+            write(db, self.source, self._batch)
+            db.executemany("UPDATE documents SET fingerprint = ? WHERE id = ?", self._fingerprints)
+        self._batch, self._batch_chars, self._fingerprints = [], 0, []
+
+    def _remove(self, documents: list[int]) -> None:
+        self._phase_started, self._total = time.monotonic(), len(documents)
+        for start in range(0, len(documents), REMOVED_AT_ONCE):
+            with self.database.writing() as db:
+                remove(db, self.source, documents[start : start + REMOVED_AT_ONCE])
+            self.counts["removed"] = min(start + REMOVED_AT_ONCE, len(documents))
+            self.tell("remove", done=self.counts["removed"])
+
+    def _problem(self, source_id: str, message: str) -> None:
+        self.counts["problems"] += 1
+        if len(self.problems) < KEPT_PROBLEMS:
+            self.problems.append(Problem(source_id, message))
+
+
+def _name_of(scanned: Any) -> str:
+    name = scanned.get("source_id") if isinstance(scanned, dict) else None
+    return name if isinstance(name, str) and name else "(an item without source_id)"
+
+
+def _begin(database: Database, source: int) -> int:
+    with database.writing() as db:
+        # The lock is ours, so whoever still counts as running was killed.
+        db.execute("UPDATE sync_runs SET status = 'interrupted' WHERE source = ? AND status = 'running'", (source,))
+        cursor = db.execute(
+            "INSERT INTO sync_runs (source, started_at, status, pid) VALUES (?, ?, 'running', ?)",
+            (source, iso_time(time.time()), os.getpid()),
+        )
+        return cursor.lastrowid or 0
+
+
+def _finish(database: Database, source: int, run: int, status: str, report: SyncReport) -> None:
+    kept = replace(report, problems=report.problems[:KEPT_PROBLEMS]).to_dict()
+    with database.writing() as db:
+        db.execute(
+            "UPDATE sync_runs SET status = ?, finished_at = ?, report = ? WHERE id = ?",
+            (status, iso_time(time.time()), json.dumps(kept), run),
+        )
+        db.execute(
+            "DELETE FROM sync_runs WHERE source = ? AND id NOT IN"
+            " (SELECT id FROM sync_runs WHERE source = ? ORDER BY id DESC LIMIT ?)",
+            (source, source, KEPT_RUNS),
+        )
+
+
+def _who_is_busy(database: Database, name: str, source: int) -> str:
+    with database.reading() as db:
+        row = db.execute(
+            "SELECT pid, started_at FROM sync_runs WHERE source = ? AND status = 'running' ORDER BY id DESC LIMIT 1",
+            (source,),
+        ).fetchone()
+    who = f"process {row[0]} since {row[1]}" if row else "another process"
+    return f"the source {name!r} is being synchronised by {who}; try again when it is done"

@@ -1,0 +1,117 @@
+"""Vectors in the store: written beside the chunks, searched with sqlite-vec.
+
+A vector is kept twice, as one bit and as one byte for each dimension. The bits of all chunks are compared with the
+query's first, and the thousand nearest are then ranked by the bytes: a tenth of the reading of whole vectors, with
+nearly always the same documents at the top. These are ordinary tables, so that a store with vectors stays usable where
+sqlite-vec is missing.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+from typing import TYPE_CHECKING
+
+from moonbox.knowledge.errors import EmbeddingError
+from moonbox.knowledge.ids import chunks_of, document_of, source_range
+from moonbox.knowledge.indexing import text_digest
+from moonbox.knowledge.keyword import Match
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+__all__ = [
+    "forget_other_models",
+    "model_id",
+    "pending",
+    "quantized",
+    "register_model",
+    "semantic_matches",
+    "write_vectors",
+]
+
+CANDIDATES = 1_000
+
+
+def model_id(db: sqlite3.Connection, name: str) -> int | None:
+    """The number under which the store knows a model; None when it has no vectors of it."""
+    row = db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def register_model(db: sqlite3.Connection, name: str, dimensions: int) -> int:
+    """Make a model known; its vectors must have as many dimensions as before."""
+    row = db.execute("SELECT id, dimensions FROM models WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        cursor = db.execute("INSERT INTO models (name, dimensions) VALUES (?, ?)", (name, dimensions))
+        return cursor.lastrowid or 0
+    if row[1] != dimensions:
+        raise EmbeddingError(
+            f"{name} gave vectors of {dimensions} dimensions, but those in the store have {row[1]}; "
+            "give the model another name in the configuration, and all vectors are made anew"
+        )
+    return int(row[0])
+
+
+def forget_other_models(db: sqlite3.Connection, source: int, model: int | None) -> None:
+    """Drop a source's vectors that another model made: they cannot be compared."""
+    stale = "SELECT chunk FROM coarse_vectors WHERE chunk BETWEEN ? AND ? AND model IS NOT ?"
+    values = (*source_range(source), model)
+    db.execute(f"DELETE FROM vectors WHERE chunk IN ({stale})", values)
+    db.execute(f"DELETE FROM coarse_vectors WHERE chunk IN ({stale})", values)
+    db.execute("DELETE FROM models WHERE id IS NOT ? AND id NOT IN (SELECT model FROM coarse_vectors)", (model,))
+
+
+def pending(db: sqlite3.Connection, source: int) -> list[int]:
+    """The source's chunks that have no vector yet."""
+    rows = db.execute(
+        "SELECT id FROM chunks LEFT JOIN coarse_vectors ON chunk = id"
+        " WHERE id BETWEEN ? AND ? AND chunk IS NULL ORDER BY id",
+        source_range(source),
+    )
+    return [id for (id,) in rows]
+
+
+def write_vectors(db: sqlite3.Connection, model: int, rows: Sequence[tuple[int, str, Sequence[float]]]) -> None:
+    """Store vectors, given as (chunk, the text that was embedded, vector)."""
+    for chunk, text, vector in rows:
+        bits, numbers = quantized(vector)
+        db.execute("INSERT INTO coarse_vectors (chunk, model, bits) VALUES (?, ?, ?)", (chunk, model, bits))
+        db.execute("INSERT INTO vectors (chunk, digest, numbers) VALUES (?, ?, ?)", (chunk, text_digest(text), numbers))
+
+
+def semantic_matches(
+    db: sqlite3.Connection, model: int, vector: Sequence[float], limit: int, sources: Sequence[int] | None
+) -> list[Match]:
+    """The documents with the nearest chunks, nearest first; the score is the cosine."""
+    bits, numbers = quantized(vector)
+    scope = "" if sources is None else f" AND ({chunks_of('chunk', sources)})"
+    rows = db.execute(
+        "SELECT vectors.chunk, vec_distance_cosine(vec_int8(numbers), vec_int8(:numbers)) AS distance FROM ("
+        " SELECT chunk, vec_distance_hamming(vec_bit(bits), vec_bit(:bits)) AS apart FROM coarse_vectors"
+        f" WHERE model = :model AND length(bits) = :width{scope} ORDER BY apart LIMIT {CANDIDATES}"
+        ") AS near JOIN vectors ON vectors.chunk = near.chunk ORDER BY distance, vectors.chunk",
+        {"numbers": numbers, "bits": bits, "width": len(bits), "model": model},
+    )
+    best: dict[int, Match] = {}
+    for chunk, distance in rows:
+        best.setdefault(document_of(chunk), Match(document_of(chunk), chunk, 1.0 - distance))
+        if len(best) == limit:
+            break
+    return list(best.values())
+
+
+def quantized(vector: Sequence[float]) -> tuple[bytes, bytes]:
+    """One bit and one byte for each dimension; the cosine does not mind the scale."""
+    largest = max(map(abs, vector), default=0.0)
+    if not largest or not math.isfinite(largest):
+        raise EmbeddingError("the embedder gave a vector without a direction (all zeros, or not finite)")
+    scale = 127 / largest
+    numbers = array.array("b", [round(number * scale) for number in vector])
+    numbers.extend([0] * (-len(numbers) % 8))
+    bits = bytearray(len(numbers) // 8)
+    for position, number in enumerate(vector):
+        if number > 0:
+            bits[position >> 3] |= 1 << (position & 7)
+    return bytes(bits), numbers.tobytes()
