@@ -46,11 +46,16 @@ class Child:
     def watch(self, on_hang_up: Callable[[], None], start: Callable[..., Any] = _thread.start_new_thread) -> None:
         """Start the control thread: it trips the interrupt when the host says so, and notices when the host is gone.
 
-        A bare thread by default: `threading` costs every worker memory of its own.
+        A bare thread by default: `threading` costs every worker memory of its own. Returns when it runs: a thread that
+        the C library is still setting up needs system calls that the jail refuses.
         """
-        start(self._watch, (on_hang_up,))
+        running = _thread.allocate_lock()
+        running.acquire()
+        start(self._watch, (on_hang_up, running.release))
+        running.acquire()
 
-    def _watch(self, on_hang_up: Callable[[], None]) -> None:
+    def _watch(self, on_hang_up: Callable[[], None], runs: Callable[[], None]) -> None:
+        runs()
         data = b""
         while True:
             try:
