@@ -53,8 +53,7 @@ def probe() -> tuple[Layer, ...]:
         try:
             told = _read_layers(ours)
         finally:
-            child.kill()
-            _, complaint = child.communicate()
+            complaint = _reaped(child)
     why = _ending(child.returncode, complaint)
     return tuple(told.get(name, Layer(name, False, why)) for name in LAYERS)
 
@@ -144,6 +143,14 @@ def _read_layers(channel: socket.socket) -> dict[str, Layer]:
             received += part
     complete = received[: received.rfind(b"\n") + 1].splitlines()
     return {layer.name: layer for layer in (Layer(*json.loads(line)) for line in complete)}
+
+
+def _reaped(child: subprocess.Popen[bytes]) -> bytes:
+    try:
+        return child.communicate(timeout=1.0)[1]
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.communicate()[1]
 
 
 def _ending(returncode: int, complaint: bytes) -> str:

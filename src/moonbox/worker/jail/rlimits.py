@@ -46,7 +46,8 @@ def limit_cpu(seconds: int | None) -> Step:
     if seconds is None:
         raise Unavailable("not asked for: the host's clock ends a run")
     detail = f"{seconds} s of CPU time for the worker's whole life"
-    return Step(Layer("cpu-limit", True, detail), _lower("RLIMIT_CPU", seconds))
+    # SIGXCPU first, which tells why the worker ended; SIGKILL a second later if it was blocked.
+    return Step(Layer("cpu-limit", True, detail), _lower("RLIMIT_CPU", seconds, seconds + 1))
 
 
 def limit_files(descriptors: int) -> Step:
@@ -80,15 +81,16 @@ def renew_cpu(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (end if hard == resource.RLIM_INFINITY else min(end, hard), hard))
 
 
-def _lower(name: str, value: int) -> Callable[[], None]:
+def _lower(name: str, soft: int, hard: int | None = None) -> Callable[[], None]:
     """A call that sets both limits of that name, as far as they may be set."""
     import resource  # absent where there is no fork, and where this module is imported all the same
 
     which = getattr(resource, name)
-    hard = resource.getrlimit(which)[1]
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    return partial(resource.setrlimit, which, (value, value))
+    most = resource.getrlimit(which)[1]
+    hard = soft if hard is None else hard
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    return partial(resource.setrlimit, which, (soft, hard))
 
 
 def _address_space() -> int:

@@ -1,0 +1,311 @@
+"""The layers one by one, without the system call filter before them, and the limits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from moonbox.errors import UsageError
+from moonbox.worker import jail
+from moonbox.worker.jail.landlock import handled_rights
+from moonbox.worker.jail.layers import Layer, Plan, Step, Unavailable, attempt, enforce, plan
+from moonbox.worker.jail.libc import Libc
+from moonbox.worker.jail.zygote import Prepared
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+MIB = 1024 * 1024
+
+
+@linux
+def test_every_layer_is_told(zygote):
+    layers = zygote.run("session", cpu_seconds=60).layers
+    assert list(layers) == [layer.name for layer in jail.report()]
+
+
+@linux
+def test_workers_share_the_zygotes_session_without_a_terminal(zygote):
+    assert zygote.run("session", filter=False).value is True
+
+
+@linux
+def test_every_descriptor_but_the_two_sockets_is_closed(zygote):
+    assert zygote.run("only_sockets_open").value is True
+
+
+@linux
+def test_descriptors_are_closed_without_close_range_too():
+    script = """
+import os, socket, sys
+sys.path.insert(0, sys.argv[1])
+from moonbox.worker.jail.process import close_descriptors
+from moonbox.worker.jail.layers import Plan, enforce
+a, b = socket.socketpair()
+high = os.dup2(0, 200)
+keep = (b.fileno(), a.fileno())
+layers = enforce(Plan([close_descriptors(None, keep)]))
+open_now = []
+for fd in range(256):
+    try:
+        os.fstat(fd)
+        open_now.append(fd)
+    except OSError:
+        pass
+a.send(repr((open_now == sorted(keep), layers[0].active)).encode())
+os._exit(b.recv(100) != b"(True, True)")
+"""
+    source = jail.__file__.rpartition("/moonbox/")[0]
+    assert subprocess.run([sys.executable, "-I", "-S", "-c", script, source], env={}, timeout=20).returncode == 0
+
+
+@linux
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        ("read a file", "EACCES"),
+        ("write a file", "EACCES"),
+        ("list a folder", "EACCES"),
+        ("read its environment", "EACCES"),
+        ("delete a file", "EACCES"),
+        ("connect to TCP", "EACCES"),
+        ("kill its parent", "EPERM"),
+        ("make a pipe", "worked: (0, 1)"),
+    ],
+)
+def test_landlock_alone_refuses_to(zygote, what, error):
+    needs_landlock(zygote, 6)
+    assert zygote.run("python", what, filter=False).value == error
+
+
+@linux
+def test_landlock_alone_refuses_abstract_sockets_of_others(zygote):
+    needs_landlock(zygote, 6)
+    name = f"moonbox-jail-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("\0" + name)
+        listening.listen()
+        assert zygote.run("connect_abstract", name, filter=False).value == "EPERM"
+        assert zygote.run("connect_abstract", name).value == "EPERM"
+
+
+@linux
+def test_the_descriptor_limit_alone_leaves_no_room(zygote):
+    assert zygote.run("duplicates", filter=False).value == "EMFILE"
+
+
+@linux
+def test_root_keeps_no_capability(zygote):
+    set_bounding_read, set_securebits_get = 23, 27
+    assert zygote.run("capabilities", filter=False).value == [0] * 6
+    if os.getuid() == 0:
+        assert [zygote.run("prctl", set_bounding_read, n, filter=False).value for n in (0, 7, 21)] == [0, 0, 0]
+        assert zygote.run("prctl", set_securebits_get, 0, filter=False).value == 0xEF
+
+
+@linux
+def test_no_new_privileges_and_no_debugger_are_set(zygote):
+    get_dumpable, get_no_new_privs = 3, 39
+    assert zygote.run("prctl", get_dumpable, 0, filter=False).value == 0
+    assert zygote.run("prctl", get_no_new_privs, 0, filter=False).value == 1
+
+
+@linux
+def test_memory_does_not_become_code_even_without_the_filter(zygote):
+    if not zygote.run("session").layers["no-new-code"][0]:
+        pytest.skip("this kernel cannot do it")
+    assert zygote.run("protect", 1 | 4, filter=False).value == "EACCES"
+
+
+@linux
+def test_whoever_is_not_root_has_every_layer(nobody):
+    ending = nobody.run("limits")
+    assert ending.value["RLIMIT_NPROC"] == [0, 0]
+    assert ending.layers["process-limit"] == (True, "no new processes or threads")
+    optional = ("cpu-limit", "no-new-code", "landlock")
+    assert {name for name, (active, _) in ending.layers.items() if not active} <= set(optional)
+
+
+@linux
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="is about root")
+def test_root_is_told_that_the_process_limit_does_not_bind_it(zygote):
+    active, detail = zygote.run("limits").layers["process-limit"]
+    assert not active
+    assert detail == "set, but root is exempt from it: the system call filter refuses new processes instead"
+
+
+@linux
+def test_limits_are_set(zygote):
+    limits = zygote.run("limits", cpu_seconds=7).value
+    assert limits["RLIMIT_CPU"] == [7, 8]
+    assert limits["RLIMIT_NOFILE"] == [2, 2]
+    for name in ("RLIMIT_NPROC", "RLIMIT_FSIZE", "RLIMIT_CORE", "RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE"):
+        assert limits[name] == [0, 0], name
+    assert 160 * MIB < limits["RLIMIT_AS"][0] == limits["RLIMIT_AS"][1] < 512 * MIB
+
+
+@linux
+def test_memory_beyond_the_limit_is_an_error_that_python_and_lua_can_report(zygote):
+    assert zygote.run("allocate", 512 * MIB).value == "MemoryError: "
+    assert zygote.run("lua_allocate", 512 * MIB).value == "LuaMemoryError"
+    assert zygote.run("lua_allocate", 20 * MIB).value == str(20 * MIB)
+
+
+@linux
+def test_cpu_time_ends_a_worker_that_nobody_kills(zygote):
+    ending = zygote.run("burn_cpu", cpu_seconds=1)
+    assert jail.describe_exit(ending.status) == "killed by its CPU time limit (SIGXCPU)"
+
+
+@linux
+def test_cpu_time_ends_a_worker_that_blocks_the_signal(zygote):
+    ending = zygote.run("burn_cpu_deaf", where="only thread", cpu_seconds=1)
+    assert os.WTERMSIG(ending.status) == signal.SIGKILL
+
+
+@linux
+def test_cpu_time_can_be_renewed_inside_the_jail_up_to_the_hard_limit(zygote):
+    assert zygote.run("renew", 5, cpu_seconds=100).value == [6, 101]
+    assert zygote.run("renew", 500, cpu_seconds=100).value == [101, 101]
+    assert zygote.run("renew", 5).value == [6, -1]
+
+
+@linux
+def test_killing_the_zygote_kills_its_workers(fresh_zygote):
+    workers = [fresh_zygote.start("endless_lua") for _ in range(3)]
+    assert [worker.hear() for worker in workers] == ["running"] * 3
+    fresh_zygote.process.kill()
+    # The control sockets are still open: only the parent-death signal can end these.
+    assert [worker.main.recv(1) for worker in workers] == [b""] * 3
+    for worker in workers:
+        worker.lines.close()
+        worker.main.close()
+        worker.control.close()
+
+
+@linux
+def test_a_worker_whose_zygote_is_gone_already_ends_at_once(zygote):
+    ending = zygote.run("session", parent_pid=1)
+    assert ending.value is None
+    assert jail.describe_exit(ending.status) == "ended with exit status 1"
+
+
+def test_config_refuses_what_cannot_work():
+    prepared = Prepared.__new__(Prepared)
+    good = {"prepared": prepared, "keep_fds": (3, 4), "parent_pid": 1, "memory": 1}
+    for changes, message in (
+        ({"keep_fds": ()}, "keep_fds must name the worker's sockets, not be empty"),
+        ({"keep_fds": (5, 2)}, "keep_fds must be 3 or more, not 2: what the C library prints would reach the host"),
+        ({"memory": 0}, "memory must be at least 1 byte and memory_slack at least 0"),
+        ({"memory_slack": -1}, "memory must be at least 1 byte and memory_slack at least 0"),
+        ({"cpu_seconds": 0}, "cpu_seconds must be None or at least 1, not 0"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            jail.JailConfig(**good | changes)
+        assert str(caught.value) == message
+
+
+def test_a_platform_without_the_layers_is_told_why():
+    """What macOS gets: the same steps, planned without the calls of Linux."""
+    prepared = Prepared(None, ())
+    config = jail.JailConfig(prepared=prepared, keep_fds=(3, 4), parent_pid=os.getpid(), memory=MIB)
+    why = f"only Linux has it; this is {sys.platform}"
+    layers = {layer.name: layer for layer in config.before.layers + config.after.layers}
+    assert [layers[name] for name in ("landlock", "parent-death", "seccomp")] == [
+        Layer(name, False, why) for name in ("landlock", "parent-death", "seccomp")
+    ]
+    assert layers["cpu-limit"] == Layer("cpu-limit", False, "not asked for: the host's clock ends a run")
+    assert layers["descriptors"].active
+
+
+def test_a_layer_that_fails_is_told_with_its_reason_and_the_others_go_on():
+    made = []
+
+    def fails() -> None:
+        raise OSError(38, "Function not implemented")
+
+    steps = Plan(
+        [
+            Layer("inherited", True, "from the zygote"),
+            Step(Layer("first", True, "fine"), lambda: made.append(1)),
+            Step(Layer("known", True, "fine"), fails, reasons={38: "the kernel is too old"}),
+            Step(Layer("unknown", True, "fine"), fails),
+            Step(Layer("thread", True, "fine"), lambda: 77),
+            Step(Layer("last", True, "fine"), lambda: 0, lambda: made.append(2)),
+        ]
+    )
+    assert enforce(steps) == (
+        Layer("inherited", True, "from the zygote"),
+        Layer("first", True, "fine"),
+        Layer("known", False, "the kernel is too old"),
+        Layer("unknown", False, "Function not implemented"),
+        Layer("thread", False, "thread 77 is under a filter of its own and could not be brought under this one"),
+        Layer("last", True, "fine"),
+    )
+    assert made == [1, 2]
+
+
+@linux
+def test_a_system_call_that_fails_is_told_by_its_errno():
+    close_range, backwards = 436, (5, 4)
+    assert enforce(Plan([Step(Layer("x", True, ""), Libc().ready(close_range, *backwards))])) == (
+        Layer("x", False, "Invalid argument"),
+    )
+
+
+def test_planning_and_attempting_tell_why_a_layer_is_missing():
+    def missing():
+        raise Unavailable("the kernel is too old")
+
+    assert plan("x", missing) == Layer("x", False, "the kernel is too old")
+    assert attempt("x", missing) == Layer("x", False, "the kernel is too old")
+    assert attempt("x", lambda: "done") == Layer("x", True, "done")
+
+
+def test_a_layer_is_a_value():
+    layer = Layer("seccomp", True, "on")
+    assert (layer.name, layer.active, layer.detail) == ("seccomp", True, "on")
+    assert repr(layer) == "Layer(name='seccomp', active=True, detail='on')"
+    with pytest.raises(AttributeError):
+        layer.active = False
+
+
+@pytest.mark.parametrize(
+    ("abi", "masks"),
+    [
+        (1, [0x1FFF]),
+        (2, [0x3FFF]),
+        (3, [0x7FFF]),
+        (4, [0x7FFF, 0x3]),
+        (5, [0xFFFF, 0x3]),
+        (6, [0xFFFF, 0x3, 0x3]),
+        (7, [0xFFFF, 0x3, 0x3]),
+        (9, [0x1FFFF, 0x3, 0x3]),
+        (10, [0x1FFFF, 0xF, 0x3]),
+        (99, [0x1FFFF, 0xF, 0x3]),
+    ],
+)
+def test_landlock_handles_all_that_each_kernel_knows(abi, masks):
+    assert handled_rights(abi) == b"".join(mask.to_bytes(8, sys.byteorder) for mask in masks)
+
+
+def test_importing_the_jail_brings_nothing_heavy():
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import moonbox.worker.jail
+heavy = set("typing dataclasses inspect signal subprocess json pathlib platform socket threading".split())
+sys.exit(", ".join(sorted(heavy & set(sys.modules))) or 0)
+"""
+    source = jail.__file__.rpartition("/moonbox/")[0]
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script, source], env={}, capture_output=True, timeout=20)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def needs_landlock(zygote, abi: int) -> None:
+    active, detail = zygote.run("session", filter=False).layers["landlock"]
+    if not active or int(detail.split()[1].rstrip(":")) < abi:
+        pytest.skip(f"needs Landlock of ABI {abi}: {detail}")
