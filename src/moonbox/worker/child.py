@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import _thread
-import json
 import marshal
-import os
 import time
+from _json import encode_basestring_ascii as _quote
 
 from moonbox.worker import protocol
 from moonbox.worker.protocol import HEADER, STOP
@@ -14,7 +13,7 @@ from moonbox.worker.protocol import HEADER, STOP
 TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
     import _socket
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from moonbox.engine.lua.vm import LuaVM, Outcome
@@ -71,9 +70,10 @@ class Child:
                 data = b""
                 self._vm.interrupt(number, reason)
 
-    def serve(self, layers: Sequence[Any] = ()) -> None:
+    def serve(self, layers: Iterable[tuple[str, bool, str]] = ()) -> None:
         """Say READY, then answer frames until the host hangs up."""
-        self._send(protocol.READY, json.dumps({"layers": list(layers), "pid": os.getpid()}).encode())
+        lines = [f"{name}\t{active:d}\t{detail}" for name, active, detail in layers]
+        self._send(protocol.READY, "\n".join(lines).encode())
         while True:
             try:
                 kind, payload = self._receive()
@@ -165,14 +165,21 @@ class Child:
 
 
 def _done(outcome: Outcome, cut: int) -> bytes:
-    head = {
-        "kind": outcome.kind,
-        "limit": outcome.limit,
-        "message": outcome.message.decode("utf-8", "replace"),
-        "operations": outcome.operations,
-        "memory": outcome.memory,
-        "cpu": outcome.cpu,
-        "cut": cut,
-    }
-    text = json.dumps(head).encode()
-    return b'%s,"values":%s,"frames":%s,"extra":%s}' % (text[:-1], outcome.values, outcome.frames, outcome.extra)
+    """Written by hand: going through the json module would touch, and so copy, many more pages of the zygote."""
+    operations = b"null" if outcome.operations is None else b"%d" % outcome.operations
+    message = _quote(outcome.message.decode("utf-8", "replace")) if outcome.message else '""'
+    return (
+        b'{"kind":"%s","limit":"%s","message":%s,"operations":%s,"memory":%d,"cpu":%f,"cut":%d,"values":%s,"frames":%s,"extra":%s}'
+        % (
+            outcome.kind.encode(),
+            outcome.limit.encode(),
+            message.encode(),
+            operations,
+            outcome.memory,
+            outcome.cpu,
+            cut,
+            outcome.values,
+            outcome.frames,
+            outcome.extra,
+        )
+    )

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
@@ -324,5 +325,5 @@ def _boot(fd: int) -> str:
 
     import moonbox
 
-    folders = [os.path.dirname(os.path.dirname(module.__file__)) for module in (moonbox, lupa)]  # noqa: PTH120
+    folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
     return f"import sys; sys.path[:0] = {folders!r}; from moonbox.worker.zygote import main; main({fd})"

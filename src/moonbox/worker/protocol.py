@@ -9,7 +9,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         HALT        the run must end instead of being answered
         GLOBALS     tell what the scripts have defined
     worker → host   assumed hostile: payloads are JSON or raw text, bounded, checked before use, never marshal
-        READY       the layers of the jail
+        READY       the layers of the jail: lines of name, 0 or 1, detail, with tabs between
         OUTPUT      printed bytes
         CALLS       [[id, target, [arguments]], …]
         CANCEL      [id, …]

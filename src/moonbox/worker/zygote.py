@@ -6,7 +6,6 @@ beside it. Answers have the same form. When the host hangs up, the zygote kills 
 
 from __future__ import annotations
 
-import _signal
 import _socket
 import array
 import gc
@@ -23,22 +22,26 @@ __all__ = ["LENGTH", "main"]
 LENGTH = struct.Struct("<I")
 _MOST_STATUSES = 4096
 _FDS = 2
+_SIGKILL = 9
 
 
 def main(fd: int) -> None:
     """Serve until the host hangs up. `fd` is our end of the Unix _socket."""
     from moonbox.engine.lua.vm import LuaVM
-    from moonbox.worker import child, jail  # noqa: F401 - loaded here so that no worker has to
+    from moonbox.worker import jail
+    from moonbox.worker.child import Child
 
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    _Zygote(_socket.socket(fileno=fd), LuaVM(), jail.prepare()).serve()
+    _ignore_interrupts()
+    _Zygote(_socket.socket(fileno=fd), LuaVM(), jail, Child).serve()
 
 
 class _Zygote:
-    def __init__(self, host: _socket.socket, vm: Any, prepared: Any) -> None:
+    def __init__(self, host: _socket.socket, vm: Any, jail: Any, child: Any) -> None:
         self._host = host
         self._vm = vm
-        self._prepared = prepared
+        self._jail = jail
+        self._prepared = jail.prepare()
+        self._child = child
         self._children: set[int] = set()
         self._ended: dict[int, int] = {}
         self._limits: dict[str, Any] = {}
@@ -88,10 +91,17 @@ class _Zygote:
         return ("ok",)
 
     def _do_spawn(self, fds: list[int]) -> tuple[str, int]:
+        # Room for the script's own memory, and once more for its values on their way in and out.
+        config = self._jail.JailConfig(
+            prepared=self._prepared,
+            keep_fds=tuple(fds),
+            parent_pid=self._pid,
+            memory=self._limits["max_memory"] * 2,
+        )
         pid = os.fork()
         if pid == 0:
             try:
-                self._be_worker(fds[0], fds[1])
+                self._be_worker(fds[0], fds[1], config)
             finally:
                 os._exit(70)
         for fd in fds:
@@ -102,7 +112,7 @@ class _Zygote:
     def _do_kill(self, pid: int, _: list[int]) -> tuple[str, int | None]:
         """Kill that worker if it still lives, and tell its wait status."""
         if pid in self._children:
-            os.kill(pid, _signal.SIGKILL)
+            os.kill(pid, _SIGKILL)
             self._wait(pid, 0)
         return ("ok", self._ended.get(pid))
 
@@ -120,24 +130,21 @@ class _Zygote:
 
     def _end(self) -> None:
         for pid in self._children:
-            os.kill(pid, _signal.SIGKILL)
+            os.kill(pid, _SIGKILL)
         for pid in tuple(self._children):
             self._wait(pid, 0)
         os._exit(0)
 
-    def _be_worker(self, main_fd: int, control_fd: int) -> None:
-        from moonbox.worker.child import Child
-        from moonbox.worker.jail import JailConfig, after_threads, before_threads
-
-        config = JailConfig(
-            keep_fds=(main_fd, control_fd),
-            parent_pid=self._pid,
-            memory=self._limits["max_memory"] * 2,
-            prepared=self._prepared,
-        )
-        layers = before_threads(config)
-        child = Child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
+    def _be_worker(self, main_fd: int, control_fd: int, config: Any) -> None:
+        layers = self._jail.before_threads(config)
+        child = self._child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
         child.watch(lambda: os._exit(0))
-        layers += after_threads(config)
-        child.serve([[layer.name, layer.active, layer.detail] for layer in layers])
+        layers += self._jail.after_threads(config)
+        child.serve((layer.name, layer.active, layer.detail) for layer in layers)
         os._exit(0)
+
+
+def _ignore_interrupts() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -161,7 +161,7 @@ class LuaVM:
         return bytes(self._engine[b"globals"]())
 
     def memory_used(self) -> int:
-        return max(0, self._runtime.get_memory_used(total=True) - self._base)
+        return max(0, int(self._runtime.get_memory_used(total=True)) - self._base)
 
     # What the prelude calls. None of these may raise: an exception would hand a Python object to the script.
 
