@@ -125,8 +125,8 @@ def test_broken_compression_is_an_error(serve: Serve, make_api: MakeApi, body: b
         (b"[" + b"[]," * 600_000 + b"1]", None),
         (b"12345678901234567890", 12345678901234567890.0),
         (b"-9223372036854775808", -(2**63)),
-        (b"1" * 5000, float("inf")),
-        (b"[1e400]", [float("inf")]),
+        (b"1" * 5000, "1" * 5000),
+        (b"[-1e400]", ["-1e400"]),
         (b'\xff"', None),
     ],
 )

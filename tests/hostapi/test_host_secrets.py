@@ -15,7 +15,8 @@ import pytest
 import trustme
 from hostapi_servers import Answer, Request, Server
 
-from moonbox.errors import ArgumentError, Denied, ToolError
+from moonbox.audit.records import Call, CallError, Run
+from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
 from moonbox.hostapi import HostApi, HttpOptions
 from moonbox.hostapi.scrub import Scrubber
 
@@ -331,6 +332,31 @@ def test_scrub_cleans_what_a_run_gives_back(make_api: MakeApi) -> None:
     assert api.scrub(value) == {"a": [1, None, True, 2.5, b"[secret KEY]", {"b": "[secret KEY]"}]}
     untouched = {"a": ["x", {"y": b"z"}]}
     assert api.scrub(untouched) is untouched
+
+
+def test_scrub_run_cleans_the_whole_record(make_api: MakeApi) -> None:
+    api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
+    failed = CallError("x", f"no {PLAIN}", data={"k": PLAIN}, detail=f"Traceback {PLAIN}")
+    run = Run(
+        "1",
+        "return 1",
+        values=(PLAIN, {"a": [PLAIN.encode()]}),
+        output=f"key: {PLAIN}\n",
+        calls=(Call(1, "a", {"x": PLAIN}, result=[PLAIN]), Call(2, "b", [], "error", error=failed)),
+        error=ScriptError(
+            "tool", f"no {PLAIN}", line=3, traceback=f"at {PLAIN}", data=[PLAIN], frames=(Frame(1, "f"),)
+        ),
+    )
+    clean = api.scrub_run(run)
+    assert PLAIN in run.to_json()
+    assert PLAIN not in clean.to_json()
+    assert clean.values == ("[secret KEY]", {"a": [b"[secret KEY]"]})
+    assert clean.error is not None
+    assert (clean.error.line, clean.error.frames) == (3, (Frame(1, "f"),))
+    assert clean.calls[1].error == CallError(
+        "x", "no [secret KEY]", data={"k": "[secret KEY]"}, detail="Traceback [secret KEY]"
+    )
+    assert make_api().scrub_run(run) == run
 
 
 def test_no_repr_and_no_traceback_shows_a_secret(make_api: MakeApi) -> None:

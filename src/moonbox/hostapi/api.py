@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from moonbox.errors import Denied, MissingExtra, ToolError
+from moonbox.errors import Denied, MissingExtra, ScriptError, ToolError
 from moonbox.hostapi.arguments import did_you_mean
 from moonbox.hostapi.function import Host, HostFunction
 from moonbox.hostapi.grants import Grants
@@ -21,6 +21,7 @@ from moonbox.hostapi.vault import Vault
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from moonbox.audit.records import Call, Run
     from moonbox.hostapi.function import HostModule
 
 __all__ = ["HostApi"]
@@ -107,6 +108,16 @@ class HostApi:
         """A plain value with every known secret replaced: for returned values, printed output and audit entries."""
         return self._vault.scrub(value)
 
+    def scrub_run(self, run: Run) -> Run:
+        """The record of a run with every known secret replaced, wherever it stands."""
+        return replace(
+            run,
+            values=tuple(self.scrub(value) for value in run.values),
+            output=self.scrub(run.output),
+            calls=tuple(self._scrub_call(call) for call in run.calls),
+            error=None if run.error is None else ScriptError.from_dict(self.scrub(run.error.to_dict())),
+        )
+
     def close(self) -> None:
         """End waiting and connections; calls raise from now on."""
         self._host.closing.set()
@@ -146,6 +157,13 @@ class HostApi:
                 raise
 
         return run
+
+    def _scrub_call(self, call: Call) -> Call:
+        error = call.error
+        if error is not None:
+            message, data, detail = self.scrub(error.message), self.scrub(error.data), self.scrub(error.detail)
+            error = replace(error, message=message, data=data, detail=detail)
+        return replace(call, arguments=self.scrub(call.arguments), result=self.scrub(call.result), error=error)
 
     def _log(self, level: str, message: str, fields: Any) -> None:
         self._journal.add(level, self.scrub(message), self.scrub(fields))

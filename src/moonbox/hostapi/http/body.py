@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
+from moonbox.values import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,18 +37,22 @@ def parse_json(data: bytes) -> Any:
     if sum(map(data.count, (b"[", b"{", b","))) > _MOST_VALUES:  # each would take far more memory than it has bytes
         return None
     try:
-        return json.loads(data, parse_int=_number, parse_constant=_refuse)
+        return json.loads(data, parse_int=_whole, parse_float=_fraction, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
 
 
-def _number(digits: str) -> int | float:
+def _whole(digits: str) -> int | float | str:
     """Scripts have 64-bit integers; larger ones become floats, as most JSON readers do."""
-    if len(digits) < 20:
-        value = int(digits)
-        if -(2**63) <= value < 2**63:
-            return value
-    return float(digits)
+    if len(digits) <= 20 and INT64_MIN <= int(digits) <= INT64_MAX:
+        return int(digits)
+    return _fraction(digits)
+
+
+def _fraction(digits: str) -> float | str:
+    """What no float can hold stays text, because infinity is not a JSON value."""
+    value = float(digits)
+    return value if math.isfinite(value) else digits
 
 
 def _refuse(constant: str) -> None:
