@@ -1,9 +1,9 @@
 """The interrupt: stops running Lua code from another thread, at no cost while it runs.
 
 A count hook that stands slows every instruction, so none stands. lupa's extension module exports Lua's C API: when a
-script must stop, `trip` installs the hook that the prelude prepared, on every coroutine that is running now. `trip` holds the
-interpreter lock throughout (PyDLL), and a coroutine leaves `running` only through `leave`, which needs that lock too: no
-address in it can be stale.
+script must stop, `trip` installs the hook that the prelude prepared, on every coroutine that is running now. The prelude keeps
+those coroutines alive as long as they are listed here. Each address is looked up and used under one hold of the interpreter
+lock (PyDLL does not let go of it), and `leave` needs that lock too: no address that is used can be stale.
 """
 
 from __future__ import annotations
@@ -48,11 +48,16 @@ class Interrupt:
             self._hook = self._api.lua_gethook(main)
             self._api.lua_sethook(main, None, 0, 0)
 
-    def enter(self, thread: bytes) -> None:
-        self._running.append(int(thread, 16))
+    def enter(self, level: int, thread: bytes) -> None:
+        """The coroutine at that address runs now, resumed by the one of the level below; the main thread has level 0."""
+        running = self._running
+        del running[level:]
+        running += [running[0]] * (level - len(running))  # one whose own `enter` failed; the main thread stands in
+        running.append(int(thread, 16))
 
-    def leave(self) -> None:
-        self._running.pop()
+    def leave(self, level: int) -> None:
+        """That coroutine, and what it had resumed, run no more."""
+        del self._running[level:]
 
     def adopt(self, thread: bytes) -> None:
         """Take the hook off a new coroutine again; it stays known to Lua for `trip`."""
@@ -61,9 +66,16 @@ class Interrupt:
 
     def trip(self) -> None:
         """Make every running coroutine stop at its next instruction."""
-        if self._api is not None:
-            for thread in self._running:
-                self._api.lua_sethook(thread, self._hook, _MASK_COUNT, 1)
+        if self._api is None:
+            return
+        set_hook, hook, running = self._api.lua_sethook, self._hook, self._running
+        level = 0
+        while level < len(running):
+            try:
+                set_hook(running[level], hook, _MASK_COUNT, 1)
+            except IndexError:  # left meanwhile
+                return
+            level += 1
 
     def clear(self) -> None:
         """After a run: no hook stands, and only the main thread is running."""

@@ -21,7 +21,9 @@ __all__ = ["LuaVM", "Outcome"]
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
 _MODULES = ("allowed", "stop", "library", "encode", "calls")
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
-_REASONS = {0: "", 1: "time", 2: "cancelled", 3: "calls"}
+_CANCELLED, _MEMORY = 2, 4
+_REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
+_NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
 
 
 class Outcome:
@@ -176,7 +178,7 @@ class LuaVM:
         try:
             answers = self._wire.exchange(calls)
             if answers is None:
-                self._reason = self._reason or 2
+                self._reason = self._reason or _CANCELLED
                 return -1
             top = self._inbound.top
             flat: list[Any] = []
@@ -185,32 +187,52 @@ class LuaVM:
                     size += len(value) * 4
                 flat += (call, ok, top(value))
             return tuple(flat)
+        except MemoryError:
+            self._reason = self._reason or _MEMORY
+            return -1
         except Exception:  # noqa: BLE001 - see above
-            self._reason = self._reason or 2
+            self._reason = self._reason or _CANCELLED
             return -1
         finally:
             self._limit_memory(size)
 
     def _host_cancel(self, ids: bytes) -> None:
         assert self._wire is not None
-        self._wire.cancel(ids)
+        try:
+            self._wire.cancel(ids)
+        except Exception:  # noqa: BLE001 - see above; the next exchange meets the same problem
+            self._reason = self._reason or _CANCELLED
 
     def _host_emit(self, text: bytes) -> int:
+        """0 when it was printed whole, 1 when max_output is reached, -1 when the run must stop."""
         assert self._wire is not None
         room = self._max_output - self._printed
         self._printed += len(text)
-        if room > 0:
-            self._wire.emit(text if len(text) <= room else text[:room])
+        try:
+            if room > 0:
+                self._wire.emit(text if len(text) <= room else text[:room])
+        except Exception:  # noqa: BLE001 - see above
+            self._reason = self._reason or _CANCELLED
+            return -1
         return 0 if len(text) <= room else 1
 
     def _host_decode(self, text: bytes) -> Any:
+        """(True, value) or (False, why not); nothing when there is not enough memory."""
+        nodes = text.count(b",") + text.count(b"[") + text.count(b"{")
+        if nodes * _NODE_COST > self._max_memory:
+            return None
         self._runtime.set_max_memory(0)
         try:
-            return True, self._inbound.value(json.loads(text, parse_constant=_no_constant, parse_int=_lua_int))
+            value = json.loads(text.decode(), parse_constant=_no_constant, parse_int=_lua_int)
+            return True, self._inbound.value(value)
         except RecursionError:
             return False, b"nested too deeply"
-        except (ValueError, MemoryError) as problem:
+        except UnicodeDecodeError:
+            return False, b"the text is not UTF-8"
+        except ValueError as problem:
             return False, str(problem).encode()
+        except Exception:  # noqa: BLE001 - see above; memory it is, or a stop that the prelude knows of
+            return None
         finally:
             self._limit_memory(0)
 

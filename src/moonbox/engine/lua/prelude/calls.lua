@@ -3,7 +3,7 @@
 -- A request is {target=, args=}. Outside `parallel` a call goes to the host and waits. Inside, the coroutine yields its
 -- requests to the scheduler above it; the outermost scheduler sends what has come together and hands answers back down.
 return function(host, stop, encode)
-  local type, select, tostring, setmetatable, raw_error = type, select, tostring, setmetatable, error
+  local type, select, tostring, setmetatable, raw_error = type, select, host.tostring, setmetatable, error
   local rawget, rawequal, rawlen, next = rawget, rawequal, rawlen, next
   local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
   local isyieldable = coroutine.isyieldable
@@ -77,7 +77,8 @@ return function(host, stop, encode)
   end
 
   -- The outermost exchange: sends the requests and waits for at least one answer to any that is under way.
-  local function exchange_all(requests)
+  -- Returns answers to requests that are in `owner`; what comes for others waits for them in the inbox.
+  local function exchange_all(requests, owner)
     guard()
     local parts = {}
     for index, request in next, requests do
@@ -86,13 +87,18 @@ return function(host, stop, encode)
       in_flight[last_id] = request
       parts[index] = frame(last_id, request)
     end
-    local answers = inbox
-    inbox = {}
+    local answers, others, waiting = {}, {}, inbox
+    inbox = others
+    local function sort_in(answer)
+      local list = owner[answer[1]] and answers or others
+      list[#list + 1] = answer
+    end
+    for _, answer in next, waiting do sort_in(answer) end
     local function found(id, ok, value)
       local request = in_flight[id]
       if request then
         in_flight[id] = nil
-        answers[#answers + 1] = { request, ok, value }
+        sort_in({ request, ok, value })
       end
     end
     if #parts > 0 or #answers == 0 then
@@ -120,9 +126,8 @@ return function(host, stop, encode)
     local count = select("#", ...)
     local fine, args = stop.raw_pcall(encode.wire, "argument", count, { ... })
     if not fine then
-      if type(args) == "table" and args.conversion then
-        raw_error(name .. ": " .. args.conversion, 3)
-      end
+      local refusal = encode.refusal(args)
+      if refusal then raw_error(name .. ": " .. refusal, 3) end
       raw_error(args, 0)
     end
     local request = { target = target, args = args }
@@ -192,7 +197,7 @@ return function(host, stop, encode)
         local sending = outgoing
         outgoing = {}
         local grouped, order = {}, {}
-        for _, answer in next, ask(sending) do
+        for _, answer in next, ask(sending, owner) do
           local index = owner[answer[1]]
           owner[answer[1]] = nil
           if index then

@@ -41,8 +41,20 @@ return function(host, stop)
     return concat(parts) .. (leaf or "")
   end
 
+  local refused -- the latest refusal, known by its identity: scripts raise tables of their own
+
+  local function refuse_with(message)
+    refused = { message }
+    raw_error(refused, 0)
+  end
+
   local function refuse(what)
-    raw_error({ conversion = path() .. " " .. what }, 0)
+    refuse_with(path() .. " " .. what)
+  end
+
+  -- The message when `problem` is a refusal to encode a value; nil otherwise.
+  function M.refusal(problem)
+    return refused and rawequal(problem, refused) and refused[1] or nil
   end
 
   local function quote(text)
@@ -99,8 +111,9 @@ return function(host, stop)
   -- Columns of an array whose elements are tables with the same string keys and plain values; nil where it is not one.
   local function columns(list, count)
     local names = {}
-    for key, value in next, list[1] do
+    for key, value in next, rawget(list, 1) do
       if type(key) ~= "string" or byte(key) == 1 or type(value) == "table" or #names == 24 then return nil end
+      if find(key, "[\128-\255]") and not ulen(key) then return nil end
       names[#names + 1] = key
     end
     local width = #names
@@ -111,7 +124,7 @@ return function(host, stop)
       cols[column] = {}
     end
     for row = 1, count do
-      local item = list[row]
+      local item = rawget(list, row)
       if type(item) ~= "table" or getmetatable(item) then return nil end
       local size = 0
       for _ in next, item do size = size + 1 end
@@ -186,8 +199,8 @@ return function(host, stop)
     for later = 2, depth + 1 do
       for earlier = 1, later - 1 do
         if rawequal(stack[earlier], stack[later]) then
-          raw_error({ conversion = format("%s is %s again: a table that contains itself cannot leave the script",
-            path_to(later - 1), path_to(earlier - 1)) }, 0)
+          refuse_with(format("%s is %s again: a table that contains itself cannot leave the script",
+            path_to(later - 1), path_to(earlier - 1)))
         end
       end
     end
@@ -349,7 +362,7 @@ return function(host, stop)
       too_deep(value)
     end
     stack[depth] = value
-    local marked = getmetatable(value) == ARRAY
+    local marked = rawequal(getmetatable(value), ARRAY)
     local count = rawlen(value)
     if count > 0 and next(value, count) ~= nil then
       local all = 0
@@ -389,7 +402,7 @@ return function(host, stop)
     return '"' .. gsub(text, '[\0-\31"\\]', escapes) .. '"'
   end
 
-  -- `count` values as a JSON list for the wire. Raises {conversion = message}.
+  -- `count` values as a JSON list for the wire. Raises a refusal.
   function M.wire(name, count, values)
     begin(name, true, limits.allow_nan)
     out[1], n = "[", 1
@@ -408,7 +421,7 @@ return function(host, stop)
     return text
   end
 
-  -- One value as plain JSON text. Raises {conversion = message}.
+  -- One value as plain JSON text. Raises a refusal.
   function M.json(value, indentation)
     begin("value", false, false, indentation)
     encode_one(value)

@@ -12,13 +12,15 @@ return function(host, allowed, stop)
 
   function M.configure(values) limits = values end
 
+  local script_tostring
+
   -- A table that scripts can read and iterate but not change.
   local function seal(contents, name, extra)
     local proxy = {}
     local meta = extra or {}
     meta.__index = meta.__index or contents
     meta.__newindex = function(_, key)
-      raw_error("the table '" .. name .. "' is read-only: keep '" .. tostring(key) .. "' in a variable of your own", 2)
+      raw_error("the table '" .. name .. "' is read-only: keep '" .. script_tostring(key) .. "' in a variable of your own", 2)
     end
     meta.__metatable = false
     meta.__name = name
@@ -31,7 +33,7 @@ return function(host, allowed, stop)
 
   -- Addresses would differ from run to run; numbers in order of first sight do not.
   local ids, last_id = setmetatable({}, { __mode = "k" }), 0
-  local function script_tostring(value)
+  function script_tostring(value)
     local kind = type(value)
     if kind == "table" or kind == "function" or kind == "thread" then
       local meta = getmetatable(value)
@@ -55,14 +57,17 @@ return function(host, allowed, stop)
     end
     return text
   end
+  M.checked = checked_string
 
   local replaced = { string = {}, table = {}, math = {}, os = {} }
 
   function replaced.string.rep(text, count, separator)
     if type(text) == "number" then text = tostring(text) end
+    if type(separator) == "number" then separator = tostring(separator) end
     local whole = math.tointeger(count)
     if type(text) == "string" and whole and whole > 0 and (separator == nil or type(separator) == "string") then
       local size = (#text + (separator and #separator or 0)) * (whole + 0.0)
+      if size == 0 then return "" end -- C would loop that often over nothing, and nothing could stop it
       if size > limits.max_string + (separator and #separator or 0) then
         stop.stop("string", raw_format("string.rep would make a string of %.0f bytes; max_string is %d", size, limits.max_string))
       end
@@ -94,10 +99,15 @@ return function(host, allowed, stop)
   end
 
   function replaced.string.format(form, ...)
-    if type(form) == "string" and find(form, "%p", 1, true) and find(gsub(form, "%%%%", ""), "%%[-+ #0-9.]*p") then
+    if type(form) == "string" and find(form, "p", 1, true) and find(gsub(form, "%%%%", ""), "%%[-+ #0-9.]*p") then
       raw_error("string.format: the option '%p' is not available", 2)
     end
     return checked_string(raw_format(form, printable(...)))
+  end
+
+  local raw_pack = string.pack
+  function replaced.string.pack(...)
+    return checked_string(raw_pack(...))
   end
 
   function replaced.table.concat(list, separator, first, last)
@@ -128,10 +138,31 @@ return function(host, allowed, stop)
   end
 
   -- The clock is the host's: what a script saw of it is in the Run.
-  local raw_date, raw_time = os.date, os.time
+  local raw_date = os.date
+  local function field(parts, name, default)
+    local value = parts[name]
+    local whole = math.tointeger(value)
+    if value == nil and default then return default end
+    if value == nil then raw_error("field '" .. name .. "' missing in date table", 3) end
+    if not whole then raw_error("field '" .. name .. "' is not an integer", 3) end
+    if whole < -2 ^ 31 or whole >= 2 ^ 31 then raw_error("field '" .. name .. "' is out-of-bound", 3) end
+    return whole
+  end
+
+  -- UTC, like os.date here: the time zone of the machine is not the script's business. Brings the fields into range.
   function replaced.os.time(parts)
-    if parts ~= nil then return raw_time(parts) end
-    return host.clock("time")
+    if parts == nil then return host.clock("time") end
+    if type(parts) ~= "table" then raw_error("bad argument #1 to 'time' (table expected, got " .. type(parts) .. ")", 2) end
+    local month = field(parts, "month") - 1
+    local year = field(parts, "year") + month // 12
+    month = month % 12 + 1
+    local y = month <= 2 and year - 1 or year -- years from March, so that the leap day is the last
+    local in_era = y % 400
+    local day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + field(parts, "day") - 1
+    local days = y // 400 * 146097 + in_era * 365 + in_era // 4 - in_era // 100 + day_of_year - 719468
+    local moment = days * 86400 + field(parts, "hour", 12) * 3600 + field(parts, "min", 0) * 60 + field(parts, "sec", 0)
+    for name, value in next, raw_date("!*t", moment) do parts[name] = value end
+    return moment
   end
   function replaced.os.clock()
     return host.clock("clock")
@@ -140,7 +171,8 @@ return function(host, allowed, stop)
     if form == nil then form = "%c" end
     if type(form) == "string" and sub(form, 1, 1) ~= "!" then form = "!" .. form end
     if moment == nil then moment = host.clock("time") end
-    return raw_date(form, moment)
+    local made = raw_date(form, moment)
+    return type(made) == "string" and checked_string(made) or made
   end
 
   local libraries = {}
@@ -165,7 +197,11 @@ return function(host, allowed, stop)
 
   function base.pairs(value)
     local contents = sealed[value]
-    if contents then return next, contents, nil end
+    if contents then
+      local copy = {} -- the contents themselves could be changed
+      for key, member in next, contents do copy[key] = member end
+      return next, copy, nil
+    end
     if value == nil then
       raw_error("bad argument #1 to 'pairs' (table expected, got nil)", 2)
     end

@@ -14,7 +14,7 @@ debug.setmetatable(null, {
   __name = "null",
   __metatable = false,
   __tostring = function() return "null" end,
-  __index = function(_, key) raw_error("attempt to index a null value (field '" .. tostring(key) .. "')", 2) end,
+  __index = function(_, key) raw_error("attempt to index a null value (field '" .. host.tostring(key) .. "')", 2) end,
 })
 host.null = null
 host.array = {} -- the metatable that marks arrays, so that an empty one stays an array
@@ -25,13 +25,16 @@ local stop = import("stop")(host)
 local library = import("library")(host, allowed, stop)
 host.seal = library.seal
 host.is_sealed = library.is_sealed
+host.tostring = library.tostring
 local encode = import("encode")(host, stop)
 local calls = import("calls")(host, stop, encode)
 
 local builtins, env, features, baseline = {}, {}, {}, {}
+local MOST_NAMES, MOST_NAME = 10000, 200
 
 local function text_of(value)
-  if type(value) == "table" and not getmetatable(value) or getmetatable(value) == ARRAY then
+  local meta = getmetatable(value)
+  if type(value) == "table" and not meta or rawequal(meta, ARRAY) then
     local ok, text = stop.pcall(encode.json, value)
     if ok then return text end
   end
@@ -51,8 +54,11 @@ local function print(...)
     parts[index] = type(value) == "string" and value or text_of(value)
   end
   stop.guard()
-  if host.emit(concat(parts, "\t") .. "\n") == 1 then
+  local fate = host.emit(concat(parts, "\t") .. "\n")
+  if fate == 1 then
     stop.stop("output", "the script printed more than max_output = " .. host.max_output .. " bytes")
+  elseif fate == -1 then
+    stop.external()
   end
 end
 
@@ -69,14 +75,16 @@ function json.encode(value, options)
     end
   end
   local ok, text = stop.pcall(encode.json, value, indentation)
-  if ok then return text end
-  if type(text) == "table" and text.conversion then raw_error("json.encode: " .. text.conversion, 2) end
+  if ok then return library.checked(text) end
+  local refusal = encode.refusal(text)
+  if refusal then raw_error("json.encode: " .. refusal, 2) end
   raw_error(text, 0)
 end
 function json.decode(text)
   if type(text) ~= "string" then raw_error("json.decode expects a string, got " .. (text == null and "null" or type(text)), 2) end
   stop.guard()
   local ok, value = host.decode(text)
+  if ok == nil then stop.out_of_memory() end
   stop.guard()
   if ok then return value end
   raw_error("json.decode: " .. value, 2)
@@ -132,13 +140,16 @@ end
 local function safe_coroutines()
   local lib = {}
   local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
-  local isyieldable, close = coroutine.isyieldable, coroutine.close
+  local isyieldable = coroutine.isyieldable
   function lib.create(f)
     if type(f) ~= "function" then raw_error("bad argument #1 to 'create' (function expected)", 2) end
     return stop.adopt(create(f))
   end
   local function own(co, name)
     if type(co) ~= "thread" then raw_error("bad argument #1 to '" .. name .. "' (coroutine expected)", 3) end
+    if calls.is_scheduled(co) and name ~= "status" then
+      raw_error("bad argument #1 to '" .. name .. "' (parallel runs this coroutine)", 3)
+    end
     return co
   end
   function lib.resume(co, ...) return stop.resume(own(co, "resume"), ...) end
@@ -157,7 +168,11 @@ local function safe_coroutines()
     return yield(...)
   end
   function lib.status(co) return status(own(co, "status")) end
-  function lib.close(co) return stop.again(close(own(co, "close"))) end
+  function lib.close(co)
+    local now = status(own(co, "close"))
+    if now ~= "suspended" and now ~= "dead" then raw_error("cannot close a " .. now .. " coroutine", 2) end
+    return stop.close(co)
+  end
   function lib.running()
     local co, main = running()
     return co, main or calls.is_scheduled(co) or false
@@ -170,7 +185,7 @@ local function safe_metatables(into)
   function into.getmetatable(value)
     if type(value) ~= "table" then return nil end
     local meta = getmetatable(value)
-    if meta == nil or meta == ARRAY then return nil end
+    if meta == nil or rawequal(meta, ARRAY) then return nil end
     local field = rawget(meta, "__metatable")
     if field ~= nil then return field end
     return meta
@@ -179,7 +194,7 @@ local function safe_metatables(into)
     if type(value) ~= "table" then raw_error("bad argument #1 to 'setmetatable' (table expected, got " .. type(value) .. ")", 2) end
     if meta ~= nil and type(meta) ~= "table" then raw_error("bad argument #2 to 'setmetatable' (nil or table expected)", 2) end
     local before = getmetatable(value)
-    if before and before ~= ARRAY and rawget(before, "__metatable") ~= nil then
+    if before and not rawequal(before, ARRAY) and rawget(before, "__metatable") ~= nil then
       raw_error("cannot change a protected metatable", 2)
     end
     if meta and (rawget(meta, "__gc") ~= nil or rawget(meta, "__mode") ~= nil) then
@@ -271,21 +286,39 @@ local function names_json()
   return "[" .. concat(names, ",") .. "]"
 end
 
+-- What encoding or a __tostring of the script's came to; nil when it failed. A limit that is met here ends nothing.
+local attempt = stop.trust(function(f, ...)
+  local ok, text = stop.raw_pcall(f, ...)
+  if ok and type(text) == "string" then return text end
+  stop.finish()
+  return nil
+end)
+
+local function said_by(problem, kind)
+  local message = kind == "table" and rawget(problem, "message")
+  if type(message) == "string" then return message end
+  local meta = getmetatable(problem)
+  local text = kind == "table" and not (meta and rawget(meta, "__tostring")) and attempt(encode.json, problem)
+  text = text or attempt(library.tostring, problem) or "(its __tostring failed)"
+  return kind == "table" and text or "error object is a " .. kind .. " value: " .. text
+end
+
 -- The report of a failure: kind, message, frames (JSON), extra (JSON).
 local function report(problem, frames)
   local where = frames_json(frames)
-  if type(problem) == "string" then
+  local kind = type(problem)
+  if kind == "string" then
     return "runtime", problem, where, '{"names":' .. (find(problem, "nil value", 1, true) and names_json() or "[]") .. "}"
   end
-  if type(problem) == "table" then
-    local is_tool = getmetatable(problem) == calls.error_meta
-    local ok, data = stop.raw_pcall(encode.wire, "error", 1, { problem })
-    if is_tool then return "tool", tostring(rawget(problem, "message")), where, '{"data":' .. (ok and data or "[null]") .. "}" end
-    local message = rawget(problem, "message")
-    local said = type(message) == "string" and message or ok and encode.json(problem) or library.tostring(problem)
-    return "runtime", said, where, '{"data":' .. (ok and data or "[null]") .. "}"
+  local extra = "{}"
+  if kind == "table" then
+    extra = '{"data":' .. (attempt(encode.wire, "error", 1, { problem }) or "[null]") .. "}"
+    if rawequal(getmetatable(problem), calls.error_meta) then
+      local message = rawget(problem, "message")
+      return "tool", attempt(library.tostring, message) or "", where, extra
+    end
   end
-  return "runtime", "error object is a " .. type(problem) .. " value: " .. library.tostring(problem), where, "{}"
+  return "runtime", said_by(problem, kind), where, extra
 end
 
 -- Entry points for the engine ----------------------------------------------------------------------------------------
@@ -327,6 +360,7 @@ function engine.run(source, chunk, seed, limits)
   local results
   local function body()
     results = pack(script())
+    stop.guard()
     return encode.wire("value", results.n, results)
   end
   local ok, text = raw_xpcall(body, handler)
@@ -342,20 +376,19 @@ function engine.run(source, chunk, seed, limits)
     collect()
     return "stop", "memory", "the script needed more memory than max_memory allows", "[]", operations
   end
-  if type(text) == "table" and rawget(text, "conversion") then
-    return "runtime", text.conversion, "[]", "{}", operations
-  end
+  local refusal = encode.refusal(text)
+  if refusal then return "runtime", refusal, "[]", "{}", operations end
   local kind, message, frames, extra = report(text, failure and failure.frames or {})
   return kind, message, frames, extra, operations
 end
 
 stop.trust(engine.run)
 
--- Names and kinds of what scripts have defined.
+-- Names and kinds of what scripts have defined; not more, and none longer, than anybody would read.
 function engine.globals()
   local parts = {}
   for name, value in next, env do
-    if type(name) == "string" and not baseline[name] then
+    if type(name) == "string" and not baseline[name] and #name <= MOST_NAME and #parts < MOST_NAMES then
       parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(value == null and "null" or type(value)) .. "]"
     end
   end

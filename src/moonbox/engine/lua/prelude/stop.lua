@@ -5,7 +5,7 @@
 return function(host)
   local raw_pcall, raw_xpcall, raw_error = pcall, xpcall, error
   local type, rawequal = type, rawequal
-  local sethook, getinfo = debug.sethook, debug.getinfo
+  local sethook, gethook, getinfo = debug.sethook, debug.gethook, debug.getinfo
   local collect = collectgarbage
   local max, min = math.max, math.min
   local address = string.format
@@ -63,6 +63,7 @@ return function(host)
   local function out_of_memory()
     stop("memory", "the script needed more memory than max_memory allows")
   end
+  M.out_of_memory = out_of_memory
 
   -- Before anything of the host is called: a host call must never fail for want of Lua memory.
   local function guard()
@@ -112,26 +113,56 @@ return function(host)
     return co
   end
 
-  local raw_resume = coroutine.resume
+  -- The coroutines that run now, by level. The interrupt holds their addresses, so they must not be collected: an error
+  -- on the way into `raw_resume` (a stack overflow) leaves one listed until an outer one returns or the run ends.
+  local active, level = {}, 0
+
+  local function enter(co)
+    if stopped then raw_error(STOP, 0) end
+    if max_operations then
+      local of, _, count = gethook(co)
+      if of ~= hook or count ~= period then -- made by a run that counted otherwise
+        operations = operations + period
+        sethook(co, hook, "", period)
+      end
+    end
+    local place, mine = address("%p", co), level + 1
+    active[mine] = co
+    level = mine
+    host.enter(mine, place)
+    return mine
+  end
+
+  local function left(mine, ...)
+    host.leave(mine)
+    for above = level, mine, -1 do active[above] = nil end
+    level = mine - 1
+    if stopped then
+      sethook(hook, "", 1) -- this thread may have something to close on the way out
+      raw_error(STOP, 0)
+    end
+    local ok, problem = ...
+    if not ok then
+      if problem == OUT_OF_MEMORY then out_of_memory() end
+      if rawequal(problem, STOP) then raw_error(STOP, 0) end
+    end
+    return ...
+  end
+
+  local raw_resume, raw_close = coroutine.resume, coroutine.close
   -- Resumes `co` and lets the interrupt know which coroutine runs; a stop passes through.
   function M.resume(co, ...)
-    if stopped then raw_error(STOP, 0) end
-    host.enter(address("%p", co))
-    local function left(...)
-      host.leave()
-      if stopped then raw_error(STOP, 0) end
-      local ok, problem = ...
-      if not ok then
-        if problem == OUT_OF_MEMORY then out_of_memory() end
-        if rawequal(problem, STOP) then raw_error(STOP, 0) end
-      end
-      return ...
-    end
-    return left(raw_resume(co, ...))
+    return left(enter(co), raw_resume(co, ...))
+  end
+
+  -- Closes `co`, which runs what it has to close.
+  function M.close(co)
+    return left(enter(co), raw_close(co))
   end
 
   function M.begin(limits)
     stopped = nil
+    active, level = {}, 0
     operations, max_operations = 0, limits.max_operations
     memory_soft = limits.memory_soft
     if max_operations then
