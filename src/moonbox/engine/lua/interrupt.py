@@ -1,9 +1,9 @@
 """The interrupt: stops running Lua code from another thread, at no cost while it runs.
 
 A count hook that stands slows every instruction, so none stands. lupa's extension module exports Lua's C API: when a
-script must stop, `trip` installs the hook that the prelude prepared, on every coroutine that is running now. The prelude keeps
-those coroutines alive as long as they are listed here. Each address is looked up and used under one hold of the interpreter
-lock (PyDLL does not let go of it), and `leave` needs that lock too: no address that is used can be stale.
+script must stop, `trip` installs the hook that the prelude prepared, on every coroutine that is running now. The
+prelude keeps those coroutines alive as long as they are listed here. Each address is looked up and used under one hold
+of the interpreter lock (PyDLL does not let go of it), and `leave` needs that lock too: none that is used can be stale.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Interrupt:
             self._api.lua_sethook(main, None, 0, 0)
 
     def enter(self, level: int, thread: bytes) -> None:
-        """The coroutine at that address runs now, resumed by the one of the level below; the main thread has level 0."""
+        """The coroutine at that address runs now, resumed by the one a level below; the main thread's level is 0."""
         running = self._running
         del running[level:]
         running += [running[0]] * (level - len(running))  # one whose own `enter` failed; the main thread stands in
