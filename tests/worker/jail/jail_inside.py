@@ -66,6 +66,7 @@ class Inside:
         self.state = int(state, 16)
         self.hook = self.capi.lua_gethook(self.state)
         self.capi.lua_sethook(self.state, None, 0, 0)
+        self.exception_text()  # what it imports when it is first used has to be there before the jail
 
     def enter(self, main: socket.socket, control: socket.socket) -> None:
         self.main, self.control = main, control

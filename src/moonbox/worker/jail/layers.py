@@ -45,8 +45,8 @@ class Layer(tuple[str, bool, str]):
 class Step:
     """A layer that each worker puts in force itself, by calls that are ready to be made.
 
-    Each call returns nothing or 0; -1 with errno set or an OSError says that it failed, another number that the thread
-    of that number did. `reasons` says what an errno means here; `keep` is the memory that the calls point to.
+    Each call returns nothing or 0; -1 with errno set or an exception says that it failed, another number that the
+    thread of that number did. `reasons` says what an errno means here; `keep` is the memory that the calls point to.
     """
 
     __slots__ = ("calls", "keep", "layer", "reasons")
@@ -79,8 +79,8 @@ def attempt(name: str, apply: Callable[[], str]) -> Layer:
     """Put a layer in force at once: `apply` returns the detail, or raises `Unavailable` or OSError."""
     try:
         return Layer(name, True, apply())
-    except OSError as error:
-        return Layer(name, False, error.strerror or str(error))
+    except (OSError, ValueError) as error:
+        return Layer(name, False, _reason(error, {}))
 
 
 def plan(name: str, make: Callable[[], Step]) -> Step | Layer:
@@ -97,7 +97,7 @@ def enforce(planned: Plan) -> tuple[Layer, ...]:
     for call in planned.calls:
         try:
             result = call()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # setrlimit turns some of its errors into ValueErrors
             result = error
         if result:
             failures = failures or {}
@@ -117,4 +117,6 @@ def _outcome(step: Step | Layer, failures: Mapping[Call, object]) -> Layer:
 def _reason(failure: object, reasons: Mapping[int, str]) -> str:
     if isinstance(failure, OSError):
         return reasons.get(failure.errno or 0) or failure.strerror or str(failure)
+    if isinstance(failure, ValueError):
+        return str(failure)
     return f"thread {failure} is under a filter of its own and could not be brought under this one"

@@ -63,7 +63,7 @@ def limit_processes() -> Step:
     """No new processes or threads; to be put in force when the control thread runs."""
     layer = Layer("process-limit", True, "no new processes or threads")
     if os.getuid() == 0:
-        exempt = "set, but root is exempt from it: the system call filter refuses new processes instead"
+        exempt = "set, but root is exempt from it: only the system call filter refuses root new processes"
         layer = Layer("process-limit", False, exempt)
     return Step(layer, _lower("RLIMIT_NPROC", 0))
 
