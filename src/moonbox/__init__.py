@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from moonbox.audit.records import Call, Run, Usage
+    from moonbox.codemode.mode import CodeMode
     from moonbox.errors import MoonboxError, ScriptError, ToolError
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Answer, Decision, Middleware, ToolCall
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "Answer": "moonbox.sandbox.decisions",
     "Call": "moonbox.audit.records",
+    "CodeMode": "moonbox.codemode.mode",
     "Context": "moonbox.tools.context",
     "Decision": "moonbox.sandbox.decisions",
     "Limits": "moonbox.limits",
@@ -46,6 +48,7 @@ _EXPORTS = {
 __all__ = [
     "Answer",
     "Call",
+    "CodeMode",
     "Context",
     "Decision",
     "Limits",

@@ -28,6 +28,10 @@ class RunClock:
     def has_timeout(self) -> bool:
         return self._timeout is not None
 
+    @staticmethod
+    def now() -> float:
+        return time.monotonic()
+
     def elapsed(self) -> float:
         """Seconds on the run's account."""
         with self._lock:

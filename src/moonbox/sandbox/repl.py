@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from moonbox.limits import Limits
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepping import Pause
+    from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link
 
 __all__ = ["Repl"]
@@ -42,8 +43,16 @@ class Repl:
     Make it with `Sandbox.repl()`. The worker is taken from the pool on entering or at the first run.
     """
 
-    def __init__(self, sandbox: Sandbox, *, limits: Limits | None = None, timeout: float | None = 30.0) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        *,
+        limits: Limits | None = None,
+        timeout: float | None = 30.0,
+        toolbox: Toolbox | None = None,
+    ) -> None:
         self._sandbox = sandbox
+        self.toolbox = sandbox.toolbox if toolbox is None else toolbox
         self._limits = limits or sandbox.limits
         self._checkout_timeout = timeout
         self._link: Link | None = None
@@ -54,7 +63,7 @@ class Repl:
         self._gate = Gate()
         self._additions = sandbox._additions.copy()
         self._sources: dict[str, str] = {}
-        self._sent_environment: tuple[int, int] | None = None
+        self._sent_environment: tuple[int, int, int] | None = None
         self._sent_limits: Limits | None = None
         self.id = uuid.uuid4().hex[:12]
         self._pipeline = self._make_pipeline(self._limits)
@@ -289,7 +298,7 @@ class Repl:
         """The frame that brings the worker up to date; empty when it is."""
         assert self._link is not None
         config: dict[str, Any] = {}
-        environment = (self._sandbox.toolbox.revision, self._additions.revision)
+        environment = (id(self.toolbox), self.toolbox.revision, self._additions.revision)
         if environment != (self._sent_environment or self._sandbox._template_environment):
             config["environment"] = self._describe()
             self._sent_environment = environment
@@ -301,16 +310,14 @@ class Repl:
 
     def _describe(self) -> dict[str, Any]:
         additions = self._additions
-        return describe_environment(
-            self._sandbox.toolbox, additions.functions, additions.values, self._sandbox.lua_features
-        )
+        return describe_environment(self.toolbox, additions.functions, additions.values, self._sandbox.lua_features)
 
     def _make_pipeline(self, limits: Limits) -> Pipeline:
         sandbox = self._sandbox
         return Pipeline(
-            toolbox=sandbox.toolbox,
+            toolbox=self.toolbox,
             functions=self._additions.functions,
-            docs=Docs(sandbox.toolbox, self._additions.docs, sandbox.language),
+            docs=Docs(self.toolbox, self._additions.docs, sandbox.language),
             limits=limits,
             middleware=sandbox._middleware,
             approve=sandbox._approve,
@@ -348,7 +355,7 @@ class Repl:
             update=self._update_worker(limits),
             limits=limits,
             sources=dict(self._sources),
-            tools=self._sandbox.toolbox.paths(),
+            tools=self.toolbox.paths(),
             state_lost_before=lost_before,
         )
 

@@ -93,14 +93,19 @@ class Sandbox:
         self._loop = LoopThread()
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
         self._closed = False
-        self._template_environment = (self.toolbox.revision, self._additions.revision)
+        self._template_environment = (id(self.toolbox), self.toolbox.revision, self._additions.revision)
         self._pool = Pool(self._source(), spares=min_workers, most=max_workers)
 
-    def repl(self, *, limits: Limits | None = None, timeout: float | None = 30.0) -> Repl:
-        """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use."""
+    def repl(
+        self, *, limits: Limits | None = None, timeout: float | None = 30.0, toolbox: Toolbox | None = None
+    ) -> Repl:
+        """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
+
+        With `toolbox`, its scripts are offered those tools instead of the Sandbox's.
+        """
         if self._closed:
             raise ClosedError("the Sandbox is closed")
-        repl = Repl(self, limits=limits, timeout=timeout)
+        repl = Repl(self, limits=limits, timeout=timeout, toolbox=toolbox)
         self._repls.add(repl)
         return repl
 
@@ -113,6 +118,18 @@ class Sandbox:
         """The same, awaited."""
         async with self.repl() as repl:
             return await repl.arun(source, limits=limits)
+
+    def call(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
+        """Call one tool without a script: the same validation, middleware, approval, limits and record."""
+        from moonbox.sandbox.direct import DirectCall
+
+        return DirectCall(self, tool, arguments, toolbox).run()
+
+    async def acall(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
+        """The same, awaited."""
+        from moonbox.sandbox.direct import DirectCall
+
+        return await DirectCall(self, tool, arguments, toolbox).arun()
 
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
         """Add a global to every Repl made from now on: a value, or a function called with positional arguments."""

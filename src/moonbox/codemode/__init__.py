@@ -1,0 +1,1 @@
+"""Code mode: what the model is shown, and how its calls are routed."""

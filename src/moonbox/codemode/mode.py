@@ -1,0 +1,333 @@
+"""CodeMode: one code tool with a catalog, the tools that stay direct, and the answers to the model's calls."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moonbox.codemode import texts as texts_module
+from moonbox.codemode.catalog import Catalog, make_catalog
+from moonbox.codemode.conversations import Conversations
+from moonbox.codemode.definitions import Definition, Format, from_tool, in_format, provider_names
+from moonbox.codemode.routing import Routes
+from moonbox.codemode.settings import Settings
+from moonbox.errors import ClosedError, ConfigError, PoolTimeout, WorkerError
+from moonbox.tools.naming import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from moonbox.audit.records import Run
+    from moonbox.sandbox.repl import Repl
+    from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.tools.tool import Tool
+
+__all__ = ["Choice", "CodeMode", "Reply"]
+
+_ROUGH_BYTES_PER_TOKEN = 4
+_MOST_CONVERSATIONS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which way the tools are shown, and why."""
+
+    code: bool
+    code_tokens: int
+    direct_tokens: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to one call of the model's."""
+
+    text: str
+    is_error: bool
+    run: Run | None = None
+
+
+class CodeMode:
+    """What the model is shown of a Sandbox's tools, and the handler of its calls.
+
+    `settings` are those of `Settings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        *,
+        count_tokens: Callable[[str], int] | None = None,
+        idle_seconds: float | None = 3600.0,
+        max_conversations: int = _MOST_CONVERSATIONS,
+        **settings: Any,
+    ) -> None:
+        self.sandbox = sandbox
+        self.settings = Settings.from_dict(settings)
+        self._texts = texts_module.load(sandbox.language)
+        self._count = count_tokens or rough_tokens
+        self._routes = Routes(
+            sandbox.toolbox, keep_visible=self.settings.keep_visible, approvals=self.settings.approvals
+        )
+        self._conversations = Conversations(self._new_repl, idle_seconds=idle_seconds, most=max_conversations)
+        self._view: _View | None = None
+        self._closed = False
+
+    @classmethod
+    def from_config(cls, sandbox: Sandbox, config: Mapping[str, Any], **options: Any) -> CodeMode:
+        """From a dict or a TOML table; unknown keys, wrong types and unknown tools are refused."""
+        return cls(sandbox, **options, **_as_settings(config))
+
+    @staticmethod
+    def config_schema() -> dict[str, Any]:
+        """The settings as JSON Schema."""
+        return Settings.schema()
+
+    # What the model is shown
+
+    @property
+    def tool_name(self) -> str:
+        """The code tool's name."""
+        return self.settings.name or self._texts.name
+
+    @property
+    def parameter(self) -> str:
+        return self.settings.parameter or self._texts.parameter
+
+    @property
+    def description(self) -> str:
+        """The code tool's description, catalog included."""
+        return self._current().code.description
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._current().catalog
+
+    @property
+    def choice(self) -> Choice:
+        """Whether the code tool is offered, and what either way costs."""
+        return self._current().choice
+
+    @property
+    def direct_tools(self) -> tuple[Tool, ...]:
+        """The tools that the model calls itself."""
+        return tuple(self._current().direct.values())
+
+    @property
+    def hidden_tools(self) -> tuple[Tool, ...]:
+        """The tools that scripts reach."""
+        return tuple(self._routes.hidden) if self.choice.code else ()
+
+    def definitions(self, form: Format = "openai") -> list[dict[str, Any]]:
+        """The code tool and the direct tools in a provider's format."""
+        return in_format(self.neutral_definitions(), form)
+
+    def neutral_definitions(self) -> list[Definition]:
+        """The same before any provider's format: the code tool first."""
+        view = self._current()
+        direct = [from_tool(tool, name) for name, tool in view.direct.items()]
+        return [view.code, *direct] if view.choice.code else direct
+
+    @property
+    def system_prompt(self) -> str:
+        """An addition to the system prompt, at most 500 bytes."""
+        if self.settings.system_prompt is not None:
+            return self.settings.system_prompt
+        view = self._current()
+        if not view.choice.code:
+            return ""
+        texts = self._texts
+        chosen = texts.system_prompt if view.catalog.tools else texts.system_prompt_without_tools
+        return chosen.format(name=self.tool_name)
+
+    # The model's calls
+
+    def handle(self, name: str, arguments: Any, *, conversation: str = "") -> str:
+        """Answer one call: what goes back to the model. Whatever the model got wrong is in the text, nothing is raised."""
+        return self.reply(name, arguments, conversation=conversation).text
+
+    async def ahandle(self, name: str, arguments: Any, *, conversation: str = "") -> str:
+        """The same, awaited."""
+        return (await self.areply(name, arguments, conversation=conversation)).text
+
+    def reply(self, name: str, arguments: Any, *, conversation: str = "") -> Reply:
+        """Like `handle`, with the Run and whether it failed."""
+        prepared = self._prepare(name, arguments)
+        if isinstance(prepared, Reply):
+            return prepared
+        try:
+            if isinstance(prepared, str):
+                return self._answer(self._conversations.get(conversation).run(prepared))
+            return self._answer(self.sandbox.call(prepared[0].path, prepared[1]))
+        except (PoolTimeout, WorkerError) as problem:
+            return Reply(f"error: {problem}", True)
+
+    async def areply(self, name: str, arguments: Any, *, conversation: str = "") -> Reply:
+        """The same, awaited."""
+        prepared = self._prepare(name, arguments)
+        if isinstance(prepared, Reply):
+            return prepared
+        try:
+            if isinstance(prepared, str):
+                return self._answer(await self._conversations.get(conversation).arun(prepared))
+            return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1]))
+        except (PoolTimeout, WorkerError) as problem:
+            return Reply(f"error: {problem}", True)
+
+    def repl(self, conversation: str = "") -> Repl:
+        """The Repl of a conversation."""
+        self._current()
+        return self._conversations.get(conversation)
+
+    def end(self, conversation: str = "") -> bool:
+        """End a conversation: its state is gone. Whether there was one."""
+        return self._conversations.end(conversation)
+
+    def close(self) -> None:
+        """End every conversation; the Sandbox stays open."""
+        self._closed = True
+        self._conversations.end_all()
+
+    def __enter__(self) -> CodeMode:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Inside
+
+    def _new_repl(self) -> Repl:
+        return self.sandbox.repl(toolbox=self._routes.hidden)
+
+    def _current(self) -> _View:
+        """What is shown now; made anew when the tools have changed."""
+        if self._closed:
+            raise ClosedError("this CodeMode is closed")
+        if self._routes.update() or self._view is None:
+            self._view = self._make_view()
+        return self._view
+
+    def _make_view(self) -> _View:
+        settings, texts = self.settings, self._texts
+        catalog = make_catalog(
+            self._routes.hidden,
+            texts,
+            full_schemas=settings.full_schemas,
+            budget=settings.catalog_tokens,
+            count=self._count,
+        )
+        code = self._code_definition(catalog)
+        direct = provider_names(self._routes.direct, [self.tool_name])
+        everything = provider_names(self.sandbox.toolbox, [self.tool_name])
+        choice = self._choose(code, direct, everything)
+        return _View(code, catalog, direct if choice.code else everything, choice)
+
+    def _code_definition(self, catalog: Catalog) -> Definition:
+        parts = [self.settings.description if self.settings.description is not None else self._texts.description]
+        if catalog.tools:
+            if self.settings.description is None:
+                parts.append(self._texts.with_tools)
+            parts.append(catalog.text)
+        schema = {
+            "type": "object",
+            "properties": {self.parameter: {"type": "string", "description": self._texts.parameter_description}},
+            "required": [self.parameter],
+            "additionalProperties": False,
+        }
+        return Definition(self.tool_name, "\n".join(parts), schema, None, {"readOnlyHint": not catalog.tools})
+
+    def _choose(self, code: Definition, direct: Mapping[str, Tool], everything: Mapping[str, Tool]) -> Choice:
+        with_code = self._cost([code, *(from_tool(tool, name) for name, tool in direct.items())])
+        without = self._cost([from_tool(tool, name) for name, tool in everything.items()])
+        sizes = f"{with_code} tokens with the code tool, {without} with every tool direct"
+        if self.settings.mode == "never":
+            return Choice(False, with_code, without, f"mode is never ({sizes})")
+        if self.settings.mode == "always" or not everything:
+            return Choice(True, with_code, without, f"mode is {self.settings.mode} ({sizes})")
+        if not len(self._routes.hidden):
+            return Choice(False, with_code, without, f"no tool may be called from scripts ({sizes})")
+        if with_code < without:
+            return Choice(True, with_code, without, f"the code tool is smaller ({sizes})")
+        return Choice(False, with_code, without, f"direct definitions are smaller ({sizes})")
+
+    def _cost(self, definitions: Sequence[Definition]) -> int:
+        return self._count(json.dumps(in_format(definitions, "anthropic"), ensure_ascii=False, separators=(",", ":")))
+
+    def _prepare(self, name: str, arguments: Any) -> str | tuple[Tool, dict[str, Any]] | Reply:
+        """The script, or the tool and its arguments, or the answer to a call that makes no sense."""
+        view = self._current()
+        given = _parsed(arguments)
+        if view.choice.code and name == self.tool_name:
+            return self._source(given)
+        tool = view.direct.get(name) or next((tool for tool in view.direct.values() if tool.path == name), None)
+        if tool is None:
+            return Reply(self._unknown(name, view), True)
+        if given is None:
+            return Reply(f"error: the arguments of {name} must be a JSON object, not {_short(arguments)}", True)
+        return tool, given
+
+    def _source(self, given: dict[str, Any] | None) -> str | Reply:
+        wanted = f'error: {self.tool_name} takes one argument: {{"{self.parameter}": "<script>"}}'
+        if given is None:
+            return Reply(f"{wanted}; the arguments were not a JSON object", True)
+        source = given.get(self.parameter)
+        if source is None and len(given) == 1 and isinstance(next(iter(given.values())), str):
+            source = next(iter(given.values()))  # a script under another name is still a script
+        if not isinstance(source, str):
+            return Reply(f"{wanted}, not {_short(given)}", True)
+        return _without_fence(source)
+
+    def _unknown(self, name: str, view: _View) -> str:
+        names = [*([self.tool_name] if view.choice.code else []), *view.direct]
+        if view.choice.code and (name in self._routes.hidden or name.replace("__", ".") in self._routes.hidden):
+            path = name if name in self._routes.hidden else name.replace("__", ".")
+            return f"error: {name} is called from a script: use {self.tool_name} and write tools.{self._routes.hidden.alias(path)}{{...}}"
+        return f"error: there is no tool {name!r}{suggestion(name, names)}; the tools are: {', '.join(names)}"
+
+    def _answer(self, run: Run) -> Reply:
+        return Reply(run.for_model(self.settings.max_chars), not run.ok, run)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    code: Definition
+    catalog: Catalog
+    direct: dict[str, Tool]
+    choice: Choice
+
+
+def rough_tokens(text: str) -> int:
+    """About four bytes to a token: good enough to compare definitions, not to bill by."""
+    return (len(text.encode("utf-8", "replace")) + _ROUGH_BYTES_PER_TOKEN - 1) // _ROUGH_BYTES_PER_TOKEN
+
+
+def _parsed(arguments: Any) -> dict[str, Any] | None:
+    """The arguments as a dict; text is read as JSON, as providers send it."""
+    if arguments is None or arguments == "":
+        return {}
+    if isinstance(arguments, str | bytes):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return None
+    return dict(arguments) if isinstance(arguments, dict) else None
+
+
+def _without_fence(source: str) -> str:
+    """The script without the Markdown fence that models sometimes put around it; line numbers stay."""
+    text = source.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return "\n" + text[text.index("\n") + 1 : -3]
+    return source
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def _as_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    if not hasattr(config, "keys"):
+        raise ConfigError(f"the code mode settings must be a table, not {config!r}")
+    return dict(config)

@@ -1,0 +1,114 @@
+"""Settings of code mode: a closed contract, from Python, a dict or TOML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from moonbox.errors import ConfigError
+from moonbox.tools.naming import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Settings"]
+
+Mode = Literal["always", "auto", "never"]
+_MODES = ("always", "auto", "never")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the model is shown its tools."""
+
+    keep_visible: tuple[str, ...] = ()
+    """Tools that stay direct although scripts could reach them."""
+    full_schemas: bool = False
+    """Add each tool's JSON Schema to the catalog."""
+    mode: Mode = "always"
+    """always: the code tool; never: every tool direct; auto: whichever definition is smaller."""
+    approvals: bool = False
+    """Let scripts reach tools that need a person's approval: the script waits."""
+    name: str | None = None
+    """The code tool's name; by default lua_repl or rhai_repl."""
+    parameter: str | None = None
+    """The name of its one parameter; by default source_code."""
+    description: str | None = None
+    """Replaces the code tool's description; the catalog still follows it."""
+    system_prompt: str | None = None
+    """Replaces the system prompt addition."""
+    catalog_tokens: int | None = 8000
+    """Past this the catalog shows less: signatures, then names, then only how to search."""
+    max_chars: int = 50_000
+    """The longest answer to the model."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            problem = _problem(item.name, getattr(self, item.name))
+            if problem:
+                raise ConfigError(problem)
+        if isinstance(self.keep_visible, list):
+            object.__setattr__(self, "keep_visible", tuple(self.keep_visible))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Settings:
+        """Refuses unknown keys and wrong types with exact messages."""
+        known = [item.name for item in fields(cls)]
+        for key in data:
+            if key not in known:
+                raise ConfigError(
+                    f"code mode has no setting {key!r}{suggestion(str(key), known)}; the settings are: {', '.join(known)}"
+                )
+        return cls(**data)
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """The contract as JSON Schema."""
+        text, flag = {"type": ["string", "null"]}, {"type": "boolean"}
+        kinds: dict[str, dict[str, Any]] = {
+            "keep_visible": {"type": "array", "items": {"type": "string"}},
+            "full_schemas": flag,
+            "mode": {"enum": list(_MODES)},
+            "approvals": flag,
+            "name": text,
+            "parameter": text,
+            "description": text,
+            "system_prompt": text,
+            "catalog_tokens": {"type": ["integer", "null"], "minimum": 1},
+            "max_chars": {"type": "integer", "minimum": 500},
+        }
+        defaults = Settings()
+        properties = {}
+        for item in fields(Settings):
+            default = getattr(defaults, item.name)
+            properties[item.name] = {
+                **kinds[item.name],
+                "default": list(default) if isinstance(default, tuple) else default,
+            }
+        return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _problem(name: str, value: Any) -> str | None:
+    match name:
+        case "keep_visible":
+            if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+                return f"keep_visible must be a list of tool names, not {value!r}"
+        case "full_schemas" | "approvals":
+            if not isinstance(value, bool):
+                return f"{name} must be true or false, not {value!r}"
+        case "mode":
+            if value not in _MODES:
+                return f"mode must be one of {', '.join(_MODES)}, not {value!r}"
+        case "name" | "parameter":
+            if value is not None and not (isinstance(value, str) and value.isascii() and value.isidentifier()):
+                return f"{name} must be letters, digits and _, not {value!r}"
+        case "description" | "system_prompt":
+            if value is not None and not isinstance(value, str):
+                return f"{name} must be text, not {value!r}"
+        case "catalog_tokens":
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                return f"catalog_tokens must be a whole number of at least 1, or nothing; not {value!r}"
+        case "max_chars":
+            if isinstance(value, bool) or not isinstance(value, int) or value < 500:
+                return f"max_chars must be a whole number of at least 500, not {value!r}"
+    return None
