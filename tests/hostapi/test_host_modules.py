@@ -157,6 +157,12 @@ def test_csv_encode(make_api: MakeApi) -> None:
     assert (
         fails(api, "csv.encode", [[{}]]) == "csv.encode(rows, options): a field must be a string or number, not table"
     )
+    assert fails(api, "csv.encode", [{f"c{number}": 1} for number in range(1000)]) == (
+        "csv.encode writes at most 500,000 fields"
+    )
+    assert fails(api, "csv.encode", [{"a": "x" * 100_000}], {"columns": ["a"] * 1000}) == (
+        "csv.encode writes at most 10,000,000 characters"
+    )
     assert api.call("csv.parse", [api.call("csv.encode", [rows])])[0] == {"a": "1", "b": 'x"y', "c": ""}
 
 

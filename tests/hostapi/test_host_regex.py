@@ -87,7 +87,9 @@ def test_catastrophic_patterns_are_quick(make_api: MakeApi, pattern: str, text: 
     assert time.monotonic() - began < 2
 
 
-@pytest.mark.parametrize("pattern", ["(a?){500}b", "(?:(a)|(b)|(a.)|(..)){400}$", "((a{0,100}){0,10}){0,1}b"])
+@pytest.mark.parametrize(
+    "pattern", ["(a?){500}b", "(?:(a)|(b)|(a.)|(..)){400}$", "((a{0,100}){0,10}){0,1}b", "(" * 300 + ".*" + ")" * 300]
+)
 def test_a_pattern_that_is_large_is_refused_for_a_large_text(make_api: MakeApi, pattern: str) -> None:
     """RE2 is linear in the text, but each step costs as much as the pattern is large."""
     began = time.monotonic()
@@ -115,6 +117,11 @@ def test_results_are_bounded(make_api: MakeApi) -> None:
     with pytest.raises(ToolError, match=r"regex\.find_all found more than 10,000 matches; give options\.limit"):
         api.call("regex.find_all", ["a", "a" * 20_000])
     began = time.monotonic()
+    for name in ("regex.match", "regex.find_all"):
+        with pytest.raises(ToolError, match=rf"{name} gives more than 100,000 bytes"):
+            make_api(limits=HostLimits(max_text=100_000)).call(name, ["(" * 20 + ".*" + ")" * 20, "a" * 10_000])
+    with pytest.raises(ToolError, match=r"regex\.find_all gives more than"):
+        api.call("regex.find_all", ["(x)?" * 60 + "a", "a" * 9_000])
     with pytest.raises(ToolError, match=r"regex\.replace gives more than 10,000,000 bytes"):
         api.call("regex.replace", [".*", "a" * 1_000_000, "$0" * 50_000])
     with pytest.raises(ToolError, match=r"at most 100,000 bytes"):

@@ -87,6 +87,7 @@ def test_a_secret_that_is_not_granted(make_api: MakeApi, grants: dict[str, Any],
         ("", None, "the environment variable KEY is not set"),
         ("12345", None, "the value of KEY has fewer than 6 characters, too few to be kept secret"),
         (PLAIN, "none", 'secret(name, template): template must hold %s exactly once, such as "Bearer %s"'),
+        (PLAIN, "%s" + "x" * 200, "secret(name, template): template has more than 200 characters"),
         (PLAIN, "%s%s", 'secret(name, template): template must hold %s exactly once, such as "Bearer %s"'),
     ],
 )

@@ -38,7 +38,7 @@ class HostLimits:
     max_matches: int = 10_000
     """Matches of one regex call."""
     max_regex_work: int = 400 * MB
-    """Text size times compiled pattern size of one match; RE2 needs at most about 9 ns for each."""
+    """Text size times compiled pattern size of one match (more with many groups); each takes RE2 up to 9 ns."""
     regex_seconds: float = 2.0
     """Of one regex call that looks for several matches."""
     max_sleep: float = 30.0

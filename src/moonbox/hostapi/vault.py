@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["HANDLE_KEY", "Destination", "Vault", "is_handle", "mentions_handle"]
 
 HANDLE_KEY = "$secret"
+_MAX_TEMPLATE = 200
 
 
 class Destination(Protocol):
@@ -53,6 +54,8 @@ class Vault:
             raise not_granted(f"the secret {name}", key, name, self._grants, self._section)
         if template is not None and template.count("%s") != 1:
             raise ArgumentError('secret(name, template): template must hold %s exactly once, such as "Bearer %s"')
+        if template is not None and len(template) > _MAX_TEMPLATE:
+            raise ArgumentError(f"secret(name, template): template has more than {_MAX_TEMPLATE} characters")
         value = _trimmed(self._environ.get(name, ""))
         if not value:
             raise ToolError(f"the environment variable {name} is not set", code="not_found")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import stat
 import sys
@@ -19,7 +20,7 @@ __all__ = ["FOLDER", "Escape", "Opener", "best_opener", "open_in_one_step", "ope
 _OPENAT2 = 437
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_BENEATH = 0x02, 0x08
 _MAX_LINKS = 40
-FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Escape(OSError):
@@ -44,10 +45,11 @@ class _OpenHow(ctypes.Structure):
 def open_in_one_step(root: int, path: str, flags: int, mode: int = 0) -> int:
     flags |= os.O_CLOEXEC
     how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
-    libc = ctypes.CDLL(None, use_errno=True)
     name = os.fsencode(path)
     for _ in range(100):
-        fd = libc.syscall(ctypes.c_long(_OPENAT2), root, name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)))
+        fd = _libc().syscall(
+            ctypes.c_long(_OPENAT2), root, name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))
+        )
         if fd >= 0:
             return int(fd)
         code = ctypes.get_errno()
@@ -56,6 +58,11 @@ def open_in_one_step(root: int, path: str, flags: int, mode: int = 0) -> int:
     if code == errno.EXDEV:
         raise Escape(code, "it leads out of the granted folder", path)
     raise OSError(code, os.strerror(code), path)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def open_step_by_step(root: int, path: str, flags: int, mode: int = 0) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Folders", "Place"]
 
 _MAX_PATH = 4_000
-_NO_LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
+_NO_LOOK = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
 _CODES = {
     errno.ENOENT: ("not_found", "does not exist"),
     errno.ENOTDIR: ("not_a_folder", "goes through something that is not a folder"),
@@ -103,6 +103,8 @@ class Folders:
 
     @contextlib.contextmanager
     def _root(self, place: Place) -> Iterator[int]:
+        if os.open not in os.supports_dir_fd:
+            raise ToolError("files cannot be confined to folders on this system", code="unsupported")
         if self._key == "write":
             place.root.mkdir(parents=True, exist_ok=True)
         root = os.open(place.root, FOLDER)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Message", "build"]
 
+_MAX_JOINED = 100
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 _OURS = frozenset(
     {
@@ -126,7 +127,7 @@ def _joined(host: Host, target: Target, value: Any, path: str) -> str:
     """A header's text: a scalar, a secret, or an array of these one after the other."""
     if is_handle(value):
         return host.vault.reveal(value, "header", target)
-    if isinstance(value, list) and value and not any(isinstance(item, list) for item in value):
+    if isinstance(value, list) and 0 < len(value) <= _MAX_JOINED and not any(isinstance(item, list) for item in value):
         return "".join(_joined(host, target, item, path) for item in value)
     if isinstance(value, list | dict) or value is None:
         raise ArgumentError(f"{path} must be a string, a secret or an array of these, not {type_word(value)}")

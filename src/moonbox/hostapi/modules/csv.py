@@ -14,6 +14,8 @@ from moonbox.hostapi.text import bounded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from moonbox.hostapi.limits import HostLimits
+
 __all__ = ["functions"]
 
 _ENCODINGS = ("utf-8", "latin-1", "windows-1252", "utf-16")
@@ -35,7 +37,7 @@ def functions(host: Host) -> Sequence[HostFunction]:
 
     def encode(rows: list[Any], options: dict[str, Any]) -> str:
         delimiter = _delimiter("csv.encode(rows, options)", options)
-        return _encoded(rows, options["columns"], delimiter)
+        return _encoded(rows, options["columns"], delimiter, host.limits)
 
     reading = (
         Parameter("header", "boolean", "the first row names the columns, true unless given", default=True),
@@ -105,22 +107,25 @@ def _tables(rows: list[tuple[int, list[str]]]) -> list[dict[str, str | None]]:
     return tables
 
 
-def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str) -> str:
+def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits: HostLimits) -> str:
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     named = bool(rows) and isinstance(rows[0], dict)
     if named and columns is None:
         columns = sorted({str(key) for row in rows if isinstance(row, dict) for key in row})
-    if columns is not None:
-        writer.writerow(columns)
+    columns = columns or []
+    if len(columns) * len(rows) > limits.max_cells:
+        raise ToolError(f"csv.encode writes at most {limits.max_cells:,} fields", code="too_large")
+    if columns:
+        writer.writerow(map(_cell, columns))
     for number, row in enumerate(rows, 1):
-        if named and isinstance(row, dict):
-            writer.writerow([_cell(row.get(name)) for name in columns or ()])
-        elif not named and isinstance(row, list):
-            writer.writerow(map(_cell, row))
-        else:
+        if not isinstance(row, dict if named else list):
             wanted = "a table" if named else "an array"
             raise ArgumentError(f"csv.encode(rows, options): row {number} must be {wanted}, not {type_word(row)}")
+        cells = [_cell(row.get(name)) for name in columns] if isinstance(row, dict) else [_cell(item) for item in row]
+        if out.tell() + sum(map(len, cells)) > limits.max_text:
+            raise ToolError(f"csv.encode writes at most {limits.max_text:,} characters", code="too_large")
+        writer.writerow(cells)
     return out.getvalue()
 
 

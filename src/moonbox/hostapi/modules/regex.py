@@ -83,11 +83,24 @@ class _Engine:
         self._compiling = threading.Lock()
 
     def match(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> dict[str, Any] | None:
-        found = next(self._matches("regex.match", pattern, text, options), None)
-        return None if found is None else _described(found)
+        found = self._described("regex.match", pattern, text, {**options, "limit": 1})
+        return found[0] if found else None
 
     def find_all(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> list[dict[str, Any]]:
-        return [_described(found) for found in self._matches("regex.find_all", pattern, text, options)]
+        return self._described("regex.find_all", pattern, text, options)
+
+    def _described(self, function: str, pattern: bytes, text: bytes, options: dict[str, Any]) -> list[dict[str, Any]]:
+        """Groups may overlap, so that together they can be far larger than the text: measured before they are made."""
+        described: list[dict[str, Any]] = []
+        size = cells = 0
+        for found in self._matches(function, pattern, text, options):
+            spans = [found.span(group) for group in range(found.re.groups + 1)]
+            size += 2 * sum(end - start for start, end in spans)
+            cells += len(spans)
+            if size > 2 * self._limits.max_text or cells > self._limits.max_cells:
+                raise ToolError(f"{function} gives more than {self._limits.max_text:,} bytes", code="too_large")
+            described.append(_described(found))
+        return described
 
     def replace(self, pattern: bytes, text: bytes, replacement: bytes, options: dict[str, Any]) -> str | bytes:
         bounded("regex.replace as its replacement", replacement, _MAX_REPLACEMENT)
@@ -145,7 +158,8 @@ class _Engine:
             self._compiled[key] = compiled
             while len(self._compiled) > _KEPT:
                 del self._compiled[next(iter(self._compiled))]
-        most = self._limits.max_regex_work // compiled.programsize
+        # Measured: a step costs up to 9 ns for each instruction, and twice that when there are 20 groups to keep.
+        most = self._limits.max_regex_work * 20 // (compiled.programsize * (20 + compiled.groups))
         if len(text) > most:
             raise ToolError(
                 f"{function}: the pattern is too large for {len(text):,} bytes of text, only for {most:,}; "
