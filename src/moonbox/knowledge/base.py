@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from moonbox.knowledge.items import Connector
     from moonbox.knowledge.records import Progress
 
-__all__ = ["KnowledgeBase"]
+__all__ = ["KnowledgeBase", "never_synchronised"]
 
 MODES: tuple[str, ...] = get_args(Mode)
 
@@ -128,12 +128,8 @@ class KnowledgeBase:
         """Every source that is configured or that the store has documents of."""
         with self._database.reading() as db:
             stored = {name: _source_info(db, number, name, name in self._sources) for name, number in _numbers(db)}
-        new = {
-            name: SourceInfo(name, True, False, 0, None, (f"never synchronised; run: moonbox sync {name}",))
-            for name in self._sources
-            if name not in stored
-        }
-        return sorted((*stored.values(), *new.values()), key=lambda info: info.name)
+        new = [never_synchronised(name) for name in self._sources if name not in stored]
+        return sorted((*stored.values(), *new), key=lambda info: info.name)
 
     def forget(self, source: str, *, wait: float = 0.0) -> int:
         """Remove a source from the store with all its documents; returns how many there were."""
@@ -188,6 +184,11 @@ class KnowledgeBase:
             if name not in known:
                 raise UsageError(_unknown_source(name, known))
         return names
+
+
+def never_synchronised(name: str) -> SourceInfo:
+    """What there is to say about a source that is configured and nothing more."""
+    return SourceInfo(name, True, False, 0, None, (f"never synchronised; run: moonbox sync {name}",))
 
 
 def _unknown_source(name: Any, known: Any) -> str:

@@ -140,10 +140,15 @@ class Database:
 
     def _connect(self, address: str) -> sqlite3.Connection:
         db = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        db.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-        db.execute("PRAGMA foreign_keys=ON")
-        db.execute("PRAGMA synchronous=NORMAL")
-        db.execute("PRAGMA trusted_schema=OFF")
+        try:
+            db.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+            db.execute("PRAGMA foreign_keys=ON")
+            db.execute("PRAGMA trusted_schema=OFF")
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the file, which connecting does not
+        except BaseException:
+            db.close()
+            raise
         return db
 
     def _create(self) -> str:
@@ -173,12 +178,11 @@ class Database:
         address = self.path.absolute().as_uri() + "?mode=ro"
         try:
             db = self._connect(address)
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
-            # In a folder that cannot be written SQLite cannot make the shared memory that a log needs. Without a log
-            # there is nothing to share, and the file can be read as it is.
+            # Where nothing can be written SQLite cannot make the shared memory that a log needs. Without a log there is
+            # nothing to share, and the file can be read as it is.
             log = self.path.with_name(self.path.name + "-wal")
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN or (log.exists() and log.stat().st_size):
+            if error.sqlite_errorcode & 0xFF not in _NO_LOG or (log.exists() and log.stat().st_size):
                 raise
             address += "&immutable=1"
             db = self._connect(address)
@@ -215,6 +219,7 @@ class Database:
             raise KnowledgeError(f"the knowledge base {self.path} {_WORDS.get(code, f'failed: {error}')}") from error
 
 
+_NO_LOG = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _WORDS = {
     sqlite3.SQLITE_BUSY: f"is busy: another process has been writing for more than {BUSY_SECONDS:g} s; try again",
     sqlite3.SQLITE_LOCKED: "is busy: try again",

@@ -119,7 +119,7 @@ def _term(token: re.Match[str]) -> Term | None:
     if token["phrase"] is not None:
         text, quoted, prefix = token["phrase"], True, bool(token["after"])
     else:
-        text, quoted, prefix = token["word"], False, token["word"].endswith("*")
+        text, quoted, prefix = token["word"].rstrip("*"), False, token["word"].endswith("*")
     words = _WORD.findall(text)
     return Term(text, quoted, prefix and len(words[-1]) >= SHORTEST_PREFIX) if words else None
 

@@ -1,0 +1,297 @@
+"""The commands `moonbox sync`, `search`, `get`, `sources` and `stats`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moonbox.audit.terminal import seconds, size, visible
+from moonbox.errors import ConfigError, MoonboxError, UsageError
+from moonbox.knowledge.config import KnowledgeConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from moonbox.knowledge.base import KnowledgeBase
+    from moonbox.knowledge.records import Hits, Progress, SourceInfo, SyncReport
+
+__all__ = ["register"]
+
+SHOWN_PROBLEMS = 10
+MARKS = ("\ue000", "\ue001")  # private characters, which no ordinary text holds
+
+Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration.", metavar="FILE")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_HERE = Path("moonbox.toml")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("sync")(sync)
+    app.command("search")(search)
+    app.command("get")(get)
+    app.command("sources")(sources)
+    app.command("stats")(stats)
+
+
+def sync(
+    names: Annotated[list[str] | None, typer.Argument(help="Only these sources.", metavar="[SOURCE]...")] = None,
+    config: Config = _HERE,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for another sync of the same source.")] = 0.0,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove sources that are not configured any more.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Bring the knowledge base up to date with its sources."""
+    with _told():
+        settings = _configured(config)
+        reports = []
+        with _opened(settings, read_only=False) as base:
+            if prune:
+                _prune(base, wait)
+            for name in names or list(settings.sources):
+                with _progress_bar(name) as progress:
+                    report = base.sync(name, progress=progress, wait=wait)
+                reports.append(report)
+                if not as_json:
+                    _print_report(report)
+        if as_json:
+            _print_json([report.to_dict() for report in reports])
+        elif not reports:
+            typer.echo("no source is configured; add a table [knowledge.sources.<name>] to the configuration")
+        if not all(report.ok for report in reports):
+            raise typer.Exit(1)
+
+
+def search(
+    words: Annotated[list[str], typer.Argument(help='Words, "phrases", -exclusions, pre*.', metavar="QUERY...")],
+    config: Config = _HERE,
+    mode: Annotated[str, typer.Option("--mode", "-m", help="keyword, semantic or hybrid.")] = "keyword",
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many documents at most.")] = 12,
+    source: Annotated[
+        list[str] | None, typer.Option("--source", "-s", help="Only this source.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search the documents."""
+    with _told(), _opened(_configured(config)) as base:
+        query: Any = " ".join(words)
+        chosen: Any = mode
+        if as_json:
+            _print_json([hit.to_dict() for hit in base.search(query, chosen, limit, source)])
+            return
+        hits = base.search(query, chosen, limit, source, marks=MARKS)
+        for note in hits.notes:
+            typer.echo(f"note: {visible(note)}", err=True)
+        if hits:
+            _print_hits(hits)
+        else:
+            typer.echo("nothing found")
+
+
+def get(
+    id: Annotated[str, typer.Argument(help='The id that search shows, or "source:source_id".', metavar="ID")],
+    config: Config = _HERE,
+    as_json: Json = False,
+) -> None:
+    """Show one document."""
+    with _told(), _opened(_configured(config)) as base:
+        document = base.get(id)
+        if as_json:
+            _print_json(document.to_dict())
+            return
+        about = (document.source_url, document.author, document.updated_at)
+        typer.echo(visible(f"{document.title}\n{document.source}:{document.source_id}"))
+        typer.echo(visible(" · ".join(filter(None, about))) + "\n")
+        typer.echo(visible(document.body))
+
+
+def sources(config: Config = _HERE, as_json: Json = False) -> None:
+    """List the sources and how they are."""
+    with _told():
+        infos = _source_infos(_configured(config))
+        if as_json:
+            _print_json([info.to_dict() for info in infos])
+        elif infos:
+            _print_sources(infos)
+        else:
+            typer.echo("no source is configured")
+
+
+def stats(config: Config = _HERE, as_json: Json = False) -> None:
+    """Show the knowledge base in numbers."""
+    with _told(), _opened(_configured(config)) as base:
+        found = base.stats().to_dict()
+    if as_json:
+        _print_json(found)
+        return
+    found["bytes"] = size(found["bytes"])
+    for name, value in found.items():
+        shown = "none" if value is None else f"{value:,}" if isinstance(value, int) else visible(value)
+        typer.echo(f"{name:<10}{shown}")
+
+
+def _configured(path: Path) -> KnowledgeConfig:
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no configuration {path}; `moonbox init` makes one, --config names another"
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"the configuration {path} cannot be read: {error}") from None
+    return KnowledgeConfig.from_dict(data.get("knowledge", {}), path.absolute().parent)
+
+
+@contextlib.contextmanager
+def _opened(config: KnowledgeConfig, *, read_only: bool = True) -> Iterator[KnowledgeBase]:
+    from moonbox.knowledge.base import KnowledgeBase
+
+    with KnowledgeBase.from_config(config, read_only=read_only) as base:
+        yield base
+
+
+def _source_infos(config: KnowledgeConfig) -> list[SourceInfo]:
+    from moonbox.knowledge.base import never_synchronised
+
+    if not config.path.exists():
+        return [never_synchronised(name) for name in sorted(config.sources)]
+    with _opened(config) as base:
+        return base.sources()
+
+
+def _prune(base: KnowledgeBase, wait: float) -> None:
+    for info in base.sources():
+        if not info.configured:
+            count = base.forget(info.name, wait=wait)
+            typer.echo(f"{visible(info.name)}: removed with {count:,} documents", err=True)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What went wrong as one line, without a traceback."""
+    try:
+        yield
+    except MoonboxError as error:
+        typer.echo(f"error: {visible(str(error))}", err=True)
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what is indexed stays, and the next sync goes on from there", err=True)
+        raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
+def _progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar with counts and rate on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None, rate="")
+
+        def show(progress: Progress) -> None:
+            rate = f"{progress.rate:,.0f}/s" if progress.rate else ""
+            described = f"{name}: {_PHASES[progress.phase]}"
+            bar.update(task, description=described, completed=progress.done, total=progress.total, rate=rate)
+
+        yield show
+
+
+_PHASES = {"scan": "reading", "remove": "removing", "embed": "embedding", "done": "done"}
+
+
+def _print_report(report: SyncReport) -> None:
+    changes = [
+        f"{count:,} {what}"
+        for count, what in (
+            (report.added, "added"),
+            (report.updated, "updated"),
+            (report.removed, "removed"),
+            (report.skipped, "skipped"),
+            (report.problem_count, "could not be read"),
+            (report.embedded, "passages embedded"),
+        )
+        if count
+    ]
+    told = ", ".join(changes) or "no changes"
+    typer.echo(f"{visible(report.source)}: {report.documents:,} documents ({told}) in {seconds(report.seconds)}")
+    for note in report.notes:
+        typer.echo(f"  {visible(note)}", err=True)
+    for problem in report.problems[:SHOWN_PROBLEMS]:
+        typer.echo(f"  {visible(problem.source_id)}: {visible(problem.message)}", err=True)
+    if report.problem_count > SHOWN_PROBLEMS:
+        typer.echo(f"  and {report.problem_count - SHOWN_PROBLEMS:,} more", err=True)
+    if report.error is not None:
+        typer.echo(f"  the scan failed, nothing was removed: {visible(report.error)}", err=True)
+
+
+def _print_hits(hits: Hits) -> None:
+    from rich.text import Text
+
+    console = _console()
+    for hit in hits:
+        line = Text(f"{hit.id:>5}  ", style="dim")
+        line.append(visible(hit.title, keep=""), style="bold not dim")
+        console.print(line, soft_wrap=True)
+        about = f"       {hit.source}:{hit.source_id}" + (f" · {hit.updated_at[:10]}" if hit.updated_at else "")
+        console.print(Text(visible(about, keep=""), style="dim"), soft_wrap=True)
+        console.print(Text("       ").append_text(_highlighted(hit.snippet)), soft_wrap=True)
+
+
+def _highlighted(snippet: str) -> Text:
+    from rich.text import Text
+
+    text = Text()
+    for part in snippet.split(MARKS[0]):
+        found, mark, rest = part.partition(MARKS[1])
+        if mark:
+            text.append(visible(found, keep=""), style="bold green")
+        text.append(visible(rest if mark else found, keep=""))
+    return text
+
+
+def _print_sources(infos: list[SourceInfo]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("source", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("documents", justify="right", no_wrap=True)
+    table.add_column("last sync", no_wrap=True)
+    table.add_column("notes", ratio=1)
+    for info in infos:
+        state = "healthy" if info.healthy and info.configured else "not configured" if not info.configured else "look"
+        notes = visible("\n".join(info.notes))
+        table.add_row(visible(info.name), state, f"{info.documents:,}", info.last_sync or "never", notes)
+    _console().print(table)
+
+
+def _print_json(data: Any) -> None:
+    typer.echo(json.dumps(data, indent=2))  # in ASCII: no escape code of a document reaches the terminal
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=160)
