@@ -165,7 +165,10 @@ def test_requests_run_in_several_threads_at_once(serve: Serve, make_api: MakeApi
 
 
 def test_ipv6_addresses(serve: Serve, make_api: MakeApi) -> None:
-    server = serve({"/x": echo}, address="::1")
+    try:
+        server = serve({"/x": echo}, address="::1")
+    except OSError:
+        pytest.skip("this machine has no IPv6")
     answer = make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/x"])
     assert answer["json"]["headers"]["host"] == server.grant
 
