@@ -251,7 +251,14 @@ def test_a_server_that_hangs_up(serve_raw: ServeRaw, make_api: MakeApi) -> None:
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
     assert (caught.value.code, caught.value.retryable) == ("connection", True)
-    assert str(caught.value).endswith("failed: Server disconnected without sending a response.")
+    assert str(caught.value) == f"the connection to {server.grant} failed: the server closed it without an answer"
+
+
+def test_an_answer_that_is_not_http(serve_raw: ServeRaw, make_api: MakeApi) -> None:
+    server = serve_raw(lambda connection: connection.sendall(b"220 mail.example ESMTP\r\n\r\n"))
+    with pytest.raises(ToolError) as caught:
+        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
+    assert str(caught.value) == f"the connection to {server.grant} failed: the answer is not valid HTTP"
 
 
 def test_an_answer_before_the_whole_request_was_read(serve_raw: ServeRaw, make_api: MakeApi) -> None:

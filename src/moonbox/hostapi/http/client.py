@@ -36,7 +36,7 @@ class Client:
             ssl_context=host.http.ssl_context or default_ssl_context(),
             max_connections=20,
             max_keepalive_connections=5,
-            keepalive_expiry=15.0,
+            keepalive_expiry=4.0,
             network_backend=CheckedBackend(self._gate, self._deadlines),
         )
 
@@ -79,10 +79,8 @@ class Client:
                 f"the certificate of {target.host} is not valid: {problem.verify_message}", code="tls"
             ) from None
         except (OSError, httpcore.NetworkError, httpcore.ProtocolError) as problem:
-            # A reason such as "Connection refused"; what the other side sent is never part of it.
-            reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
             raise ToolError(
-                f"the connection to {target.authority} failed: {reason}", code="connection", retryable=True
+                f"the connection to {target.authority} failed: {_reason(problem)}", code="connection", retryable=True
             ) from None
 
     def _send(self, message: Message) -> httpcore.Response:
@@ -126,6 +124,14 @@ class Client:
             "body": text_or_bytes(body),
             "json": clean,
         }
+
+
+def _reason(problem: Exception) -> str:
+    """Never what the other side sent, which the library quotes and which may be anything."""
+    if isinstance(problem, httpcore.ProtocolError):
+        silent = str(problem).startswith("Server disconnected")
+        return "the server closed it without an answer" if silent else "the answer is not valid HTTP"
+    return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
 
 
 def _headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
