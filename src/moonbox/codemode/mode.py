@@ -144,7 +144,7 @@ class CodeMode:
     # The model's calls
 
     def handle(self, name: str, arguments: Any, *, conversation: str = "") -> str:
-        """Answer one call: what goes back to the model. Whatever the model got wrong is in the text, nothing is raised."""
+        """Answer one call: what goes back to the model. What the model got wrong is in the text, nothing is raised."""
         return self.reply(name, arguments, conversation=conversation).text
 
     async def ahandle(self, name: str, arguments: Any, *, conversation: str = "") -> str:
@@ -282,7 +282,8 @@ class CodeMode:
         names = [*([self.tool_name] if view.choice.code else []), *view.direct]
         if view.choice.code and (name in self._routes.hidden or name.replace("__", ".") in self._routes.hidden):
             path = name if name in self._routes.hidden else name.replace("__", ".")
-            return f"error: {name} is called from a script: use {self.tool_name} and write tools.{self._routes.hidden.alias(path)}{{...}}"
+            written = f"tools.{self._routes.hidden.alias(path)}{{...}}"
+            return f"error: {name} is called from a script: use {self.tool_name} and write {written}"
         return f"error: there is no tool {name!r}{suggestion(name, names)}; the tools are: {', '.join(names)}"
 
     def _answer(self, run: Run) -> Reply:

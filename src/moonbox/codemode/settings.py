@@ -47,8 +47,7 @@ class Settings:
             problem = _problem(item.name, getattr(self, item.name))
             if problem:
                 raise ConfigError(problem)
-        if isinstance(self.keep_visible, list):
-            object.__setattr__(self, "keep_visible", tuple(self.keep_visible))
+        object.__setattr__(self, "keep_visible", tuple(self.keep_visible))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
@@ -56,9 +55,8 @@ class Settings:
         known = [item.name for item in fields(cls)]
         for key in data:
             if key not in known:
-                raise ConfigError(
-                    f"code mode has no setting {key!r}{suggestion(str(key), known)}; the settings are: {', '.join(known)}"
-                )
+                near = suggestion(str(key), known)
+                raise ConfigError(f"code mode has no setting {key!r}{near}; the settings are: {', '.join(known)}")
         return cls(**data)
 
     @staticmethod

@@ -19,7 +19,30 @@ __all__ = ["FEATURES", "Additions", "check_name", "describe_environment"]
 FEATURES = frozenset({"coroutines", "metatables"})
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 _RESERVED = frozenset(
-    ["and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"]
+    [
+        "and",
+        "break",
+        "do",
+        "else",
+        "elseif",
+        "end",
+        "false",
+        "for",
+        "function",
+        "goto",
+        "if",
+        "in",
+        "local",
+        "nil",
+        "not",
+        "or",
+        "repeat",
+        "return",
+        "then",
+        "true",
+        "until",
+        "while",
+    ]
 )
 
 
@@ -70,7 +93,7 @@ def describe_environment(
     return {
         "tools": tools,
         "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in functions],
-        "values": [[name, value] for name, value in values.items()],
+        "values": [[name.replace(".", _PART), value] for name, value in values.items()],
         "features": sorted(features),
     }
 

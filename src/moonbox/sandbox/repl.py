@@ -21,6 +21,7 @@ from moonbox.worker.incoming import decode_json
 from moonbox.worker.link import TimedOut
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from moonbox.audit.records import Run
@@ -50,8 +51,10 @@ class Repl:
         limits: Limits | None = None,
         timeout: float | None = 30.0,
         toolbox: Toolbox | None = None,
+        before_write: Callable[[Run], Run] | None = None,
     ) -> None:
         self._sandbox = sandbox
+        self._before_write = before_write
         self.toolbox = sandbox.toolbox if toolbox is None else toolbox
         self._limits = limits or sandbox.limits
         self._checkout_timeout = timeout
@@ -133,13 +136,15 @@ class Repl:
 
     # The environment
 
-    def define(self, name: str, value: Any, *, doc: str = "") -> None:
-        """Add a global: a value, or a function that scripts call by name with positional arguments."""
+    def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
+        """Add a global: a value, or a function that scripts call by name with positional arguments.
+
+        `space.name` puts it into a table. Calls of a function are recorded; `counted` says whether they are spent from
+        `max_tool_calls`.
+        """
         check_name(name)
         if callable(value):
-            self._additions.set_function(HostFunction(name, value, doc))
-        elif "." in name:
-            raise UsageError(f"{name!r}: only functions can be defined inside a table; define the table as one value")
+            self._additions.set_function(HostFunction(name, value, doc, counted))
         else:
             self._additions.set_value(name, value)
         if doc:
@@ -366,6 +371,8 @@ class Repl:
             self._had_state = False
         else:
             self._had_state = True
+        if self._before_write is not None:
+            run = self._before_write(run)
         self._sandbox._write(run)
         return run
 

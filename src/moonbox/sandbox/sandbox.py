@@ -97,15 +97,21 @@ class Sandbox:
         self._pool = Pool(self._source(), spares=min_workers, most=max_workers)
 
     def repl(
-        self, *, limits: Limits | None = None, timeout: float | None = 30.0, toolbox: Toolbox | None = None
+        self,
+        *,
+        limits: Limits | None = None,
+        timeout: float | None = 30.0,
+        toolbox: Toolbox | None = None,
+        before_write: Callable[[Run], Run] | None = None,
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
-        With `toolbox`, its scripts are offered those tools instead of the Sandbox's.
+        With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word on
+        each Run, before it is kept or returned (to take secrets out).
         """
         if self._closed:
             raise ClosedError("the Sandbox is closed")
-        repl = Repl(self, limits=limits, timeout=timeout, toolbox=toolbox)
+        repl = Repl(self, limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write)
         self._repls.add(repl)
         return repl
 

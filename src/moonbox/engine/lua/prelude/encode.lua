@@ -164,14 +164,13 @@ return function(host, stop)
         end
         if not text then
           local level = depth
-          keys[level + 2] = names[column]
+          depth, keys[level + 1] = level + 1, names[column]
           for row = 1, count do
             local value = values[row]
-            local of = type(value)
-            depth, keys[level + 1] = level + 2, row
-            values[row] = scalar(value, of)
+            keys[level] = row
+            values[row] = scalar(value, type(value))
           end
-          keys[level + 1], keys[level + 2], depth = nil, nil, level
+          keys[level], keys[level + 1], depth = nil, nil, level
           text = concat(values, ",")
         end
       end

@@ -111,6 +111,7 @@ local docs_table = library.seal(docs, "docs", {
 })
 
 -- Nested tables of functions that the host answers; `entries` is a list of {dotted name, target}.
+local own_tables = setmetatable({}, { __mode = "k" }) -- tables of functions, as against values that are tables
 local function host_functions(entries, root_name)
   local root = {}
   for _, entry in next, entries do
@@ -119,7 +120,10 @@ local function host_functions(entries, root_name)
     local last
     for part in gmatch(path, "[^\31]+") do
       if last then
-        if type(at[last]) ~= "table" then at[last] = {} end
+        if type(at[last]) ~= "table" then
+          at[last] = {}
+          own_tables[at[last]] = true
+        end
         at = at[last]
       end
       last = part
@@ -130,9 +134,23 @@ local function host_functions(entries, root_name)
   return root
 end
 
+-- Puts a value at its dotted name, among the functions there.
+local function place(tree, sealed, path, value)
+  local space, name = match(path, "^([^\31]+)\31(.+)$")
+  if not space then
+    tree[path] = value
+    return
+  end
+  if not sealed[space] then
+    tree[space] = {}
+    sealed[space] = true
+  end
+  tree[space][name] = value
+end
+
 local function seal_tree(tree, name)
   for key, value in next, tree do
-    if type(value) == "table" then tree[key] = seal_tree(value, name == "" and key or name .. "." .. key) end
+    if type(value) == "table" and own_tables[value] then tree[key] = seal_tree(value, name == "" and key or name .. "." .. key) end
   end
   return library.seal(tree, name)
 end
@@ -216,10 +234,13 @@ local function rebuild(config)
   builtins.tools = seal_tree(host_functions(config.tools, "tools"), "tools")
   if features.coroutines then builtins.coroutine = safe_coroutines() end
   if features.metatables then safe_metatables(builtins) end
-  for name, value in next, host_functions(config.functions, "") do
-    builtins[name] = type(value) == "table" and seal_tree(value, name) or value
+  local added = host_functions(config.functions, "")
+  local sealed = {}
+  for name, value in next, added do sealed[name] = type(value) == "table" or nil end
+  for _, entry in next, config.values do place(added, sealed, entry[1], entry[2]) end
+  for name, value in next, added do
+    builtins[name] = sealed[name] and seal_tree(value, name) or value
   end
-  for _, entry in next, config.values do builtins[entry[1]] = entry[2] end
 end
 
 local function furnish()

@@ -1,0 +1,132 @@
+"""What a tool script says of itself, checked: name, description, version, parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ToolDefinitionError
+from moonbox.tools.naming import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["READ_DEFINITION", "ScriptDefinition", "parameters_schema"]
+
+# Run after the script itself: hands out what it defined, without the functions.
+READ_DEFINITION = """
+if type(tool) ~= "table" then return { problem = "it defines no global table `tool`" } end
+if type(tool.execute) ~= "function" then return { problem = "tool.execute is not a function" } end
+return {
+  name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
+  returns = tool.returns, hints = tool.hints, policy = tool.policy,
+}
+"""
+
+TYPES = ("string", "integer", "number", "boolean", "array", "object")
+_KEYS = (
+    "name",
+    "type",
+    "required",
+    "description",
+    "default",
+    "enum",
+    "items",
+    "properties",
+    "minimum",
+    "maximum",
+    "pattern",
+)
+_SCHEMA_WORDS = ("items", "properties", "minimum", "maximum", "pattern")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptDefinition:
+    """A tool as its script describes it."""
+
+    name: str
+    description: str
+    version: str
+    parameters: dict[str, Any]
+    returns: dict[str, Any] | None
+    hints: dict[str, Any]
+    policy: Any
+
+    @classmethod
+    def from_value(cls, value: Any, name: str) -> ScriptDefinition:
+        """From what READ_DEFINITION returned; ToolDefinitionError says what is wrong with it."""
+        if not isinstance(value, dict) or "problem" in value:
+            problem = value.get("problem") if isinstance(value, dict) else "it returned nothing"
+            raise ToolDefinitionError(
+                f"{problem}; a tool script sets tool = {{name = …, description = …, parameters = {{…}}}} "
+                "and function tool.execute(params, context)"
+            )
+        return cls(
+            name=name,
+            description=_text(value, "description"),
+            version=_text(value, "version"),
+            parameters=parameters_schema(value.get("parameters")),
+            returns=value.get("returns") if isinstance(value.get("returns"), dict) else None,
+            hints=dict(value.get("hints") or {}),
+            policy=value.get("policy") or "auto",
+        )
+
+
+def parameters_schema(given: Any) -> dict[str, Any]:
+    """The parameters as JSON Schema: from a list of {name=, type=, …}, or a JSON Schema as it is."""
+    if given is None or given == {} or given == []:
+        return {"type": "object", "properties": {}, "additionalProperties": False}
+    if isinstance(given, dict):
+        if given.get("type") == "object" or "properties" in given:
+            return {"additionalProperties": False, **given}
+        raise ToolDefinitionError(
+            'tool.parameters must be a list of {name = …, type = …} or a JSON Schema with type = "object"'
+        )
+    if not isinstance(given, list):
+        raise ToolDefinitionError(f"tool.parameters must be a list, not {given!r}")
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for index, item in enumerate(given, 1):
+        name, schema, needed = _parameter(item, index)
+        if name in properties:
+            raise ToolDefinitionError(f"tool.parameters[{index}]: there are two parameters {name!r}")
+        properties[name] = schema
+        if needed:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _parameter(item: Any, index: int) -> tuple[str, dict[str, Any], bool]:
+    where = f"tool.parameters[{index}]"
+    if not isinstance(item, dict):
+        raise ToolDefinitionError(f'{where} must be a table such as {{name = "city", type = "string"}}')
+    for key in item:
+        if key not in _KEYS:
+            raise ToolDefinitionError(f"{where} has an unknown key {key!r}{suggestion(str(key), _KEYS)}")
+    name = item.get("name")
+    if not isinstance(name, str) or not name:
+        raise ToolDefinitionError(f"{where} needs a name")
+    kind = item.get("type", "string")
+    if kind not in TYPES:
+        raise ToolDefinitionError(
+            f"{where} ({name}): unknown type {kind!r}{suggestion(str(kind), TYPES)}; the types are: {', '.join(TYPES)}"
+        )
+    schema: dict[str, Any] = {"type": kind}
+    for word in ("description", "default", "enum", *_SCHEMA_WORDS):
+        if item.get(word) is not None:
+            schema[word] = item[word]
+    if "enum" in schema and not isinstance(schema["enum"], list):
+        raise ToolDefinitionError(f"{where} ({name}): enum must be a list")
+    needed = item.get("required", False)
+    if not isinstance(needed, bool):
+        raise ToolDefinitionError(f"{where} ({name}): required must be true or false")
+    return name, schema, needed and "default" not in schema
+
+
+def _text(value: Mapping[str, Any], key: str) -> str:
+    text = value.get(key)
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise ToolDefinitionError(f"tool.{key} must be text, not {text!r}")
+    return text

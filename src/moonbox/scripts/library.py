@@ -1,0 +1,236 @@
+"""The library: loads tool scripts in the sandbox, keeps them up to date, and makes tools of them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
+from moonbox.hostapi.api import HostApi
+from moonbox.limits import Limits
+from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
+from moonbox.scripts.settings import ScriptSettings, ToolsSettings
+from moonbox.tools.tool import Tool
+from moonbox.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from moonbox.audit.records import Run
+    from moonbox.audit.sinks import Sink
+    from moonbox.sandbox.repl import Repl
+    from moonbox.sandbox.sandbox import Sandbox
+
+__all__ = ["LoadedScript", "ScriptLibrary"]
+
+_LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
+_LARGEST_FILE = 1_000_000
+_EXECUTE = "return tool.execute(params, context)"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedScript:
+    """A tool script and what became of loading it: a tool, or a problem."""
+
+    settings: ScriptSettings
+    source: str = ""
+    stamp: tuple[int, int] = (0, 0)
+    definition: ScriptDefinition | None = None
+    tool: Tool | None = None
+    problem: str | None = None
+
+
+class ScriptLibrary:
+    """Tool scripts as tools. A script that is broken, endless or hostile costs its own tool and nothing else.
+
+    `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values.
+    """
+
+    def __init__(
+        self,
+        settings: ToolsSettings,
+        *,
+        sandbox: Sandbox | None = None,
+        audit: Sink | None = None,
+        context: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+        host: Callable[[ScriptSettings], HostApi] | None = None,
+    ) -> None:
+        from moonbox.sandbox.sandbox import Sandbox
+
+        self.settings = settings
+        self.toolbox = Toolbox()
+        self._own = sandbox is None
+        self._sandbox = sandbox or Sandbox(audit=audit)
+        self._context = dict(context or {})
+        self._environ = environ
+        self._host = host
+        self._lock = threading.Lock()
+        self._scripts: dict[str, LoadedScript] = {}
+        self.refresh()
+
+    @property
+    def scripts(self) -> tuple[LoadedScript, ...]:
+        """Every script that was found, with its tool or its problem."""
+        return tuple(self._scripts.values())
+
+    def refresh(self) -> bool:
+        """Load what is new or changed, drop what is gone; whether anything was."""
+        with self._lock:
+            wanted = self._wanted()
+            changed = False
+            for name in [name for name in self._scripts if name not in wanted]:
+                del self._scripts[name]
+                changed = True
+            for name, settings in wanted.items():
+                before = self._scripts.get(name)
+                if before is not None and before.settings == settings and before.stamp == _stamp(settings.path):
+                    continue
+                self._scripts[name] = self._load(settings)
+                changed = True
+            if changed:
+                self._publish()
+            return changed
+
+    def execute(self, name: str, arguments: Mapping[str, Any]) -> Run:
+        """Run one script's tool with arguments that have been validated; the whole Run."""
+        return self._execute(self._scripts[name], arguments)
+
+    def close(self) -> None:
+        if self._own:
+            self._sandbox.close()
+
+    def __enter__(self) -> ScriptLibrary:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Finding and loading
+
+    def _wanted(self) -> dict[str, ScriptSettings]:
+        """Scripts by name: those in folders first, so that a section of its own has the last word."""
+        wanted: dict[str, ScriptSettings] = {}
+        for folder in self.settings.folders:
+            if not folder.is_dir():
+                raise ConfigError(f"[tools] folders: there is no folder {folder}")
+            for path in sorted(folder.glob("*.lua")):
+                wanted.setdefault(path.stem, ScriptSettings(path.stem, path.resolve()))
+        own = {settings.path for settings in self.settings.scripts}
+        wanted = {name: settings for name, settings in wanted.items() if settings.path not in own}
+        wanted.update({settings.name: settings for settings in self.settings.scripts})
+        return wanted
+
+    def _load(self, settings: ScriptSettings) -> LoadedScript:
+        stamp = _stamp(settings.path)
+        source = ""
+        try:
+            source = _read(settings.path)
+            definition = self._define(settings, source)
+            tool = self._make_tool(settings, definition)
+        except MoonboxError as problem:
+            return LoadedScript(settings, source, stamp, problem=str(problem))
+        return LoadedScript(settings, source, stamp, definition, tool)
+
+    def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
+        with self._sandbox.repl(limits=_LOAD_LIMITS) as repl:
+            for step in (source, READ_DEFINITION):
+                run = repl.run(step)
+                if run.error is not None:
+                    raise ToolDefinitionError(f"{settings.path.name} does not load: {run.error}")
+            return ScriptDefinition.from_value(run.value, settings.name)
+
+    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition) -> Tool:
+        def call(arguments: dict[str, Any]) -> Any:
+            return self._value(settings.name, arguments)
+
+        return Tool.from_schema(
+            name=settings.name,
+            description=definition.description,
+            parameters=definition.parameters,
+            returns=definition.returns,
+            hints=definition.hints,
+            policy=definition.policy,
+            call=call,
+            timeout=settings.timeout + 1.0,  # the script's own limit comes first and says more
+            meta={"version": definition.version, "script": str(settings.path)},
+        )
+
+    def _publish(self) -> None:
+        tools = {item.tool.path: item.tool for item in self._scripts.values() if item.tool is not None}
+        for path in self.toolbox.paths():
+            if path not in tools:
+                self.toolbox.remove(path)
+        self.toolbox.add(list(tools.values()), replace=True)
+
+    # Executing
+
+    def _value(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """The tool's result; a failed run becomes a ToolError."""
+        run = self.execute(name, arguments)
+        if run.error is None:
+            return run.value
+        error = run.error
+        raise ToolError(
+            error.message if error.kind == "tool" else str(error),
+            code=error.code or (f"limit_{error.limit}" if error.limit else error.kind),
+            retryable=error.retryable or error.limit == "time",
+            data=error.data if isinstance(error.data, dict | list | str | int | float) else None,
+            tool=name,
+            detail=error.traceback,
+        )
+
+    def _execute(self, script: LoadedScript, arguments: Mapping[str, Any]) -> Run:
+        """In a fresh environment: load the script, then call tool.execute."""
+        settings = script.settings
+        if script.tool is None:
+            raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
+        api = self._api(settings)
+        try:
+            limits = Limits(timeout=settings.timeout, max_tool_calls=1000)
+            with self._sandbox.repl(limits=limits, toolbox=Toolbox(), before_write=api.scrub_run) as repl:
+                self._furnish(repl, api, settings, arguments)
+                loaded = repl.run(script.source)
+                return loaded if loaded.error is not None else repl.run(_EXECUTE)
+        finally:
+            api.close()
+
+    def _api(self, settings: ScriptSettings) -> HostApi:
+        if self._host is not None:
+            return self._host(settings)
+        return HostApi(settings.grants, name=settings.name, environ=self._environ)
+
+    def _furnish(self, repl: Repl, api: HostApi, settings: ScriptSettings, arguments: Mapping[str, Any]) -> None:
+        offer(repl, api)
+        repl.define("params", dict(arguments))
+        repl.define("context.config", dict(settings.config))
+        repl.define("context.tool", settings.name)
+        for name, value in self._context.items():
+            repl.define(f"context.{name}", value)
+
+
+def offer(target: Repl | Sandbox, api: HostApi) -> None:
+    """Give scripts the host functions that were granted, and of the others the words that say what to grant."""
+    for name, function in {**api.absent, **api.functions}.items():
+        target.define(name, function, doc=function.doc)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ToolDefinitionError(f"{path} is larger than {_LARGEST_FILE:,} bytes")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ToolDefinitionError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ToolDefinitionError(f"{path} cannot be read: {problem}") from None
