@@ -45,6 +45,12 @@ class Binder:
 
     def bind(self, arguments: Any, tool: str, first_index: int = 0) -> dict[str, Any]:
         """A dict with defaults filled in that fits the schema; raises ArgumentError with every problem."""
+        try:
+            return self._bind(arguments, tool, first_index)
+        except RecursionError:
+            raise self.error(["the arguments are nested too deeply"], tool) from None
+
+    def _bind(self, arguments: Any, tool: str, first_index: int) -> dict[str, Any]:
         if type(arguments) is dict and arguments:
             named = arguments
             for name in named:
@@ -67,8 +73,14 @@ class Binder:
         return self._explain(bound, tool, first_index)
 
     def check(self) -> None:
-        """Raise ToolDefinitionError if the schema is not one that can be validated against."""
-        _ = self.validator
+        """Raise ToolDefinitionError if the schema is not one that can be validated against, or not in sane time."""
+        try:
+            _ = self.validator, self._coerce, self._defaults
+            effort = self.document.effort()
+        except RecursionError:
+            raise ToolDefinitionError("parameters has references that lead too far") from None
+        if effort > _MOST_EFFORT:
+            raise ToolDefinitionError("parameters nests alternatives within alternatives too often to be validated")
 
     def error(self, problems: list[str], tool: str) -> ArgumentError:
         """The error that lists these problems and the valid parameters."""
@@ -238,6 +250,9 @@ _OPENING = frozenset(
         "unevaluatedProperties",
     }
 )
+
+
+_MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
 
 
 def _refuse(uri: str) -> Any:

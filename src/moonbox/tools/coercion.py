@@ -32,6 +32,8 @@ class _Compiler:
         self.document = document
         self.refs: dict[str, Coerce | None] = {}
         self.open: set[str] = set()
+        self.here: set[str] = set()
+        """The open references that no property or item lies behind: following one again would never end."""
 
     def compile(self, schema: Schema) -> Coerce | None:
         if not isinstance(schema, dict):
@@ -52,13 +54,24 @@ class _Compiler:
         ref = schema.get("$ref")
         if not isinstance(ref, str) or not ref.startswith("#"):
             return None
+        if ref in self.here:
+            return None
         if ref in self.open:  # a type that contains itself: look the function up when it is needed
             return lambda value: found(value) if (found := self.refs.get(ref)) else value
         if ref not in self.refs:
             self.open.add(ref)
+            self.here.add(ref)
             self.refs[ref] = self.compile(self.document.pointer(ref))
             self.open.discard(ref)
+            self.here.discard(ref)
         return self.refs[ref]
+
+    def inside(self, schema: Schema) -> Coerce | None:
+        """Compile the schema of something within the value."""
+        here, self.here = self.here, set()
+        compiled = self.compile(schema)
+        self.here = here
+        return compiled
 
     def union(self, choices: Any) -> Coerce | None:
         if not isinstance(choices, list):
@@ -79,11 +92,11 @@ class _Compiler:
         named = schema.get("properties")
         named = named if isinstance(named, dict) else {}
         must = set(schema.get("required") or ())
-        coerce = {name: self.compile(part) for name, part in named.items()}
+        coerce = {name: self.inside(part) for name, part in named.items()}
         droppable = {
             name for name, part in named.items() if name not in must and not accepts(self.document.kinds(part), "null")
         }
-        rest = self.compile(schema.get("additionalProperties"))
+        rest = self.inside(schema.get("additionalProperties"))
         if "patternProperties" in schema:  # matching a script's keys here would need a second pattern dialect
             rest = None
         if wanted is None or "object" not in wanted:
@@ -111,8 +124,8 @@ class _Compiler:
         items, first = schema.get("items"), schema.get("prefixItems")
         if isinstance(items, list):  # drafts before 2020-12
             first, items = items, schema.get("additionalItems")
-        heads = [self.compile(part) for part in first or ()]
-        rest = self.compile(items)
+        heads = [self.inside(part) for part in first or ()]
+        rest = self.inside(items)
         if rest is None and not any(heads):
             return None
 

@@ -12,7 +12,6 @@ A tool's path is its namespace and name joined by a dot (`github.create_issue`).
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +86,8 @@ def aliases(paths: Iterable[str]) -> dict[str, str]:
 
 def nearest(word: str, options: Iterable[str], count: int = 3) -> list[str]:
     """The options that someone who wrote `word` probably meant, best first."""
+    import difflib
+
     folded: dict[str, list[str]] = {}
     for option in options:
         folded.setdefault(_fold(option), []).append(option)

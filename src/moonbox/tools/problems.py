@@ -79,6 +79,7 @@ class _Walker:
     def __init__(self, document: Document, fits: Fits, first_index: int) -> None:
         self.document, self.fits, self.first_index = document, fits, first_index
         self.problems: list[tuple[str, str]] = []
+        self.open: set[tuple[int, tuple[str | int, ...]]] = set()
         self.steps = 0
 
     def walk(self, schema: Schema, value: Any, path: tuple[str | int, ...]) -> None:
@@ -88,8 +89,9 @@ class _Walker:
             return
         if schema is False:
             self.note(path, f"nothing is allowed here, got {short(value)}")
-        if not isinstance(schema, dict):
+        if not isinstance(schema, dict) or (id(schema), path) in self.open:
             return
+        self.open.add((id(schema), path))
         if (text := self.wrong_type(schema, value)) is not None:
             self.note(path, text)
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import unquote
 
 __all__ = ["NARRATION", "Document", "Kinds", "Schema", "accepts", "kind_of"]
 
@@ -40,8 +39,12 @@ class Document:
         """What `#/a/b` points at."""
         if not ref.startswith("#"):
             return {}
+        if "%" in ref:
+            from urllib.parse import unquote
+
+            ref = unquote(ref)
         node = self.root
-        for token in unquote(ref[1:]).split("/")[1:]:
+        for token in ref[1:].split("/")[1:]:
             token = token.replace("~1", "/").replace("~0", "~")
             if isinstance(node, dict) and token in node:
                 node = node[token]
@@ -92,6 +95,13 @@ class Document:
         must = set(self.required(self.root))
         return tuple(sorted(self.properties(self.root), key=lambda name: (name == NARRATION, name not in must)))
 
+    def effort(self) -> int:
+        """How often a validator may look at one value, at worst: each branch of each union multiplies it.
+
+        References that lead back to themselves count once, because the validator remembers those.
+        """
+        return self._effort(self.root, {}, set())
+
     def best_branch(self, branches: list[Schema], value: Any) -> int | None:
         """The branch of a union that the value was most likely meant for, judged by its outermost level."""
         kind = kind_of(value)
@@ -124,6 +134,26 @@ class Document:
             )
             score += 1 if not isinstance(options, list) else 8 if item in options else -8
         return score
+
+    def _effort(self, schema: Schema, known: dict[int, int], open_: set[int]) -> int:
+        schema = self.deref(schema)
+        if not isinstance(schema, dict) or id(schema) in open_:
+            return 1
+        key = id(schema)
+        if key not in known:
+            open_.add(key)
+            same = [*_parts(schema, "anyOf"), *_parts(schema, "oneOf"), *_parts(schema, "allOf")]
+            same += [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
+            within = [part for keyword in ("properties", "patternProperties") for part in _values(schema, keyword)]
+            within += [
+                schema[keyword] for keyword in ("items", "additionalProperties", "contains") if keyword in schema
+            ]
+            deeper = max(
+                (self._effort(part, known, open_) for part in [*within, *_parts(schema, "prefixItems")]), default=0
+            )
+            known[key] = 1 + deeper + sum(self._effort(part, known, open_) for part in same)
+            open_.discard(key)
+        return known[key]
 
     def _follow(self, schema: dict[str, Any]) -> Schema:
         found: Schema = schema
@@ -171,6 +201,11 @@ def accepts(wanted: Kinds, kind: str) -> bool:
 def _parts(schema: dict[str, Any], keyword: str) -> list[Schema]:
     parts = schema.get(keyword)
     return parts if isinstance(parts, list) else []
+
+
+def _values(schema: dict[str, Any], keyword: str) -> list[Schema]:
+    parts = schema.get(keyword)
+    return list(parts.values()) if isinstance(parts, dict) else []
 
 
 def _both(left: Kinds, right: Kinds) -> Kinds:

@@ -180,9 +180,9 @@ class _Types:
         schema = self.document.deref(schema)
         if schema is False:
             return "never"
-        if not isinstance(schema, dict) or self.left <= 0:
+        if not isinstance(schema, dict):
             return "any"
-        if id(schema) in self.open:
+        if id(schema) in self.open or self.left <= 0:
             return _either(sorted(self.document.kinds(schema) or ())) or "any"
         self.left -= 1
         self.open.add(id(schema))
