@@ -60,9 +60,11 @@ class Folder:
 
     def target(self, path: str) -> str | None:
         """Where a link leads, as a path inside the folder; None when that is outside of it or nowhere."""
-        real = Path(self._root, path).resolve()
-        inside = real.is_relative_to(self._root) and real.exists()
-        return real.relative_to(self._root).as_posix() if inside else None
+        try:
+            real = Path(self._root, path).resolve(strict=True)
+        except (OSError, RuntimeError):  # a loop of links is a RuntimeError before Python 3.13
+            return None
+        return real.relative_to(self._root).as_posix() if real.is_relative_to(self._root) else None
 
     def close(self) -> None:
         if self._parent is not None:

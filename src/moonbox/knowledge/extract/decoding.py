@@ -29,8 +29,8 @@ _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_-]
 def decode(data: bytes, charset: str | None = None) -> str:
     """The text in some bytes; raises Unreadable for binary data.
 
-    A byte order mark decides, then the given charset, then UTF-8. What is not UTF-8 is Windows-1252, unless more of it
-    is valid UTF-8 than not: then it is UTF-8 with some damage, which becomes U+FFFD.
+    A byte order mark decides, then the given charset, then UTF-8. What is not UTF-8 is Windows-1252, unless a good part
+    of it is UTF-8, which does not happen by chance: then the rest is damage and becomes U+FFFD.
     """
     for mark, name in _BOMS:
         if data.startswith(mark):
@@ -48,7 +48,7 @@ def decode(data: bytes, charset: str | None = None) -> str:
         repaired = data.decode("utf-8", "replace")
     damaged = repaired.count("\ufffd")
     sound = sum(1 for character in repaired if character > "\x7f") - damaged
-    return repaired if sound >= damaged else data.decode("cp1252", "replace")
+    return repaired if sound * 4 >= damaged else data.decode("cp1252", "replace")
 
 
 def declared_charset(data: bytes) -> str | None:

@@ -1,0 +1,218 @@
+"""Text out of files: encodings, Markdown, HTML, PDF, and files that mean harm."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox.knowledge.extract.decoding import declared_charset, decode
+from moonbox.knowledge.extract.extractor import Extractor
+from moonbox.knowledge.extract.html import read_html
+from moonbox.knowledge.extract.kinds import Unreadable, kind_of, kind_of_type
+from moonbox.knowledge.extract.markdown import read_markdown
+
+from .pdfs import pdf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def extractor() -> Iterator[Extractor]:
+    with Extractor() as extractor:
+        yield extractor
+
+
+@pytest.mark.parametrize(
+    ("data", "charset", "text"),
+    [
+        (b"plain", None, "plain"),
+        ("käse".encode(), None, "käse"),
+        ("käse".encode("utf-8-sig"), None, "käse"),
+        ("käse".encode("utf-16"), None, "käse"),
+        ("käse".encode("utf-32"), None, "käse"),
+        ("käse".encode("latin-1"), None, "käse"),
+        ("“quotes” – käse".encode("cp1252"), None, "“quotes” – käse"),
+        ("привет".encode("koi8-r"), "KOI8-R", "привет"),
+        ("東京".encode("shift_jis"), "shift_jis", "東京"),
+        ("käse".encode(), "utf-16le", "käse"),  # an odd number of bytes: the label is wrong
+        ("日本語 ".encode() * 3 + b"\xff tail", None, "日本語 " * 3 + "\ufffd tail"),
+        (b"abc", "zlib", "abc"),
+        (b"abc", "punycode", "abc"),
+        (b"abc", "no-such-thing", "abc"),
+        (b"x" * 9000 + b"\0late", None, "x" * 9000 + "\0late"),
+    ],
+)
+def test_encodings(data: bytes, charset: str | None, text: str) -> None:
+    assert decode(data, charset) == text
+
+
+def test_binary_data_is_no_text() -> None:
+    with pytest.raises(Unreadable, match=r"^binary file$") as caught:
+        decode(b"\x7fELF\0\0\0")
+    assert caught.value.expected
+
+
+def test_a_page_names_its_encoding() -> None:
+    assert declared_charset(b'<html><meta charset="windows-1251">') == "windows-1251"
+    assert declared_charset(b"<meta http-equiv=x content='text/html; charset=big5'>") == "big5"
+    assert declared_charset(b"<meta name=charset>") is None
+
+
+def test_kinds() -> None:
+    assert [kind_of(name) for name in ("a.md", "A.HTML", "x.pdf", "Makefile", "b.py")] == [
+        "markdown",
+        "html",
+        "pdf",
+        "text",
+        "text",
+    ]
+    types = ("text/html; charset=x", "text/markdown", "text/csv", "application/pdf", "image/png", "")
+    assert [kind_of_type(name) for name in types] == ["html", "markdown", "text", "pdf", None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "body", "metadata"),
+    [
+        ("# A title #\n\ntext", "A title", "# A title #\n\ntext", None),
+        ("Title\n===\n\ntext", "Title", "Title\n===\n\ntext", None),
+        ("just text", "", "just text", None),
+        ('---\ntitle: "From: front"\ntags: a, b\n---\n# Other\n', "From: front", "# Other\n", {"tags": "a, b"}),
+        ("---\r\ntitle: Windows\r\n---\r\ntext", "Windows", "text", None),
+        ('+++\ntitle = "Toml"\ndraft = true\n[extra]\na = 1\n+++\ntext', "Toml", "text", {"draft": "True"}),
+        ("---\nnot closed\n", "", "---\nnot closed\n", None),
+        ("+++\nnot toml\n+++\ntext", "", "+++\nnot toml\n+++\ntext", None),
+        ("---\nnested:\n  title: no\nx: &anchor\n---\ntext", "", "text", None),
+    ],
+)
+def test_markdown(text: str, title: str, body: str, metadata: dict[str, str] | None) -> None:
+    found = read_markdown(text)
+    assert (found.title, found.text, found.metadata) == (title, body, metadata)
+
+
+def test_front_matter_tells_author_and_date() -> None:
+    found = read_markdown("---\nauthor: Ann\ndate: 2024-05-06\n---\n")
+    assert (found.author, found.updated_at) == ("Ann", "2024-05-06T00:00:00Z")
+    assert read_markdown("---\ndate: soon\n---\n").updated_at is None
+
+
+PAGE = """<!doctype html><html><head><title>The &amp; title</title><style>p { color: red }</style>
+<meta name="author" content="Ann"><meta property="article:modified_time" content="2024-05-06T07:08:09Z">
+</head><body><nav><a href=/>home</a></nav><header>logo</header>
+<main><h1>Heading <em>one</em></h1><p>First&nbsp;paragraph with <b>bold</b>
+text.<br>Next line.<h2>Two</h2><ul><li>one<li>two <code>x</code></ul>
+<pre>def f():
+    return 1</pre><table><tr><th>a<th>b<tr><td>1<td>2</table><script>alert(1)</script></main>
+<footer>imprint</footer></body></html>"""
+
+
+def test_html() -> None:
+    found = read_html(PAGE)
+    assert found.text == (
+        "# Heading one\n\nFirst\xa0paragraph with bold text.\nNext line.\n\n## Two\n\n- one\n- two x\n\n"
+        "def f():\n    return 1\n\n | a | b\n | 1 | 2"
+    )
+    assert (found.title, found.author, found.updated_at) == ("The & title", "Ann", "2024-05-06T07:08:09Z")
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("plain", "plain"),
+        ("<p>a<p>b", "a\n\nb"),
+        ("<head><title>t</title><body>no end of head", "no end of head"),
+        ("<svg><svg></svg>hidden</svg>shown", "shown"),
+        ("<script>if (a < b) { '</p>' }</script>shown", "shown"),
+        ("<style>unclosed", ""),
+        ("a<!-- <p> hidden -->b", "ab"),
+        ("&lt;script&gt;&#x41;&bogus;", "<script>A&bogus;"),
+        ("</main></div></p>text", "text"),
+    ],
+)
+def test_html_of_all_sorts(page: str, text: str) -> None:
+    assert read_html(page).text == text
+
+
+def test_html_and_pdf_are_read_in_another_process(extractor: Extractor) -> None:
+    assert extractor.extract(PAGE.encode(), "html").title == "The & title"
+    cyrillic = '<meta charset="windows-1251"><p>привет'.encode("cp1251")
+    assert extractor.extract(cyrillic, "html").text == "привет"
+    found = extractor.extract(pdf("Hello PDF"), "pdf")
+    assert (found.text, found.title, found.author, found.markdown) == ("Hello PDF", "The Title", "Ann", False)
+    assert extractor.extract(pdf("By its first bytes"), "text").text == "By its first bytes"
+
+
+def test_the_reading_process_reaches_nothing(extractor: Extractor) -> None:
+    """Its jail holds: no files, no sockets, no programs. Told by the kernel, from outside."""
+    extractor.extract(b"<p>x", "html")
+    process = extractor._readers["html"]._process
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    assert (status["NoNewPrivs"], status["Seccomp"], status["CapEff"]) == ("1", "2", "0000000000000000")
+    assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"%PDF-1.4 nonsense", "the PDF is damaged: Stream has ended unexpectedly"),
+        (pdf()[:150], "the PDF is damaged: "),
+        (pdf(content=b""), "PDF without text (scanned pages?)"),
+    ],
+)
+def test_broken_pdfs(extractor: Extractor, data: bytes, message: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        extractor.extract(data, "pdf")
+    assert str(caught.value).startswith(message)
+
+
+def test_a_pdf_that_unpacks_to_more_than_there_is(extractor: Extractor) -> None:
+    """400 MB of nothing in 400 kB: refused by a limit, whichever comes first, and the next file is read."""
+    bomb = pdf(content=b" " * 400_000_000, packed=True)
+    assert len(bomb) < 500_000
+    with pytest.raises(Unreadable):
+        extractor.extract(bomb, "pdf")
+    assert extractor.extract(pdf("still here"), "pdf").text == "still here"
+
+
+def test_pdf_pages_that_lead_in_circles(extractor: Extractor) -> None:
+    loop = pdf().replace(b"/Kids [3 0 R]", b"/Kids [2 0 R]")
+    with pytest.raises(Unreadable):
+        extractor.extract(loop, "pdf")
+
+
+@pytest.mark.parametrize("page", [b"<a " * 200_000, b"<!--" * 200_000])
+def test_html_that_takes_forever_is_given_up(page: bytes) -> None:
+    with Extractor(seconds=0.2) as extractor:
+        try:
+            extractor.extract(page, "html")  # newer versions of Python read it quickly
+        except Unreadable as error:
+            assert str(error) == "it took longer than 0.2 s to read"
+        assert extractor.extract(b"<p>next", "html").text == "next"
+
+
+def test_deep_html(extractor: Extractor) -> None:
+    assert extractor.extract(b"<div>" * 50_000 + b"core", "html").text == "core"
+    assert extractor.extract(b"<svg>" * 50_000 + b"</svg>" * 50_000 + b"core", "html").text == "core"
+
+
+def test_a_reader_that_dies_is_replaced() -> None:
+    with Extractor() as extractor:
+        extractor.extract(b"<p>one", "html")
+        extractor._readers["html"]._process.send_signal(signal.SIGKILL)
+        with pytest.raises(
+            Unreadable, match=r"^its reader killed, by the host or because the machine ran out of memory"
+        ):
+            extractor.extract(b"<p>two", "html")
+        assert extractor.extract(b"<p>three", "html").text == "three"
+
+
+def test_closing_ends_the_processes() -> None:
+    extractor = Extractor()
+    extractor.extract(b"<p>one", "html")
+    process = extractor._readers["html"]._process
+    extractor.close()
+    assert process.poll() is not None
