@@ -408,7 +408,7 @@ def test_a_schema_that_grows_tenfold_with_each_level() -> None:
 
 def test_a_chain_of_references_without_end_in_sight() -> None:
     chain = {f"C{n}": {"anyOf": [{"$ref": f"#/$defs/C{n + 1}"}]} for n in range(5000)}
-    with pytest.raises(ToolDefinitionError, match="^tool 'f': parameters has references that lead too far$"):
+    with pytest.raises(ToolDefinitionError, match=r"^tool 'f': parameters has references that lead too far$"):
         made({"a": {"$ref": "#/$defs/C0"}}, **{"$defs": {**chain, "C5000": {}}})
 
 

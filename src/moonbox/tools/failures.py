@@ -17,7 +17,6 @@ into `ToolError.detail`, which only the audit trail holds.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import traceback
 from typing import TYPE_CHECKING
@@ -82,7 +81,7 @@ def _classify(error: BaseException) -> tuple[str, bool]:
         return "connection", True
     if isinstance(status, int) and 400 <= status < 600:
         return f"http_{status}", status in _RETRYABLE_STATUS
-    if isinstance(error, asyncio.CancelledError):
+    if "CancelledError" in names:  # asyncio's, concurrent.futures' or another loop's
         return "cancelled", False
     for kind, code in _CODES.items():
         if isinstance(error, kind):

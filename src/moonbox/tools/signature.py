@@ -187,7 +187,7 @@ class _Types:
         self.left -= 1
         self.open.add(id(schema))
         try:
-            return self.choices(schema) or self.union(schema, nested) or self.typed(schema, nested)
+            return self.choices(schema) or self.union(schema, nested) or self.typed(schema, nested) or "any"
         finally:
             self.open.discard(id(schema))
 

@@ -67,7 +67,7 @@ def stem(word: str) -> str:
             if word.endswith(ending) and len(word) - len(ending) >= 3:
                 word = word[: len(word) - len(ending)] + instead
                 break
-    if len(word) > 4 and word[-1] == "e":
+    if len(word) > 3 and word[-1] == "e":
         word = word[:-1]
     if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
         word = word[:-1]

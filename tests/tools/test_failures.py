@@ -1,0 +1,153 @@
+"""Tests of what a script is told when a tool fails."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from moonbox.errors import ArgumentError, Denied, ToolError
+from moonbox.tools import scrub, to_tool_error
+
+
+class ReadTimeout(Exception):
+    pass
+
+
+class ConnectError(Exception):
+    pass
+
+
+class Response:
+    def __init__(self, status_code: int) -> None:
+        self.status_code = status_code
+
+
+class HTTPStatusError(Exception):
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.response = Response(status)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "retryable", "message"),
+    [
+        (ValueError("bad"), "tool_error", False, "ValueError: bad"),
+        (KeyError("employee_id"), "tool_error", False, "KeyError: 'employee_id'"),
+        (RuntimeError(), "tool_error", False, "RuntimeError"),
+        (TimeoutError("slow"), "timeout", True, "TimeoutError: slow"),
+        (ReadTimeout("slow"), "timeout", True, "ReadTimeout: slow"),
+        (ConnectionResetError("gone"), "connection", True, "ConnectionResetError: gone"),
+        (ConnectError("gone"), "connection", True, "ConnectError: gone"),
+        (
+            PermissionError(13, "Permission denied", "/srv/data/x.txt"),
+            "permission",
+            False,
+            "PermissionError: [Errno 13] Permission denied: '…/x.txt'",
+        ),
+        (
+            FileNotFoundError(2, "No such file", "/srv/data/x.txt"),
+            "not_found",
+            False,
+            "FileNotFoundError: [Errno 2] No such file: '…/x.txt'",
+        ),
+        (NotImplementedError("later"), "not_implemented", False, "NotImplementedError: later"),
+        (HTTPStatusError("429 Too Many Requests", 429), "http_429", True, "HTTPStatusError: 429 Too Many Requests"),
+        (HTTPStatusError("404 Not Found", 404), "http_404", False, "HTTPStatusError: 404 Not Found"),
+        (asyncio.CancelledError(), "cancelled", False, "CancelledError"),
+    ],
+)
+def test_codes(error: BaseException, code: str, retryable: bool, message: str) -> None:
+    found = to_tool_error(error, "f")
+    assert (found.code, found.retryable, found.message, found.tool) == (code, retryable, message, "f")
+
+
+def test_the_traceback_is_in_the_detail_alone() -> None:
+    def broken() -> None:
+        secret_local = "hush"
+        raise ValueError(f"no {len(secret_local)}")
+
+    try:
+        broken()
+    except ValueError as error:
+        found = to_tool_error(error, "f")
+    assert found.message == "ValueError: no 4"
+    assert found.detail is not None and "in broken" in found.detail and __file__ in found.detail
+
+
+def test_tool_errors_pass_as_they_are() -> None:
+    error = ToolError("not in /srv/data/stock", code="sold_out", retryable=True, data={"left": {1, 2}})
+    found = to_tool_error(error, "shop.buy")
+    assert found is error
+    assert (found.message, found.code, found.retryable, found.data) == (
+        "not in /srv/data/stock",
+        "sold_out",
+        True,
+        {"left": [1, 2]},
+    )
+    assert found.tool == "shop.buy"
+    assert isinstance(to_tool_error(Denied("no")), Denied)
+    assert to_tool_error(ArgumentError("x", tool="inner"), "outer").tool == "inner"
+    assert to_tool_error(ToolError("x", data=object())).data is None
+
+
+def test_long_messages_are_cut() -> None:
+    message = to_tool_error(ValueError("x" * 10_000)).message
+    assert len(message) == 500
+    assert message.endswith("x…")
+
+
+def test_a_hook_has_the_last_word() -> None:
+    def hide(text: str) -> str:
+        return text.replace("ann", "somebody")
+
+    found = to_tool_error(ValueError("ann is out"), redact_message=hide)
+    assert (found.message, str(found)) == ("ValueError: somebody is out", "ValueError: somebody is out")
+    found = to_tool_error(ToolError("ann is out"), redact_message=hide)
+    assert (found.message, str(found)) == ("somebody is out", "somebody is out")
+
+
+def test_exceptions_that_cannot_be_written() -> None:
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    found = to_tool_error(Broken(), "f")
+    assert found.message == "Broken"
+    assert found.detail is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cannot open /home/ann/projects/x.py", "cannot open …/x.py"),
+        ("cannot open '/var/lib/app/db.sqlite'.", "cannot open '…/db.sqlite'."),
+        ("path:/etc/shadow/x and ~/keys/id_rsa", "path:…/x and …/id_rsa"),
+        ("file:///home/ann/x.txt is gone", "file:… is gone"),
+        (r"C:\Users\ann\x.txt is gone", r"…\x.txt is gone"),
+        ("GET /v1/items/3 failed", "GET /v1/items/3 failed"),
+        ("see https://api.example.com/v1/items", "see https://api.example.com/v1/items"),
+        ("relative src/app/x.py stays", "relative src/app/x.py stays"),
+        ("1/2 and and/or stay", "1/2 and and/or stay"),
+        ("https://ann:hunter2@example.com/x", "https://***@example.com/x"),
+        ("https://example.com/x?api_key=abcd1234&page=2", "https://example.com/x?api_key=***&page=2"),
+        ("password=hunter2, user=ann", "password=***, user=ann"),
+        ('{"client_secret": "abc123"}', '{"client_secret": "***"}'),
+        ("Authorization: Bearer abc.def-ghi123", "Authorization: Bearer ***"),
+        ("token: 1234567890abcdef", "token: ***"),
+        ("key sk-proj-abcdefghijklmnop is wrong", "key *** is wrong"),
+        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "***"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "***"),
+        ("unexpected token: identifier", "unexpected token: identifier"),
+        ("missing key: employee_identification", "missing key: employee_identification"),
+        ("KeyError: 'employee_id'", "KeyError: 'employee_id'"),
+    ],
+)
+def test_scrub(text: str, expected: str) -> None:
+    assert scrub(text) == expected
+
+
+@pytest.mark.parametrize("text", ["/a" * 100_000, "a=" * 100_000, "x/" * 100_000, "token" * 50_000, "\\" * 100_000])
+def test_scrubbing_is_quick_on_anything(text: Any) -> None:
+    assert len(scrub(text)) <= 2_000
