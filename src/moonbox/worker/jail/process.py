@@ -72,7 +72,7 @@ def no_new_code(libc: Libc) -> str:
     try:
         libc.prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN)
     except OSError as error:
-        raise Unavailable(f"the kernel is older than Linux 6.3, or cannot do it on this machine ({error})") from None
+        raise Unavailable(f"the kernel is older than Linux 6.3 ({error.strerror})") from None
     return "no writable memory becomes executable"
 
 
