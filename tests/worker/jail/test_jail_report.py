@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 from moonbox.worker import jail
 from moonbox.worker.jail import probe
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs the layers of Linux")
 NAMES = [
     "session", "oom-score", "leftovers", "capabilities", "no-new-privileges", "no-debugger", "no-new-code",
     "landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits", "process-limit", "seccomp",
@@ -22,7 +24,7 @@ def test_every_layer_is_reported_in_order_with_words():
     assert all(layer.detail for layer in layers)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs the layers of Linux")
+@linux
 def test_what_the_report_says_is_what_a_worker_gets(zygote):
     worker = zygote.run("session", cpu_seconds=60).layers
     assert {layer.name: layer.active for layer in jail.report()} == {name: on for name, (on, _) in worker.items()}
@@ -64,3 +66,55 @@ def test_the_reporting_process_is_left_as_it_was():
         "from moonbox.worker import jail; jail.report(); open('/dev/null').close(); import os; os.fork() or os._exit(0)"
     )
     assert subprocess.run([sys.executable, "-c", script], timeout=20).returncode == 0
+
+
+def in_container(policy: str) -> dict[str, tuple[bool, str]]:
+    """The report of a process under a system call policy such as containers have, which answers the layers' calls."""
+    script = f"""
+import ctypes, errno, json, os, struct, sys
+from moonbox.worker import jail
+from moonbox.worker.jail import bpf, seccomp
+from moonbox.worker.jail.libc import Libc
+from moonbox.worker.jail.syscalls import ARCHITECTURES
+own = ARCHITECTURES[os.uname().machine].seccomp
+code = bpf.Assembler()
+code.load(bpf.NUMBER)
+for number in (own, 444):
+    code.if_equal(number, then="answer")
+code.give(seccomp.ALLOW)
+code.label("answer")
+code.give({policy})
+program = code.assemble()
+buffer = ctypes.create_string_buffer(program, len(program))
+header = ctypes.create_string_buffer(struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer)))
+libc = Libc()
+libc.prctl(38, 1)
+libc.syscall(own, 1, 0, ctypes.addressof(header))
+print(json.dumps(jail.report()))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=30, check=True)
+    return {name: (active, detail) for name, active, detail in json.loads(done.stdout)}
+
+
+@linux
+def test_a_container_that_refuses_the_layers_is_told():
+    layers = in_container("seccomp.ERRNO | errno.EPERM")
+    assert layers["landlock"] == (False, "refused by the container's system call policy")
+    assert layers["seccomp"] == (False, "refused by the container's system call policy")
+    assert layers["memory-limit"][0]
+
+
+@linux
+def test_a_container_that_hides_the_layers_is_told():
+    layers = in_container("seccomp.ERRNO | errno.ENOSYS")
+    landlock = "the kernel is older than Linux 5.13 or built without Landlock, or a container's policy hides it"
+    assert layers["landlock"] == (False, landlock)
+    assert layers["seccomp"] == (False, "the kernel is older than Linux 3.17, or a container's policy hides the call")
+
+
+@linux
+def test_a_container_that_kills_for_the_layers_is_told():
+    layers = in_container("seccomp.KILL_PROCESS")
+    why = (False, "the probe did not get to it: killed by the system call filter (SIGSYS)")
+    assert layers["no-new-privileges"][0]
+    assert layers["landlock"] == layers["memory-limit"] == layers["seccomp"] == why

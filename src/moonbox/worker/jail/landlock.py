@@ -25,7 +25,7 @@ NETWORK_RIGHTS = ((4, 2), (10, 4))  # TCP bind and connect; UDP bind, and connec
 SCOPES = ((6, 2),)  # abstract Unix sockets and signals
 
 _REASONS = {
-    errno.ENOSYS: "the kernel is older than Linux 5.13 or built without Landlock",
+    errno.ENOSYS: "the kernel is older than Linux 5.13 or built without Landlock, or a container's policy hides it",
     errno.EOPNOTSUPP: "the kernel has Landlock, but it is not enabled at boot (lsm=)",
     errno.EPERM: "refused by the container's system call policy",
     errno.E2BIG: "this process is inside 16 Landlock domains already, which is the most there can be",
