@@ -1,12 +1,10 @@
 """Plain Python values made into Lua values, by the shortest way for their shape.
 
 lupa's own recursive conversion spends its time on Python-level recursion. Flat lists are cheap; so an array of tables
-with the same keys goes over as one flat list for each key, and Lua puts the rows together.
+with the same keys comes as one flat list for each key, and Lua puts the rows together.
 """
 
 from __future__ import annotations
-
-from itertools import chain
 
 TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
 __all__ = ["Inbound"]
 
 _DIRECT = frozenset({bytes, int, float, bool})
-_ROWS_FROM = 8
-_MOST_COLUMNS = 40
 
 
 class Inbound:
@@ -44,6 +40,8 @@ class Inbound:
             return self._mark(self._list(value))
         if kind is dict:
             return self._dict(value)
+        if kind is tuple:
+            return self._table(value)
         raise TypeError(f"not a plain value: {kind.__name__}")
 
     def _list(self, items: list[Any] | tuple[Any, ...]) -> Any:
@@ -52,24 +50,14 @@ class Inbound:
             return self._table_from(items)
         if kinds == {str}:
             return self._table_from(list(map(_encode, items)))
-        if kinds == {dict} and len(items) >= _ROWS_FROM:
-            rows = self._uniform(items)
-            if rows is not None:
-                return rows
         convert = self.value
         return self._table_from([convert(item) for item in items])
 
-    def _uniform(self, items: list[dict[Any, Any]] | tuple[dict[Any, Any], ...]) -> Any:
-        keys = tuple(items[0])
-        width = len(keys)
-        if not 0 < width <= _MOST_COLUMNS or not all(type(key) is str for key in keys):
-            return None
-        for item in items:
-            if tuple(item) != keys:
-                return None
-        flat = list(chain.from_iterable(map(dict.values, items)))
-        columns = [self._list(flat[column::width]) for column in range(width)]
-        return self._rows(len(items), self._table_from(list(map(_encode, keys))), self._table_from(columns))
+    def _table(self, table: tuple[Any, ...]) -> Any:
+        """(keys, column, …) as an array of tables; see worker/outgoing.py."""
+        keys, *columns = table
+        lists = self._table_from([self._list(column) for column in columns])
+        return self._rows(len(columns[0]), self._table_from(list(map(_encode, keys))), lists)
 
     def _dict(self, items: dict[Any, Any]) -> Any:
         convert = self.value

@@ -1,0 +1,2 @@
+-- value: "add"
+docs.search("add two numbers")[1].name

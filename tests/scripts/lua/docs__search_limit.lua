@@ -1,0 +1,2 @@
+-- value: 1
+#docs.search("a", 1)

@@ -1,0 +1,2 @@
+-- value: null
+docs["no such thing"]

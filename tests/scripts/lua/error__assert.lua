@@ -1,0 +1,3 @@
+-- error: runtime
+-- message: no luck
+assert(false, "no luck")

@@ -1,0 +1,2 @@
+-- error: runtime
+error({ code = "\255" })

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message: boom
+error("boom", 0)

@@ -1,0 +1,6 @@
+function broken()
+  error("deep")
+end
+-- next run
+-- error: runtime
+broken()

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: nil
+error(nil)

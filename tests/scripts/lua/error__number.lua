@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: 42
+error(42)

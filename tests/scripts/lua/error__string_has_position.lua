@@ -1,0 +1,4 @@
+-- error: runtime
+-- line: 4
+-- message: boom
+error("boom")

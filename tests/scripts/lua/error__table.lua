@@ -1,0 +1,3 @@
+-- error: runtime
+-- message: it went wrong
+error({ message = "it went wrong", code = 5 })

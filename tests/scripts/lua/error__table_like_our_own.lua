@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: {"conversion":{}}
+error({ conversion = {} })

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message: {"code":5}
+error({ code = 5 })

@@ -1,0 +1,3 @@
+-- error: runtime
+-- line: 3
+undefined_function()

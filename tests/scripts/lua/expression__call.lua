@@ -1,0 +1,2 @@
+-- value: "X"
+("x"):upper()

@@ -1,0 +1,3 @@
+-- value: 5
+-- a comment before the expression
+2 + 3

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: value is a function
+function() end

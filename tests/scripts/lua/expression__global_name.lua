@@ -1,0 +1,2 @@
+-- value: null
+undefined_name

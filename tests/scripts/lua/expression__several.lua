@@ -1,0 +1,4 @@
+-- value: 1
+-- value: "two"
+-- value: true
+1, "two", true

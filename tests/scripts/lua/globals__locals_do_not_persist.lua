@@ -1,0 +1,4 @@
+local y = 1
+-- next run
+-- value: null
+y

@@ -1,0 +1,4 @@
+_G.made = "here"
+-- next run
+-- value: "here"
+made

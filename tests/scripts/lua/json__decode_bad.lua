@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: json.decode: Expecting
+json.decode("{bad}")

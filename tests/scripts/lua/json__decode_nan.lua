@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: json.decode: NaN is not JSON
+json.decode("[NaN]")

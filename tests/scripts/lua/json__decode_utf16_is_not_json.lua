@@ -1,0 +1,2 @@
+-- error: runtime
+json.decode("[\0001\000]\000")

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: json.encode: value.f is a function
+json.encode({ f = print })

@@ -1,0 +1,3 @@
+-- error: syntax
+local x <const> = 1
+x = 2

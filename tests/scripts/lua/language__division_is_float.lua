@@ -1,0 +1,2 @@
+-- value: 2.0
+return 4 / 2

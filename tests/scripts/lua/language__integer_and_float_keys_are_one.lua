@@ -1,0 +1,4 @@
+-- value: "one"
+local t = {}
+t[1.0] = "one"
+return t[1]

@@ -1,0 +1,2 @@
+-- value: true
+return math.maxinteger + 1 == math.mininteger

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: attempt to perform 'n%
+return 1 % 0

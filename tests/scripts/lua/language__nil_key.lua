@@ -1,0 +1,4 @@
+-- error: runtime
+-- message has: index is nil
+local t = {}
+t[nil] = 1

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: interval is empty
+math.random(5, 1)

@@ -1,0 +1,4 @@
+-- features: metatables
+-- error: runtime
+-- message has: the metamethods __gc and __mode are not available
+setmetatable({}, { __mode = "k" })

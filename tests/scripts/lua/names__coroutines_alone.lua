@@ -1,0 +1,4 @@
+-- features: coroutines
+-- value: "table"
+-- value: null
+return type(coroutine), setmetatable

@@ -1,0 +1,4 @@
+-- features: metatables
+-- value: null
+-- value: "function"
+return coroutine, type(setmetatable)

@@ -1,0 +1,2 @@
+-- error: runtime
+("x").upper = print

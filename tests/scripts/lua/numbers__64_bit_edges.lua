@@ -1,0 +1,3 @@
+-- value: 9223372036854775807
+-- value: -9223372036854775808
+return math.maxinteger, math.mininteger

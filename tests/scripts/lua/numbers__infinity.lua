@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: value is infinity, which is not a JSON number
+return 1 / 0

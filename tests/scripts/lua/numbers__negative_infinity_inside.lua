@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: value.a[2] is -infinity
+return { a = { 1, -math.huge } }

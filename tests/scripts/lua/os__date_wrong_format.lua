@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: invalid conversion specifier
+os.date("%Ez")

@@ -1,0 +1,2 @@
+-- value: 10.0
+os.difftime(20, 10)

@@ -1,0 +1,3 @@
+-- value: "integer"
+-- value: true
+return math.type(os.time()), os.time() > 1700000000

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: field 'day' missing in date table
+os.time{ year = 2024, month = 1 }

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: at once
+parallel{ function() tools.fail() end, function() error("at once") end }

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: parallel expects a list of functions, got number
+parallel(5)

@@ -1,0 +1,4 @@
+-- value: true
+local e = {}
+local _, caught = pcall(error, e)
+return e == caught

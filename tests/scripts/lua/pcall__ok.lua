@@ -1,0 +1,4 @@
+-- value: true
+-- value: 1
+-- value: 2
+pcall(function() return 1, 2 end)

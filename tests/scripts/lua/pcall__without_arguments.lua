@@ -1,0 +1,3 @@
+-- value: false
+-- value: "attempt to call a nil value"
+pcall()

@@ -1,0 +1,2 @@
+-- prints: "a\ufffdb\n"
+print("a\255b")

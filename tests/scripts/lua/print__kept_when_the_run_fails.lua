@@ -1,0 +1,4 @@
+-- prints: "before\n"
+-- error: runtime
+print("before")
+error("x")

@@ -1,0 +1,2 @@
+-- prints: "\n"
+print()

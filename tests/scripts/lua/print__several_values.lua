@@ -1,0 +1,2 @@
+-- prints: "1\tx\ttrue\tnil\tnull\t1.5\n"
+print(1, "x", true, nil, null, 1.5)

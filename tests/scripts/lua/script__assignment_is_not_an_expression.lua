@@ -1,0 +1,4 @@
+-- value: 5
+-- value: 6
+a, b = 5, 6
+return a, b

@@ -1,0 +1,3 @@
+-- value: 1
+-- value: null
+return 1, nil

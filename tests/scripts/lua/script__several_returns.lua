@@ -1,0 +1,4 @@
+-- value: 1
+-- value: null
+-- value: 3
+return 1, nil, 3

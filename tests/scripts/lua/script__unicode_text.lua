@@ -1,0 +1,2 @@
+-- value: "grüße 漢字 🎉"
+return "grüße 漢字 🎉"

@@ -1,0 +1,2 @@
+-- value: 0
+return select("#", ...)

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: the table 'math' is read-only
+math.answer = 42

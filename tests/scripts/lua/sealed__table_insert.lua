@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: read-only
+table.insert(json, 1)

@@ -1,0 +1,3 @@
+-- value: "library 'string'"
+-- value: "library 'tools'"
+return tostring(string), tostring(tools)

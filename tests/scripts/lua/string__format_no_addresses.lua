@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: the option '%p' is not available
+return string.format("%p", {})

@@ -1,0 +1,2 @@
+-- value: "%p 1"
+return string.format("%%p %d", 1)

@@ -1,0 +1,3 @@
+-- value: null
+-- value: "k"
+return next({}), (next({ k = 1 }))

@@ -1,0 +1,3 @@
+-- limits: {"max_tool_calls": 0}
+-- error: limit calls
+tools.add(1)

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: tools.echo: argument.value is a function
+tools.echo{ value = print }

@@ -1,0 +1,4 @@
+-- error: tool
+-- message has: it failed
+-- calls: fail
+tools.fail()

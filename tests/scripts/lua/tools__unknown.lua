@@ -1,0 +1,2 @@
+-- error: runtime
+tools.ad{ a = 1 }

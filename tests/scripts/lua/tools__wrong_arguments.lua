@@ -1,0 +1,4 @@
+-- error: tool
+-- message has: a: expected integer
+-- calls: add
+tools.add{ a = "x" }

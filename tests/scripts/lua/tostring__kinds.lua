@@ -1,0 +1,5 @@
+-- value: "nil"
+-- value: "true"
+-- value: "x"
+-- value: "null"
+return tostring(nil), tostring(true), tostring("x"), tostring(null)

@@ -1,0 +1,4 @@
+-- value: []
+local t = array{ 1 }
+table.remove(t)
+return t

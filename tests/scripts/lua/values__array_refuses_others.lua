@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: array expects a table, got number
+array(5)

@@ -1,0 +1,3 @@
+-- value: true
+-- value: false
+return true, false

@@ -1,0 +1,3 @@
+-- value: 1
+local t = { ["\255"] = 1 }
+return t["\255"]

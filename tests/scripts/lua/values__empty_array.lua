@@ -1,0 +1,3 @@
+-- value: []
+-- value: {"a": []}
+return array{}, { a = array{} }

@@ -1,0 +1,4 @@
+-- value: [[], [], [], [], [], [], [], [], []]
+local t = {}
+for i = 1, 9 do t[i] = array{} end
+return t

@@ -1,0 +1,2 @@
+-- value: {"$pairs": [[1, "one"], ["name", "x"]]}
+return { "one", name = "x" }

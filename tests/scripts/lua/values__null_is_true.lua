@@ -1,0 +1,2 @@
+-- value: "yes"
+if null then return "yes" else return "no" end

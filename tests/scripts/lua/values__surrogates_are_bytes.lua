@@ -1,0 +1,2 @@
+-- value: {"$bytes": "7aCA"}
+return "\xed\xa0\x80"

@@ -1,0 +1,3 @@
+-- value: true
+-- value: 3
+xpcall(function(a, b) return a + b end, print, 1, 2)

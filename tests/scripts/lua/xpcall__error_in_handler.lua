@@ -1,0 +1,3 @@
+-- value: false
+local ok = xpcall(error, function() error("again") end, "x")
+return ok

@@ -1,0 +1,3 @@
+-- error: runtime
+-- message has: bad argument #2 to 'xpcall'
+xpcall(print)
