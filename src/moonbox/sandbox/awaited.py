@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -177,10 +178,8 @@ class AwaitedDrive:
         self._timer = loop.call_later(GRACE, self._link.close)
 
     async def _halt(self, reason: int) -> None:
-        try:
+        with contextlib.suppress(WorkerError):
             await self._send(self._exchange.conversation.halt(reason))
-        except WorkerError:
-            pass
 
     def _kill(self) -> str:
         how = self._link.ending.kill()

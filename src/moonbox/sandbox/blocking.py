@@ -1,9 +1,9 @@
 """The blocking driver: moves one run's bytes and carries out its calls, from ordinary threads.
 
 The caller's thread drives the run until the script makes its first call. Then a helper thread drives on and runs the
-tools itself, so that quick calls cost no switch between threads, while the caller's thread looks on. When a tool takes its
-time, the caller's thread takes the wheel back: the slow tool goes on in the helper, the other calls of the batch get threads of their own,
-and the caller answers, times out or abandons them.
+tools itself, so that quick calls cost no switch between threads, while the caller's thread looks on. When a tool
+takes its time, the caller's thread takes the wheel back: the slow tool goes on in the helper, the other calls of the
+batch get threads of their own, and the caller answers, times out or abandons them.
 """
 
 from __future__ import annotations

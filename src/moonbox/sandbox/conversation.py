@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
 from moonbox.worker.incoming import decode_json
+from moonbox.worker.outgoing import packed
 
 if TYPE_CHECKING:
     from moonbox.limits import Limits
@@ -88,7 +89,7 @@ class Conversation:
         """The frame that answers some of the open requests."""
         for call, _, _ in answers:
             self._open.discard(call)
-        return protocol.pack(protocol.ANSWERS, answers)
+        return protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in answers])
 
     def feed(self, kind: int, payload: bytes) -> Asked | Dropped | Printed | Ended:
         if kind == protocol.CALLS:

@@ -1,7 +1,7 @@
 """The way of a call: resolve, validate, middleware, approval, run, convert, record. One path for sync and async.
 
-`Pipeline.perform` is a coroutine, but everything it awaits goes through its `Executor`: the blocking one never suspends, so
-that a plain `send(None)` drives it to its end; the asyncio one awaits for real.
+`Pipeline.perform` is a coroutine, but everything it awaits goes through its `Executor`: the blocking one never
+suspends, so that a plain `send(None)` drives it to its end; the asyncio one awaits for real.
 """
 
 from __future__ import annotations
@@ -149,6 +149,7 @@ class Pipeline:
             error = to_tool_error(problem, entry.tool)
             status: Any = "denied" if isinstance(error, Denied) else "timeout" if error.code == "timeout" else "error"
             entry.fail(error, status)
+            recorder.failed(entry)
             return request.id, False, self.error_value(error, entry)
         finally:
             if span is not None:

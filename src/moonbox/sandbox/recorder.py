@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Call, CallError, CallStatus, Observation, Run, Usage
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["CallEntry", "Recorder"]
 
+_REMEMBERED_FAILURES = 32
+
 
 class CallEntry:
     """One call while it is under way. Whoever finishes it first decides; later endings are ignored."""
 
     __slots__ = (
-        "_lock", "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "duration", "error", "id", "index",
-        "queued", "received", "result", "retry_of", "started", "status", "tool",
+        "_lock", "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "duration",
+        "error", "id", "index", "queued", "received", "result", "retry_of", "started", "status", "tool",
     )  # fmt: skip
 
     def __init__(self, index: int, batch: int, call: int, tool: str, arguments: Any, size: int) -> None:
@@ -148,6 +151,7 @@ class Recorder:
         self._entries: list[CallEntry] = []
         self._observations: list[Observation] = []
         self._batches = 0
+        self._failed: deque[CallEntry] = deque(maxlen=_REMEMBERED_FAILURES)
         self._telemetry = telemetry
         self._span = telemetry.start_run(run_id, language, repl) if telemetry is not None else None
 
@@ -177,10 +181,14 @@ class Recorder:
 
     def find_retry(self, entry: CallEntry) -> None:
         """Note the latest failed call with the same tool and arguments."""
-        for earlier in reversed(self._entries[: entry.index - 1]):
-            if earlier.error is not None and earlier.tool == entry.tool and earlier.arguments == entry.arguments:
+        for earlier in reversed(self._failed):
+            if earlier.tool == entry.tool and earlier.arguments == entry.arguments and earlier is not entry:
                 entry.retry_of = earlier.index
                 return
+
+    def failed(self, entry: CallEntry) -> None:
+        """Remember a failed call for `find_retry`; a retry comes soon after."""
+        self._failed.append(entry)
 
     def observed(self, name: str, value: Any) -> None:
         self._observations.append(Observation(name, value))

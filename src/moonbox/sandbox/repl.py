@@ -118,7 +118,7 @@ class Repl:
             self._gate.leave()
 
     def start(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
-        """Run step by step: returns at the first batch of calls with a Pause that holds them, or with the finished Run."""
+        """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepping import Stepper
 
         source = _checked_source(source)

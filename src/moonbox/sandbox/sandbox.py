@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +17,7 @@ from moonbox.tools.toolbox import Toolbox
 from moonbox.worker.pool import Pool, ProcessSource
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
@@ -106,8 +106,8 @@ class Sandbox:
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
-        With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word on
-        each Run, before it is kept or returned (to take secrets out).
+        With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
+        on each Run, before it is kept or returned (to take secrets out).
         """
         if self._closed:
             raise ClosedError("the Sandbox is closed")

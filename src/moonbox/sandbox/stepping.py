@@ -34,8 +34,8 @@ class Pause:
     def resume(self, answers: Mapping[int, Any] | Sequence[Any] | Answer | None = None) -> Run | Pause:
         """Answer every call and go on: a list in the order of `calls`, or a mapping from `call.id`.
 
-        An answer is `Answer.value(x)`, `Answer.error(message, code=…)` or `Answer.run()` (moonbox runs the tool); anything else
-        stands for `Answer.value` of itself. With no argument moonbox runs them all.
+        An answer is `Answer.value(x)`, `Answer.error(message, code=…)` or `Answer.run()` (moonbox runs the tool);
+        anything else stands for `Answer.value` of itself. With no argument moonbox runs them all.
         """
         if self._used:
             raise UsageError("this pause was resumed or cancelled before")
@@ -64,7 +64,8 @@ class Pause:
             missing = [call.id for call in self.calls if call.id not in answers]
             if unknown or missing:
                 raise UsageError(
-                    f"the answers must be for the calls {[c.id for c in self.calls]}; unknown: {unknown}, missing: {missing}"
+                    f"the answers must be for the calls {[call.id for call in self.calls]}; "
+                    f"unknown: {unknown}, missing: {missing}"
                 )
             return {key: _answer(value) for key, value in answers.items()}
         if not isinstance(answers, list | tuple) or len(answers) != len(self.calls):
