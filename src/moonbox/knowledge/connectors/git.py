@@ -63,6 +63,8 @@ class Git:
         for blob in chosen:
             if blob.mode == LINK:
                 yield Skipped(shown(blob.path), "symbolic links")
+            elif blob.size is None:
+                yield Failed(shown(blob.path), "the repository lacks its content")
             elif blob.size > self.max_file_size:
                 yield Skipped(shown(blob.path), f"larger than {self.max_file_size:,} bytes")
             elif known.get(shown(blob.path)) == blob.oid:

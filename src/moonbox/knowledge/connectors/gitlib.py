@@ -27,7 +27,8 @@ class Blob:
 
     path: str
     oid: str
-    size: int
+    size: int | None
+    """None when the repository lacks the file's content."""
     mode: str
 
 
@@ -71,8 +72,8 @@ class Repository:
         for line in listing.split(b"\0")[:-1]:
             about, _, path = line.partition(b"\t")
             mode, kind, oid, size = about.decode().split()
-            if kind == "blob" and size.isdecimal():
-                blobs.append(Blob(os.fsdecode(path), oid, int(size), mode))
+            if kind == "blob":
+                blobs.append(Blob(os.fsdecode(path), oid, int(size) if size.isdecimal() else None, mode))
         return blobs
 
     def last_changes(self, paths: set[str]) -> dict[str, Change]:

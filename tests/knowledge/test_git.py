@@ -1,0 +1,277 @@
+"""The git connector on real repositories, some of them hostile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
+from moonbox.knowledge.connectors.git import Git
+from moonbox.knowledge.connectors.gitlib import Repository
+
+
+class Repo:
+    """A repository that a test fills."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        self.git("init", "-q", "-b", "main", ".")
+
+    def git(self, *arguments: str, **environment: str) -> str:
+        variables = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", **environment}
+        return subprocess.run(
+            ["git", *arguments], cwd=self.path, env=variables, check=True, capture_output=True, text=True
+        ).stdout
+
+    def put(self, name: str, content: str | bytes) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def commit(self, author: str = "Ann", date: str = "2024-01-01T00:00:00Z") -> str:
+        self.git("add", "-A")
+        who = {
+            "GIT_AUTHOR_NAME": author,
+            "GIT_AUTHOR_EMAIL": "a@b",
+            "GIT_COMMITTER_NAME": "C",
+            "GIT_COMMITTER_EMAIL": "c",
+        }
+        self.git("commit", "-q", "--allow-empty", "-m", "x", **who, GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date)
+        return self.git("rev-parse", "HEAD").strip()
+
+    def sign(self) -> None:
+        """Give the last commit a signature that somebody might want to verify."""
+        head, _, message = self.git("cat-file", "commit", "HEAD").partition("\n\n")
+        signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
+        (self.path / ".git" / "signed").write_text(f"{head}\n{signature}\n\n{message}")
+        self.git("update-ref", "HEAD", self.git("hash-object", "-t", "commit", "-w", ".git/signed").strip())
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    return Repo(tmp_path / "repo")
+
+
+def scan(repo: Repo, known: dict[str, str] | None = None, **more: Any) -> list[Any]:
+    return [one for one in Git(path=repo.path, **more).scan(known or {}) if not isinstance(one, Total)]
+
+
+def test_tracked_files_with_the_last_change_to_each(repo: Repo) -> None:
+    repo.put("a.md", "# One")
+    repo.put("sub/ü b.md", "# Two")
+    repo.put("code.py", "print()")
+    repo.commit("Ann", "2024-01-01T00:00:00Z")
+    repo.put("a.md", "# One changed")
+    commit = repo.commit("Bob", "2024-02-01T12:00:00+02:00")
+    repo.put("untracked.md", "not in the commit")
+    repo.put("a.md", "not committed")
+    first, second = scan(repo, url="https://x.org/{commit}/{path}")
+    assert (first.source_id, first.body, first.author, first.updated_at) == (
+        "a.md",
+        "# One changed",
+        "Bob",
+        "2024-02-01T10:00:00Z",
+    )
+    assert (second.source_id, second.title, second.author, second.updated_at) == (
+        "sub/ü b.md",
+        "Two",
+        "Ann",
+        "2024-01-01T00:00:00Z",
+    )
+    assert second.source_url == f"https://x.org/{commit}/sub/%C3%BC%20b.md"
+    assert first.fingerprint == repo.git("rev-parse", "HEAD:a.md").strip()
+    assert [one.source_id for one in scan(repo, include=("*.py",))] == ["code.py"]
+
+
+def test_only_changed_files_are_read_again(repo: Repo, store: Path) -> None:
+    for number in range(5):
+        repo.put(f"{number}.md", f"text {number}")
+    repo.commit()
+    with KnowledgeBase(store, sources={"repo": Git(path=repo.path)}) as base:
+        assert base.sync("repo").added == 5
+        repo.put("1.md", "text changed")
+        (repo.path / "2.md").unlink()
+        repo.commit()
+        report = base.sync("repo")
+        assert (report.added, report.updated, report.unchanged, report.removed) == (0, 1, 3, 1)
+    known = {one.source_id: one.fingerprint for one in scan(repo)}
+    assert all(isinstance(one, Unchanged) for one in scan(repo, known))
+
+
+def test_renames_branches_and_merges(repo: Repo) -> None:
+    repo.put("old.md", "text")
+    repo.commit("Ann")
+    repo.git("mv", "old.md", "new.md")
+    repo.commit("Bob")
+    repo.git("checkout", "-q", "-b", "other")
+    repo.put("branch.md", "on a branch")
+    repo.commit("Cleo")
+    repo.git("checkout", "-q", "main")
+    repo.commit("Dan")
+    who = ("-c", "user.name=Eve", "-c", "user.email=e@e")
+    repo.git(*who, "merge", "-q", "--no-ff", "-m", "merge", "other")
+    assert {one.source_id: one.author for one in scan(repo)} == {"branch.md": "Cleo", "new.md": "Bob"}
+    assert [one.source_id for one in scan(repo, ref="main~1")] == ["new.md"]
+    assert [one.source_id for one in scan(repo, ref="other")] == ["branch.md", "new.md"]
+
+
+def test_links_submodules_large_binary_and_lfs_files(repo: Repo) -> None:
+    repo.put("real.md", "text")
+    (repo.path / "link.md").symlink_to("/etc/passwd")
+    repo.put("large.md", "x" * 200)
+    repo.put("binary.txt", b"\0\1")
+    repo.put("lfs.pdf", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    commit = repo.commit()
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{commit},module.md")
+    repo.git("-c", "user.name=A", "-c", "user.email=a", "commit", "-q", "-m", "module")
+    scanned = scan(repo, max_file_size=100)
+    assert [one for one in scanned if isinstance(one, Skipped)] == [
+        Skipped("large.md", "larger than 100 bytes"),
+        Skipped("link.md", "symbolic links"),
+        Skipped("binary.txt", "binary file"),
+        Skipped("lfs.pdf", "kept in Git LFS"),
+    ]
+    assert [one.source_id for one in scanned if isinstance(one, Item)] == ["real.md"]
+
+
+def test_names_that_look_like_something_else(repo: Repo) -> None:
+    names = ["-rf.md", "new\nline.md", "tab\tin.md", '"quoted".md', "\x01start.md", "\n.md"]
+    for name in names:
+        repo.put(name, f"text of {name!r}")
+    os.close(os.open(os.fsencode(repo.path) + b"/caf\xe9.md", os.O_CREAT | os.O_WRONLY))
+    repo.commit("An\x01n")
+    scanned = scan(repo)
+    assert len(scanned) == 7
+    assert {one.author for one in scanned} == {"Ann"}
+    assert "caf\\xe9.md" in {one.source_id for one in scanned}
+
+
+def test_bare_repositories(repo: Repo, tmp_path: Path) -> None:
+    repo.put("a.md", "text")
+    repo.commit()
+    repo.git("clone", "-q", "--bare", ".", str(tmp_path / "bare.git"))
+    total, found = Git(path=tmp_path / "bare.git").scan({})
+    assert total == Total(1)
+    assert isinstance(found, Item)
+    assert found.body == "text"
+
+
+@pytest.mark.parametrize(
+    ("ref", "message"),
+    [
+        ("nowhere", "'nowhere' names no commit of the repository"),
+        ("--upload-pack=touch /tmp/x", "'--upload-pack=touch /tmp/x' names no commit of the repository"),
+        ("HEAD:a.md", "'HEAD:a.md' names no commit of the repository"),
+    ],
+)
+def test_refs_that_name_no_commit(repo: Repo, ref: str, message: str) -> None:
+    repo.put("a.md", "text")
+    repo.commit()
+    with pytest.raises(KnowledgeError) as caught:
+        Repository(repo.path, ref)
+    assert str(caught.value).startswith(message)
+
+
+def test_places_that_are_no_repository(repo: Repo, tmp_path: Path) -> None:
+    with pytest.raises(KnowledgeError, match=r"'HEAD' names no commit of the repository"):
+        Repository(repo.path, "HEAD")
+    with pytest.raises(KnowledgeError, match=r"^there is no folder "):
+        Repository(tmp_path / "nothing", "HEAD")
+    repo.put("inner/a.md", "text")
+    repo.commit()
+    with pytest.raises(KnowledgeError, match=r"inner is not a git repository"):
+        Repository(repo.path / "inner", "HEAD")  # the repository around it is not meant
+
+
+def test_a_hostile_configuration_starts_nothing(repo: Repo, tmp_path: Path) -> None:
+    """Every setting that names a program to run, in the repository's own configuration, together with attributes."""
+    repo.put("a.md", "text")
+    repo.put(".gitattributes", "*.md diff=evil filter=evil merge=evil\n")
+    repo.commit()
+    flag = tmp_path / "pwned"
+    script = tmp_path / "evil.sh"
+    script.write_text(f"#!/bin/sh\ntouch {flag}\n")
+    script.chmod(0o755)
+    run = str(script)
+    for name in (
+        "core.fsmonitor",
+        "core.pager",
+        "core.editor",
+        "core.sshCommand",
+        "core.gitProxy",
+        "core.askPass",
+        "core.alternateRefsCommand",
+        "diff.external",
+        "diff.evil.command",
+        "diff.evil.textconv",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "gpg.program",
+        "gpg.ssh.program",
+        "credential.helper",
+        "pager.log",
+        "pager.ls-tree",
+        "alias.log",
+        "uploadpack.packObjectsHook",
+        "interactive.diffFilter",
+        "sequence.editor",
+    ):
+        repo.git("config", name, f"!{run}" if name in ("alias.log", "credential.helper") else run)
+    repo.git("config", "log.showSignature", "true")
+    repo.git("config", "protocol.ext.allow", "always")
+    repo.git("config", "core.repositoryFormatVersion", "1")
+    repo.git("config", "remote.evil.url", f"ext::{run}")
+    repo.git("config", "remote.evil.promisor", "true")
+    repo.git("config", "extensions.partialClone", "evil")
+    hooks = repo.path / "hooks"
+    hooks.mkdir()
+    for hook in ("post-checkout", "pre-auto-gc", "reference-transaction", "post-index-change"):
+        (hooks / hook).symlink_to(script)
+    repo.git("config", "core.hooksPath", str(hooks))
+    repo.sign()
+    flag.unlink(missing_ok=True)
+    scanned = scan(repo)
+    assert [one.source_id for one in scanned if isinstance(one, Item)] == ["a.md"]
+    # A missing object would be fetched from the promised remote, which is a command.
+    oid = repo.git("rev-parse", "HEAD:a.md").strip()
+    (repo.path / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
+    assert scan(repo) == [Failed("a.md", "the repository lacks its content")]
+    assert not flag.exists()
+
+
+def test_the_callers_environment_does_not_lead_elsewhere(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.put("a.md", "mine")
+    repo.commit()
+    other = Repo(tmp_path / "other")
+    other.put("b.md", "theirs")
+    other.commit()
+    monkeypatch.setenv("GIT_DIR", str(other.path / ".git"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
+    assert [one.source_id for one in scan(repo)] == ["a.md"]
+
+
+def test_no_processes_are_left(repo: Repo) -> None:
+    for number in range(20):
+        repo.put(f"{number}.md", "text")
+    repo.commit()
+    scanner = Git(path=repo.path).scan({})
+    next(scanner)
+    next(scanner)
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    assert children.read_text() != ""
+    scanner.close()  # type: ignore[attr-defined]  # it is a generator
+    assert children.read_text() == ""
+
+
+def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(KnowledgeError, match=r"^a git source needs the program git, which is not installed$"):
+        scan(repo)
