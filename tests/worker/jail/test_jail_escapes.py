@@ -17,7 +17,7 @@ if sys.platform != "linux" or os.uname().machine not in ARCHITECTURES:
     pytest.skip("needs seccomp, on a machine whose system calls are known", allow_module_level=True)
 
 sys.path.insert(0, str(Path(__file__).parent))
-from jail_inside import NUMBERS, UNNAMED  # noqa: E402 - beside this file
+from jail_inside import NUMBERS, UNNAMED
 
 MINE = numbers(ARCHITECTURES[os.uname().machine])
 PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
