@@ -1,0 +1,38 @@
+"""The command line: `moonbox`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command that the arguments name, and exit with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show must not end the command
+    status: object = 1
+    try:
+        status = _status()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does. Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)  # type: ignore[arg-type]  # what SystemExit carried goes on as it was
+
+
+def _status() -> object:
+    if sys.argv[1:] in (["--version"], ["-V"]):  # answered without loading anything
+        from moonbox import __version__
+
+        print(f"moonbox {__version__}")
+        return 0
+    from moonbox.cli.app import app
+
+    try:
+        app(prog_name="moonbox")
+    except SystemExit as ending:
+        return ending.code
+    return 0

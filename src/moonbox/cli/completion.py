@@ -1,0 +1,131 @@
+"""Completion at the prompt: globals, tools, members of libraries, entries of `docs`, commands."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import Completer, Completion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    from moonbox.sandbox.sandbox import Sandbox
+
+__all__ = ["Names", "ScriptCompleter"]
+
+_PATH = re.compile(r"[A-Za-z_][\w.]*:?\w*$", re.ASCII)
+_DOCS_KEY = re.compile(r"""docs\[(["'])([^"']*)$""")
+_COMMAND = re.compile(r":(\w*)$")
+_COMMAND_ARGUMENT = re.compile(r":docs\s+(\S*)$")
+
+
+@dataclass(slots=True)
+class Names:
+    """What can be written at the prompt, by the table that it is in; "" holds the globals."""
+
+    members: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Table → member → a few words about it."""
+    documented: tuple[str, ...] = ()
+    """What `docs[…]` answers."""
+
+    @classmethod
+    def of(cls, sandbox: Sandbox) -> Names:
+        """The names that every script of this Sandbox finds."""
+        from moonbox.sandbox.docs import Docs, builtin_docs
+
+        names = cls(documented=tuple(Docs(sandbox.toolbox, {}, sandbox.language).names()))
+        for name, text in builtin_docs(sandbox.language).items():
+            names.add(name, text.partition("\n")[0])
+        for table, members in _library(sandbox.language, sandbox.lua_features).items():
+            for member in members:
+                names.add(f"{table}.{member}", "")
+        for name in _ONLY_WITH - sandbox.lua_features:
+            for hidden in _ONLY_WITH_NAMES[name]:
+                names.members[""].pop(hidden, None)
+        for tool in sandbox.toolbox:
+            if tool.policy != "direct":
+                names.add(f"tools.{sandbox.toolbox.alias(tool)}", tool.description.strip().partition("\n")[0])
+        return names
+
+    def add(self, path: str, about: str) -> None:
+        """Add a name and the tables that it is in."""
+        table, _, name = path.rpartition(".")
+        if table:
+            outer, _, inner = table.rpartition(".")
+            self.members.setdefault(outer, {}).setdefault(inner, "")
+        known = self.members.setdefault(table, {})
+        known[name] = about or known.get(name, "")
+
+    def with_globals(self, defined: Mapping[str, str]) -> Names:
+        """The same, and what scripts have defined since."""
+        return Names({**self.members, "": {**self.members.get("", {}), **defined}}, self.documented)
+
+
+_ONLY_WITH_NAMES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getmetatable")}
+_ONLY_WITH = frozenset(_ONLY_WITH_NAMES)
+
+
+def _library(language: str, features: Iterable[str]) -> dict[str, list[str]]:
+    """The members of the language's libraries, read from the engine's own list."""
+    if language != "lua":
+        return {}
+    from pathlib import Path
+
+    from lupa import lua54
+
+    from moonbox.engine.lua.vm import PRELUDE
+
+    allowed = lua54.LuaRuntime().execute(Path(PRELUDE, "allowed.lua").read_text("utf-8"))
+    found = {str(table): [str(name) for name in names.values()] for table, names in allowed.libraries.items()}
+    if "coroutines" in features:
+        found["coroutine"] = [str(name) for name in allowed.features.coroutines.values()]
+    return found
+
+
+class ScriptCompleter(Completer):
+    """Completes the word before the cursor."""
+
+    def __init__(self, names: Names, keywords: Iterable[str], commands: Mapping[str, str]) -> None:
+        self.names = names
+        self._keywords = tuple(keywords)
+        self._commands = commands
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        if text.startswith(":"):
+            return self._of_command(text)
+        line = document.current_line_before_cursor
+        found = _DOCS_KEY.search(line)
+        if found is not None:
+            ending = f"{found[1]}]"
+            return _matching(dict.fromkeys(self.names.documented, ""), found[2], ending)
+        word = _PATH.search(line)
+        return self._of_word(word[0]) if word is not None else ()
+
+    def _of_command(self, text: str) -> Iterator[Completion]:
+        found = _COMMAND.fullmatch(text)
+        if found is not None:
+            return _matching(self._commands, found[1])
+        argument = _COMMAND_ARGUMENT.fullmatch(text)
+        return _matching(dict.fromkeys(self.names.documented, ""), argument[1] if argument else "\0")
+
+    def _of_word(self, word: str) -> Iterator[Completion]:
+        _, colon, method = word.partition(":")
+        if colon:  # a value's methods are those of strings, the only values that have any
+            return _matching(self.names.members.get("string", {}), method)
+        table, _, beginning = word.rpartition(".")
+        offered = self.names.members.get(table, {})
+        if not table:
+            offered = {**offered, **dict.fromkeys(self._keywords, "")}
+        return _matching(offered, beginning)
+
+
+def _matching(offered: Mapping[str, str], beginning: str, ending: str = "") -> Iterator[Completion]:
+    for name in sorted(offered):
+        if name.startswith(beginning):
+            yield Completion(name + ending, -len(beginning), display=name, display_meta=offered[name])

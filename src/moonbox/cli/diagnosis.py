@@ -1,0 +1,142 @@
+"""What can be told about this machine: protections, isolation, versions."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import time
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import Any
+
+from moonbox.errors import MoonboxError
+
+__all__ = ["Check", "Diagnosis", "Package", "diagnose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One protection or ability: whether it is there, and how, or why not."""
+
+    name: str
+    active: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package that moonbox uses; `extra` names the optional part of moonbox that needs it."""
+
+    name: str
+    version: str | None
+    extra: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that `moonbox doctor` tells."""
+
+    moonbox: str
+    python: str
+    machine: str
+    isolation: Check
+    """Whether a script really runs in a process of its own."""
+    interrupt: Check
+    fork: Check
+    layers: tuple[Check, ...]
+    packages: tuple[Package, ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.isolation.active
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self)}
+
+
+def diagnose() -> Diagnosis:
+    """Try everything out; takes a fraction of a second."""
+    from moonbox import __version__
+
+    return Diagnosis(
+        moonbox=__version__,
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        machine=f"{platform.system()} {platform.release()} on {platform.machine()}",
+        isolation=_isolation(),
+        interrupt=_interrupt(),
+        fork=_fork(),
+        layers=_layers(),
+        packages=_packages(),
+    )
+
+
+def _isolation() -> Check:
+    """Run a script in a worker process."""
+    from moonbox.sandbox.sandbox import Sandbox
+
+    began = time.perf_counter()
+    try:
+        with Sandbox(min_workers=0) as box, box.repl() as repl:
+            run = repl.run("return 6 * 7")
+            pid = repl.worker_pid
+    except (MoonboxError, OSError) as problem:
+        return Check("process", False, f"{problem}; only isolation=inline is left, for scripts that you trust")
+    if run.error is not None or run.value != 42 or pid in (None, os.getpid()):
+        return Check("process", False, f"a worker gave a wrong answer: {run.error or run.value}")
+    spent = (time.perf_counter() - began) * 1000
+    return Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms from start to end)")
+
+
+def _interrupt() -> Check:
+    """How running code is stopped; the same build of Lua is used in workers."""
+    try:
+        from moonbox.engine.lua.vm import LuaVM
+
+        why = LuaVM().polling
+    except (ImportError, OSError) as problem:
+        return Check("interrupt", False, f"Lua cannot be started: {problem}")
+    if why:
+        return Check("interrupt", False, f"running code is polled, which makes it slower: {why}")
+    return Check("interrupt", True, "running code is stopped from outside, at no cost while it runs")
+
+
+def _fork() -> Check:
+    if not hasattr(os, "fork"):
+        return Check("fork", False, f"{sys.platform} has none: workers cannot be forked from a zygote")
+    return Check("fork", True, "a worker is forked from a process that has everything loaded")
+
+
+def _layers() -> tuple[Check, ...]:
+    from moonbox.worker import jail
+
+    try:
+        return tuple(Check(layer.name, layer.active, layer.detail) for layer in jail.report())
+    except OSError as problem:
+        return (Check("jail", False, f"the layers could not be tried: {problem}"),)
+
+
+def _packages() -> tuple[Package, ...]:
+    """What moonbox says it needs, and which of it is here."""
+    try:
+        required = metadata.requires("moonbox") or []
+    except metadata.PackageNotFoundError:
+        required = ["lupa"]
+    found = {}
+    for line in required:
+        name, extra = _NAME.match(line), _EXTRA.search(line)
+        if name is not None:
+            found[name[0].lower()] = Package(name[0], _version(name[0]), extra[1] if extra else None)
+    return tuple(found.values())
+
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)""")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
