@@ -1,0 +1,1 @@
+"""Between the syntax tree and the Lua text: folding, scopes, types."""

@@ -1,0 +1,198 @@
+"""Expressions: each becomes an operand, with the statements it needs before it."""
+
+from __future__ import annotations
+
+from moonbox.engine.rhai.emit.base import Operand
+from moonbox.engine.rhai.emit.chains import ChainEmitter
+from moonbox.engine.rhai.emit.text import quote
+from moonbox.engine.rhai.syntax.checks import is_constant
+from moonbox.engine.rhai.syntax.nodes import (
+    Array,
+    Binary,
+    BlockExpr,
+    Call,
+    Chain,
+    Closure,
+    Expr,
+    Interpolated,
+    Literal,
+    Logic,
+    Map,
+    Range,
+    This,
+    Unary,
+    Variable,
+)
+
+__all__ = ["ExpressionEmitter"]
+
+_PIECES = 30  # arguments of one helper call
+
+
+class ExpressionEmitter(ChainEmitter):
+    """The one place that knows every kind of expression."""
+
+    def expr(self, expr: Expr) -> Operand:
+        self.tick(expr.pos)
+        return self.untold(expr)
+
+    def untold(self, expr: Expr) -> Operand:
+        """An expression whose own operation is counted elsewhere."""
+        match expr:
+            case Literal():
+                return self.literal(expr.value)
+            case Variable():
+                return self._variable(expr)
+            case Binary():
+                return self.binary(expr)
+            case Unary():
+                return self.unary(expr)
+            case Logic():
+                return self.logic(expr)
+            case Call():
+                return self.function_call(expr)
+            case Chain():
+                return self.chain(expr)
+            case Closure():
+                return self.closure(expr)
+            case Range():
+                return self._range(expr)
+            case Array():
+                return self._array(expr)
+            case Map():
+                return self._map(expr)
+            case Interpolated():
+                return self._interpolated(expr)
+            case This():
+                self.emit(f"if this==nil then {self.call('unbound', self.at(expr.pos))} end")
+                return Operand("this", owned=False)
+            case BlockExpr():
+                dest = self.fn.temp()
+                mark = self.fn.top
+                self.block(expr.block, dest)
+                self.fn.top = mark
+                return Operand(dest)
+
+    def condition(self, expr: Expr) -> str:
+        """A Lua expression that is true or false, and nothing else."""
+        inline = self.inline(expr)
+        if inline is not None and inline.type == "bool":
+            self.tick_inline(expr)
+            return inline.text
+        if isinstance(expr, Binary) and self.type(expr) == "bool" and expr.op not in ("&", "|", "^"):
+            self.tick(expr.pos)
+            return self.comparison(expr)
+        operand = self.expr(expr)
+        if operand.type != "bool":
+            text = operand.text
+            if not text.startswith("t"):
+                text = self.fn.temp()
+                self.emit(f"{text}={operand.text}")
+            wrong = self.call("not_bool", text, self.at(expr.pos))
+            self.emit(f"if {text}~=true and {text}~=false then {wrong} end")
+            return text
+        return operand.text
+
+    def _variable(self, expr: Variable) -> Operand:
+        if expr.path:
+            return self._qualified_variable(expr)
+        var = self.scopes.variable(expr)
+        if var is not None:
+            if not var.cell:
+                return Operand(self.read(var), var.type, owned=False, var=var)
+            temp = self.fn.temp()
+            self.emit(f"{temp}={self.read(var)}")
+            return Operand(temp, var.type, owned=False)
+        temp = self.fn.temp()
+        pos = self.at(expr.pos)
+        if expr.name in self.scopes.names:
+            self.emit(f"{temp}={self.call('fn_of', quote(expr.name), pos)}")
+        elif self._in_function():
+            known = "true" if expr.name in self.scopes.top_names else "false"
+            self.emit(f"{temp}={self.call('novar', quote(expr.name), pos, known)}")
+        else:
+            missing = self.call("novar", quote(expr.name), pos)
+            self.emit(f"{temp}={self.state_cell(expr.name)}[1] if {temp}==nil then {temp}={missing} end")
+        return Operand(temp, owned=False)
+
+    def _qualified_variable(self, expr: Variable) -> Operand:
+        temp = self.fn.temp()
+        path = quote("::".join(expr.path))
+        self.emit(f"{temp}={self.call('qualified', path, quote(expr.name), self.at(expr.path_pos))}")
+        return Operand(temp, owned=False)
+
+    def _range(self, expr: Range) -> Operand:
+        dest = self.fn.temp()
+        mark = self.fn.top
+        if isinstance(expr.left, Literal) and isinstance(expr.right, Literal):
+            left, right = self.literal(expr.left.value), self.literal(expr.right.value)
+        else:
+            left, right = self.pair(expr.left, expr.right)
+        inclusive = "true" if expr.inclusive else "false"
+        self.emit(f"{dest}={self.call('range', left.text, right.text, inclusive, self.at(expr.pos))}")
+        self.fn.top = mark
+        return Operand(dest, "range")
+
+    def _array(self, expr: Array) -> Operand:
+        dest = self.fn.temp()
+        mark = self.fn.top
+        if is_constant(expr):
+            self.emit(f"{dest}={self._constant(expr)}")
+            return Operand(dest, "arr")
+        self.emit(f"{dest}={self.call('array', '{}')}")
+        places = []
+        for at, item in enumerate(expr.items):
+            self.emit(f"{dest}[{at + 1}]={self.value(item).text}")
+            places.append(self.at(item.pos))
+            self.fn.top = mark
+        self._check_size(dest, places)
+        return Operand(dest, "arr")
+
+    def _map(self, expr: Map) -> Operand:
+        dest = self.fn.temp()
+        mark = self.fn.top
+        if is_constant(expr):
+            self.emit(f"{dest}={self._constant(expr)}")
+            return Operand(dest, "map")
+        self.emit(f"{dest}={self.call('map', f'{{[true]={len(expr.items)}}}')}")
+        places = []
+        for name, item in expr.items:
+            self.emit(f"{dest}[{quote(name)}]={self.value(item).text}")
+            places.append(f"{quote(name)},{self.at(item.pos)}")
+            self.fn.top = mark
+        self._check_size(dest, places)
+        return Operand(dest, "map")
+
+    def _check_size(self, dest: str, places: list[str]) -> None:
+        self.emit(f"if limited then {self.call('check_literal', dest, '{' + ','.join(places) + '}')} end")
+        self.use("limited")
+
+    def _constant(self, expr: Expr) -> str:
+        """A literal made of literals, as one Lua expression."""
+        match expr:
+            case Literal():
+                return self.literal(expr.value).text
+            case Array():
+                return self.call("array", "{" + ",".join(self._constant(item) for item in expr.items) + "}")
+            case Map():
+                items = "".join(f",[{quote(name)}]={self._constant(item)}" for name, item in expr.items)
+                return self.call("map", f"{{[true]={len(expr.items)}{items}}}")
+            case Interpolated():
+                return self.call("text", "0", *(self._constant(part) for part in expr.parts))
+        raise AssertionError(type(expr))
+
+    def _interpolated(self, expr: Interpolated) -> Operand:
+        dest = self.fn.temp()
+        mark = self.fn.top
+        pieces: list[str] = []
+        for at, part in enumerate(expr.parts):
+            operand = self.held(self.expr(part), expr.parts[at + 1 :])
+            pieces.append(operand.text)
+            if len(pieces) == _PIECES:
+                self.emit(f"{dest}={self.call('text', self.at(part.pos), *pieces)}")
+                self.fn.top = mark
+                pieces = [dest]
+        last = expr.parts[-1].pos
+        self.emit(f"{dest}={self.call('text', self.at(last), *pieces)}")
+        self.fn.top = mark
+        return Operand(dest, "str")

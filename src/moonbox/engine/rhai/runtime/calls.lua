@@ -1,0 +1,377 @@
+-- Calls: functions of the script, of this runtime, closures, and tools.
+return function(R, lib, host)
+  local type, select, next, setmetatable, error = lib.type, lib.select, lib.next, lib.setmetatable, lib.error
+  local pcall, unpack = lib.pcall, lib.table.unpack
+  local format, find, match, gsub = lib.string.format, lib.string.find, lib.string.match, lib.string.gsub
+  local number_type, getmetatable = lib.math.type, lib.debug.getmetatable
+  local U, kind_of, copy = R.U, R.kind_of, R.copy
+  local FN, MAP = R.FN, R.MAP
+
+  -- Functions of the runtime: native[name][type of the first argument], or .any, or .none without arguments.
+  -- Each is called with (K, d, pos, ...) and returns its value, and what its first argument became if that cannot be
+  -- changed in place; nil when it does not take such arguments.
+  local native, changing = {}, {}
+  R.native, R.changing = native, changing
+
+  -- Adds functions for one type. `pure` says whether they may be called on constants.
+  function R.add_natives(kind, pure, functions)
+    for names, fn in next, functions do
+      for name in lib.string.gmatch(names, "%S+") do
+        native[name] = native[name] or {}
+        native[name][kind] = fn
+        if not pure then
+          changing[name] = changing[name] or {}
+          changing[name][kind] = true
+        end
+      end
+    end
+  end
+
+  local function find_native(name, count, first)
+    local overloads = native[name]
+    if not overloads then return nil end
+    if count == 0 then return overloads.none end
+    return overloads[kind_of(first)] or overloads.any
+  end
+
+  local function call_native(K, d, pos, name, ...)
+    local fn = find_native(name, select("#", ...), (...))
+    if not fn then return nil end
+    return fn(K, d, pos, ...)
+  end
+  R.call_native = call_native
+
+  -- Calls a function of the script; its result may be part of a variable, so it is copied.
+  local function call_script(K, d, pos, name, fn, this, ...)
+    K[d], K[-d] = pos, name
+    local value, changed = fn(K, d + 1, this, ...)
+    K[d] = 0
+    return copy(value), changed
+  end
+
+  function R.def(S, name, count, this_type, fn)
+    local key = name .. "_" .. format("%d", count)
+    if this_type then
+      S.typed[key] = S.typed[key] or {}
+      S.typed[key][this_type] = fn
+    else
+      S.functions[key] = fn
+    end
+    S.names[name] = true
+  end
+
+  -- Tools
+
+  local function raise_tool(problem, name, pos)
+    local fields = { code = "tool_error", message = "tool failed", tool = name, retryable = false }
+    if type(problem) == "table" then
+      for key in next, fields do
+        local value = lib.rawget(problem, key)
+        if value ~= nil then fields[key] = value end
+      end
+      local data = lib.rawget(problem, "data")
+      if data ~= nil then fields.data = R.import(data) end
+    else
+      fields.message = lib.tostring(problem)
+    end
+    error(setmetatable({
+      kind = "tool", error = "ErrorRuntime", message = lib.tostring(fields.message), pos = pos, value = R.entries(fields),
+      code = fields.code, tool = fields.tool, retryable = fields.retryable, raised = problem,
+    }, R.PROBLEM), 0)
+  end
+
+  -- One map gives the arguments by name, anything else by position.
+  local function call_tool(K, pos, name, ...)
+    local count = select("#", ...)
+    local args
+    if count == 1 and R.is_map((...)) then
+      args = R.export_argument((...))
+    else
+      args = {}
+      for i = 1, count do
+        local value = R.export_argument((select(i, ...)))
+        if value == nil then value = host.null end
+        args[i] = value
+      end
+      if host.array_mt then setmetatable(args, host.array_mt) end
+    end
+    local shared = K.shared
+    shared.budget = K[1]
+    local fine, value = pcall(host.call, name, args)
+    K[1] = shared.budget
+    if fine then return R.import(value) end
+    if host.is_stop and host.is_stop(value) then error(value, 0) end
+    if type(value) ~= "table" or R.is_problem(value) then error(value, 0) end
+    raise_tool(value, name, pos)
+  end
+
+  local function is_tool(name) return host.has_tool ~= nil and host.has_tool(name) end
+
+  -- Functions by name
+
+  local function call_any(K, d, pos, name, key, hint, ...)
+    local fn = K.S.functions[key]
+    if fn then return call_script(K, d, pos, name, fn, nil, ...) end
+    local value, changed = call_native(K, d, pos, name, ...)
+    if value ~= nil then return value, changed end
+    if is_tool(name) then return call_tool(K, pos, name, ...) end
+    if hint then
+      local text = R.signature(name, ...)
+      R.raise("ErrorFunctionNotFound", "Function not found: " .. text, pos, { ["function"] = text },
+        format("a closure in a variable is called %s.call(...)", name))
+    end
+    R.not_found(name, pos, ...)
+  end
+  function R.callf(K, d, pos, name, key, ...) return call_any(K, d, pos, name, key, false, ...) end
+  function R.callv(K, d, pos, name, key, ...) return call_any(K, d, pos, name, key, true, ...) end
+
+  function R.callq(K, d, pos, path_pos, path, name, ...)
+    local tool = gsub(path, "::", ".") .. "." .. name
+    if is_tool(tool) then return call_tool(K, pos, tool, ...) end
+    if path == "tools" and is_tool(name) then return call_tool(K, pos, name, ...) end
+    if path == "global" then return call_any(K, d, pos, name, name .. "_" .. format("%d", select("#", ...)), false, ...) end
+    R.raise("ErrorModuleNotFound", "Module not found: " .. path, path_pos, { module = path },
+      "there are no modules; a tool of a server is called server::tool(...)")
+  end
+
+  function R.in_scope(name, pos)
+    R.raise("ErrorRuntime", "'" .. name .. "!' cannot run in the scope of its caller here", pos)
+  end
+
+  -- Closures and function pointers: fn[true] is the Lua function of a closure, fn[false] what is known of it.
+
+  local function new_fn(name, count, fn, curried)
+    return setmetatable({ [true] = fn, [false] = { name = name, count = count, curried = curried } }, FN)
+  end
+  function R.fnptr(name, count, fn) return new_fn(name, count, fn) end
+  function R.fn_named(name) return new_fn(name) end
+
+  local function curried_call(curried, call, ...)
+    local all, count = {}, #curried
+    for i = 1, count do all[i] = copy(curried[i]) end
+    for i = 1, select("#", ...) do
+      count = count + 1
+      all[count] = (select(i, ...))
+    end
+    return call(unpack(all, 1, count))
+  end
+
+  -- Calls a Fn; `this` is nil when it is not called as a method.
+  local function invoke(K, d, pos, fn, this, ...)
+    local info = fn[false]
+    if info.curried then
+      local plain = new_fn(info.name, info.count, fn[true])
+      return curried_call(info.curried, function(...) return invoke(K, d, pos, plain, this, ...) end, ...)
+    end
+    local count = select("#", ...)
+    if fn[true] then
+      if info.count == count then return call_script(K, d, pos, info.name, fn[true], this, ...) end
+      R.raise("ErrorFunctionNotFound", "Function not found: " .. R.signature(info.name, ...), pos, nil,
+        format("the closure takes %d argument(s), not %d", info.count, count))
+    end
+    local name = info.name
+    local script = K.S.functions[name .. "_" .. format("%d", count)]
+    if script then return call_script(K, d, pos, name, script, this, ...) end
+    local value, changed
+    if this ~= nil then
+      value, changed = call_native(K, d, pos, name, this, ...)
+    else
+      value, changed = call_native(K, d, pos, name, ...)
+      if value == nil and is_tool(name) then return call_tool(K, pos, name, ...) end
+    end
+    if value ~= nil then return value, changed end
+    if this ~= nil then R.not_found(name, pos, this, ...) end
+    R.not_found(name, pos, ...)
+  end
+  R.invoke = invoke
+
+  -- The function that an array method was given: a closure, a pointer, or the name of a function.
+  function R.callback(value)
+    if type(value) == "string" and match(value, "^%a[%w_]*$") then return new_fn(value) end
+    return R.is_fn(value) and value or nil
+  end
+
+  local function has_script(K, name, count) return K.S.functions[name .. "_" .. format("%d", count)] ~= nil end
+
+  -- Calls back with as many of (before, item, extra) as the function takes; `item` is `this` when it takes none.
+  -- `before` is nil or comes before the item. Returns the value and what the item became.
+  function R.call_back(K, d, pos, caller, fn, before, item, extra, item_first)
+    local info = fn[false]
+    local have = before == nil and 0 or 1
+    local count = info.count
+    if count then
+      count = count - (info.curried and 0 or 0)
+    else
+      local curried = info.curried and #info.curried or 0
+      for _, n in next, { have, have + 1, have + 2 } do
+        if has_script(K, info.name, n + curried) then count = n break end
+      end
+      if not count then count = have end
+    end
+    if fn[true] and info.curried then count = count - #info.curried end
+    if count == have then
+      if before == nil then return invoke(K, d, pos, fn, item) end
+      return invoke(K, d, pos, fn, item, before)
+    elseif item_first and count == have + 1 then
+      return invoke(K, d, pos, fn, item, extra)
+    elseif not item_first and count == have + 1 then
+      if before == nil then return invoke(K, d, pos, fn, nil, copy(item)) end
+      return invoke(K, d, pos, fn, nil, before, copy(item))
+    elseif not item_first and count == have + 2 then
+      if before == nil then return invoke(K, d, pos, fn, nil, copy(item), extra) end
+      return invoke(K, d, pos, fn, nil, before, copy(item), extra)
+    end
+    local all = { before, item, extra }
+    if before == nil then all = { item, extra } end
+    local problem = setmetatable({
+      kind = "runtime", error = "ErrorFunctionNotFound",
+      message = "Function not found: " .. R.signature(info.name, unpack(all)), pos = pos,
+    }, R.PROBLEM)
+    problem.frames = { { fn = caller, line = pos >> 16, position = pos & 0xFFFF } }
+    error(problem, 0)
+  end
+
+  -- Methods
+
+  local function call_value(K, d, pos, target, ...)
+    if R.is_fn(target) then return invoke(K, d, pos, target, nil, ...) end
+    local fn = ...
+    if select("#", ...) == 0 then R.mismatch(target, "Fn", pos) end
+    if not R.is_fn(fn) then R.mismatch(fn, "Fn", pos) end
+    return invoke(K, d, pos, fn, target, select(2, ...))
+  end
+
+  local function method(K, d, pos, name, key, target, ...)
+    if name == "call" then return call_value(K, d, pos, target, ...) end
+    if name == "curry" then
+      if not R.is_fn(target) then R.mismatch(target, "Fn", pos) end
+      return R.do_curry(K, d, pos, pos, target, ...)
+    end
+    if name == "type_of" and select("#", ...) == 0 then return R.type_of(target) end
+    if type(target) == "table" and getmetatable(target) == MAP then
+      local fn = target[name]
+      if fn ~= nil and R.is_fn(fn) then return invoke(K, d, pos, fn, target, ...) end
+    end
+    local S = K.S
+    local typed = S.typed[key]
+    local fn = typed and typed[kind_of(target)] or S.functions[key]
+    if fn then return call_script(K, d, pos, name, fn, target, ...) end
+    local value, changed = call_native(K, d, pos, name, target, ...)
+    if value ~= nil then return value, changed end
+    R.not_found(name, pos, target, ...)
+  end
+  R.method = method
+
+  -- A method on a constant: functions that change what they are called on are refused.
+  function R.cmethod(K, d, pos, name, key, target, ...)
+    local S = K.S
+    if not S.functions[key] and not S.typed[key] and changing[name] and changing[name][kind_of(target)] then
+      R.raise("ErrorNonPureMethodCallOnConstant", "Non-pure method '" .. name .. "' cannot be called on constant", pos,
+        { ["function"] = name })
+    end
+    return (method(K, d, pos, name, key, copy(target), ...))
+  end
+
+  -- What the language itself defines
+
+  function R.do_call(K, d, pos, first_pos, fn, ...)
+    if not R.is_fn(fn) then R.mismatch(fn, "Fn", first_pos) end
+    return (invoke(K, d, pos, fn, nil, ...))
+  end
+
+  function R.do_curry(K, d, pos, first_pos, fn, ...)
+    if not R.is_fn(fn) then R.mismatch(fn, "Fn", first_pos) end
+    local info = fn[false]
+    local curried = {}
+    for i = 1, info.curried and #info.curried or 0 do curried[i] = info.curried[i] end
+    for i = 1, select("#", ...) do curried[#curried + 1] = copy((select(i, ...))) end
+    return new_fn(info.name, info.count, fn[true], curried)
+  end
+
+  local reserved = {}
+  for word in lib.string.gmatch("if else while loop for in let const fn return break continue switch do until throw try "
+    .. "catch true false import export as private print debug type_of eval call curry Fn is_shared is_def_var is_def_fn this "
+    .. "null nil void var match new case async await yield", "%S+") do reserved[word] = true end
+
+  function R.do_Fn(K, d, pos, first_pos, name)
+    if type(name) ~= "string" then R.mismatch(name, "string", first_pos) end
+    if reserved[name] then R.raise("ErrorParsing", "Syntax error: '" .. name .. "' is a reserved keyword", first_pos) end
+    if not match(name, "^%a[%w_]*$") then R.raise("ErrorFunctionNotFound", "Function not found: " .. name, first_pos) end
+    return new_fn(name)
+  end
+
+  function R.do_is_def_fn(K, d, pos, first_pos, ...)
+    local this_type, name, count = nil, ...
+    if select("#", ...) == 3 then this_type, name, count = ... end
+    if type(name) ~= "string" then R.mismatch(name, "string", first_pos) end
+    if number_type(count) ~= "integer" then R.mismatch(count, "i64", first_pos) end
+    local key = name .. "_" .. format("%d", count)
+    if this_type then
+      local typed = K.S.typed[key]
+      return typed ~= nil and typed[this_type] ~= nil
+    end
+    return K.S.functions[key] ~= nil
+  end
+
+  function R.do_eval(K, d, pos)
+    R.raise("ErrorFunctionNotFound", "'eval' is not available in this sandbox", pos, nil, "write the code in the script itself")
+  end
+  function R.import_(path, pos)
+    local text = type(path) == "string" and path or R.display(path)
+    R.raise("ErrorModuleNotFound", "Module not found: " .. text, pos, { module = text }, "there are no modules to import")
+  end
+  function R.export_(pos)
+    R.raise("ErrorRuntime", "'export' is not available in this sandbox", pos, nil, "the last expression is the script's value")
+  end
+
+  function R.do_print(K, d, pos, _, value)
+    if host.print then host.print(value == nil and "" or R.display(value)) end
+    return U
+  end
+  function R.do_debug(K, d, pos, _, value)
+    if host.print then host.print(value == nil and "" or R.debug(value)) end
+    return U
+  end
+
+  -- Closures that run together: their calls go to the host in one batch.
+  local function parallel(K, d, pos, list, settle)
+    local functions = {}
+    for i = 1, #list do
+      local fn = list[i]
+      if not R.is_fn(fn) then
+        R.raise("ErrorMismatchDataType", "parallel expects an array of closures", pos, nil, "write parallel([|| a(1), || b(2)])")
+      end
+      functions[i] = function()
+        local inner = R.new_context(K.S, K.shared)
+        for level = 2, d - 1 do inner[level], inner[-level] = K[level], K[-level] end
+        local fine, value = pcall(invoke, inner, d, pos, fn, nil)
+        K.shared.budget = inner[1]
+        if not settle then
+          if fine then return value end
+          if R.is_problem(value) then value.frames = R.frames_of(inner, d, value) end
+          error(value, 0)
+        end
+        if fine then return R.entries({ ok = true, value = value }) end
+        local caught = R.catch(inner, d, value, true)
+        return R.entries({ ok = false, error = caught })
+      end
+    end
+    K.shared.budget = K[1]
+    local results
+    if host.parallel then
+      results = host.parallel(functions, false)
+    else
+      results = {}
+      for i = 1, #functions do results[i] = functions[i]() end
+    end
+    K[1] = K.shared.budget
+    local out = {}
+    for i = 1, #functions do out[i] = results[i] end
+    return R.array(out)
+  end
+
+  R.add_natives("array", true, {
+    parallel = function(K, d, pos, list) return parallel(K, d, pos, list, false) end,
+    parallel_settle = function(K, d, pos, list) return parallel(K, d, pos, list, true) end,
+  })
+end

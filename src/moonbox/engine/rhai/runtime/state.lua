@@ -1,0 +1,115 @@
+-- State and runs: what lives on between runs, how a run starts and ends, and what crosses to the host.
+return function(R, lib, host)
+  local type, next, error, pcall, setmetatable = lib.type, lib.next, lib.error, lib.pcall, lib.setmetatable
+  local format, tostring = lib.string.format, lib.tostring
+  local number_type, most, huge = lib.math.type, lib.math.maxinteger, lib.math.huge
+  local getmetatable, utf8_len = lib.debug.getmetatable, lib.utf8.len
+  local U, kind_of = R.U, R.kind_of
+
+  -- Variables as cells, functions by name and number of parameters, functions for one type of `this`.
+  function R.new_state()
+    return { vars = {}, functions = {}, typed = {}, names = {}, constants = {} }
+  end
+
+  -- What a running piece of script carries: [1] the operations it may still do, [2]... the calls under way.
+  function R.new_context(S, shared)
+    return { shared.budget, S = S, shared = shared }
+  end
+
+  -- Runs a compiled chunk and returns its value; raises a structured error, or what the host uses to stop a script.
+  function R.run(S, chunk)
+    local allowed = host.limits and host.limits.max_operations
+    local budget = allowed or most
+    local K = R.new_context(S, { budget = budget })
+    R.use_state(S)
+    R.E[1] = nil
+    local fine, value = pcall(chunk, R, S, K)
+    if K.save then K.save(S.vars) end
+    S.operations = budget - K[1]
+    if fine then return value end
+    if R.is_problem(value) and value.kind == "exit" then return value.value end
+    value = R.finished(K, value)
+    if type(value) == "table" and value.kind == "limit" and value.limit == "operations" then S.operations = allowed end
+    error(value, 0)
+  end
+
+  -- To the host
+
+  local function cannot_cross(path, what)
+    error(setmetatable({ kind = "runtime", error = "ErrorRuntime", message = path .. " is " .. what }, R.PROBLEM), 0)
+  end
+
+  local max_depth = host.limits and host.limits.max_depth or 64
+
+  local function export(value, path, depth)
+    local lua = type(value)
+    if lua == "number" or lua == "string" or lua == "boolean" then return value end
+    local kind = kind_of(value)
+    if depth > max_depth then cannot_cross(path, "nested too deeply") end
+    if kind == "()" then return host.null end
+    if kind == "array" then
+      local out = {}
+      for i = 1, #value do out[i] = export(value[i], path .. "[" .. format("%d", i - 1) .. "]", depth + 1) end
+      return host.array_mt and setmetatable(out, host.array_mt) or out
+    elseif kind == "map" then
+      local out = {}
+      for key, item in next, value do
+        if key ~= true then out[key] = export(item, path .. "." .. key, depth + 1) end
+      end
+      return out
+    elseif kind == "char" then
+      return value[true]
+    elseif kind == "Fn" then
+      cannot_cross(path, "a function, which cannot leave the script: return its result, " .. "f.call(...)")
+    elseif kind == "blob" then
+      return R.raw_text(value[true])
+    end
+    return R.display(value)
+  end
+
+  -- A Rhai value in the host's form; no value at all for ().
+  function R.export(value)
+    if value == U or value == nil then return nil end
+    return export(value, "value", 1)
+  end
+
+  function R.export_argument(value)
+    return export(value, "argument", 1)
+  end
+
+  -- From the host
+
+  local function is_list(value)
+    if host.array_mt and getmetatable(value) == host.array_mt then return true end
+    return #value > 0
+  end
+
+  local function import(value, depth)
+    local lua = type(value)
+    if value == nil or value == host.null then return U end
+    if lua == "string" then
+      if utf8_len(value) then return value end
+      local bytes = {}
+      for i = 1, #value do bytes[i] = lib.string.byte(value, i) end
+      return R.blob(bytes)
+    end
+    if lua == "number" or lua == "boolean" then return value end
+    if lua ~= "table" or depth > 200 then return U end
+    if is_list(value) then
+      local out = {}
+      for i = 1, #value do out[i] = import(value[i], depth + 1) end
+      return R.array(out)
+    end
+    local out, count = {}, 0
+    for key, item in next, value do
+      if type(key) ~= "string" then key = tostring(key) end
+      if out[key] == nil then count = count + 1 end
+      out[key] = import(item, depth + 1)
+    end
+    out[true] = count
+    return R.map(out)
+  end
+
+  -- A host's value in Rhai's form.
+  function R.import(value) return import(value, 1) end
+end

@@ -1,0 +1,1 @@
+"""From Rhai text to a syntax tree."""

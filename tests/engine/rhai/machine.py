@@ -1,0 +1,123 @@
+"""A bare Lua state with the Rhai runtime in it, for tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lupa import lua54
+
+from moonbox.engine.rhai import ParseLimits, compile, runtime_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Machine", "Outcome"]
+
+_HOST = """
+local runtime, limits, tools, printed, clock = ...
+local STOP = {}
+local null, array_mt = setmetatable({}, {__name = "null"}), {__name = "array"}
+local host = {
+  lib = {
+    string = string, table = table, math = math, utf8 = utf8, coroutine = coroutine,
+    pcall = pcall, error = error, select = select, type = type, next = next, setmetatable = setmetatable,
+    tostring = tostring, tonumber = tonumber, rawget = rawget,
+    debug = {setmetatable = debug.setmetatable, getmetatable = debug.getmetatable},
+  },
+  limits = limits, null = null, array_mt = array_mt, clock = clock,
+  print = printed,
+  has_tool = function(name) return tools[name] ~= nil end,
+  stop = function(limit, message) error({stop = STOP, limit = limit, message = message}, 0) end,
+  is_stop = function(problem) return type(problem) == "table" and rawget(problem, "stop") == STOP end,
+}
+function host.call(name, args)
+  local answer = tools[name](args)
+  if type(answer) == "table" and answer.failed then error(answer.failed, 0) end
+  if type(answer) == "table" and answer.stopped then host.stop("time", "stopped") end
+  if type(answer) == "table" and answer.waits then coroutine.yield() answer = answer.value end
+  return answer
+end
+function host.parallel(functions, settle)
+  local threads, results, left = {}, {}, #functions
+  for i = 1, #functions do threads[i] = coroutine.create(functions[i]) end
+  while left > 0 do
+    for i = 1, #threads do
+      if threads[i] then
+        local fine, value = coroutine.resume(threads[i])
+        if not fine then error(value, 0) end
+        if coroutine.status(threads[i]) == "dead" then
+          results[i], threads[i], left = value, false, left - 1
+        end
+      end
+    end
+  end
+  return results
+end
+local R = assert(load(runtime, "=rhai runtime", "t", {}))()(host)
+return R, host
+"""
+
+_RUN = """
+local R, state, text = ...
+local chunk, problem = load(text, "=rhai", "t", {})
+if not chunk then return "internal", "Lua refuses the chunk: " .. problem end
+local fine, value = pcall(R.run, state, chunk)
+if fine then return "value", value end
+return "error", value
+"""
+
+
+@dataclass
+class Outcome:
+    """What a script came to."""
+
+    kind: str
+    """"value", or the kind of the error."""
+    type: str = ""
+    display: str = ""
+    debug: str = ""
+    text: str = ""
+    hint: str | None = None
+    error: str = ""
+    raw: Any = None
+    prints: list[str] = field(default_factory=list)
+    operations: int = 0
+
+
+class Machine:
+    """One state; `run` scripts in it one after the other."""
+
+    def __init__(
+        self,
+        limits: dict[str, int] | None = None,
+        tools: dict[str, Callable[[Any], Any]] | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.lua = lua54.LuaRuntime(unpack_returned_tuples=True)
+        self.prints: list[str] = []
+        host = self.lua.execute("return function(...) " + _HOST + " end")
+        table = self.lua.table_from
+        self.runtime, self.host = host(
+            runtime_source(), table(limits or {}), table(tools or {}), self.prints.append, clock or (lambda: 0.0)
+        )
+        self.state = self.runtime.new_state()
+        self._run = self.lua.execute("return function(...) " + _RUN + " end")
+        self._items = self.lua.eval("function(t) local out = {} for k, v in pairs(t) do out[#out+1] = k end return out end")
+
+    def run(self, source: str, parse_limits: ParseLimits | None = None) -> Outcome:
+        """Compile and run; a syntax error is raised."""
+        text = compile(source, parse_limits).lua
+        before = len(self.prints)
+        kind, value = self._run(self.runtime, self.state, text)
+        outcome = Outcome(kind, raw=value, prints=[str(each) for each in self.prints[before:]])
+        outcome.operations = self.state.operations or 0
+        if kind == "value":
+            outcome.type, outcome.display = self.runtime.type_of(value), self.runtime.display(value)
+            outcome.debug = self.runtime.debug(value)
+        elif kind == "error" and not isinstance(value, str) and value.text:
+            outcome.kind, outcome.text, outcome.hint = value.kind, value.text, value.hint
+            outcome.error = value.error
+        else:
+            outcome.kind, outcome.text = "stopped" if kind == "error" else kind, str(value)
+        return outcome
