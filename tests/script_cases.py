@@ -1,8 +1,8 @@
 """Script cases: a script in a file, with what must come of it in comments at its head.
 
-A case is one or more steps, run one after another in one Repl. A line `-- next run` begins another step. Each step starts
-with comments of the form `-- key: text`; the whole step, its comments included, is the script, so that lines are counted
-from the step's first.
+A case is one or more steps, run one after another in one Repl. A line `-- next run` begins another step. Each step
+starts with comments of the form `-- key: text`; the whole step, its comments included, is the script, so that lines are
+counted from the step's first.
 
     -- value: 3                    a returned value as JSON (bytes: {"$bytes": "base64"}), one line for each
     -- prints: "a\\n"               what is printed, as a JSON string
@@ -14,7 +14,7 @@ from the step's first.
     -- calls: add fail             the tools that were called, in order
     -- state: lost                 the worker does not survive
 
-What is not named must not happen: no value, nothing printed, no error, no call, no loss. For the whole file, at its top:
+What is not named must not happen: no value, nothing printed, no error, no call, no loss. For the whole file, on top:
 
     -- attack: text                what an attack tries
     -- features: coroutines metatables
@@ -27,13 +27,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox import Limits, Sandbox, Tool, Toolbox, ToolError, tool
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from moonbox import Repl, Run
 
 ISOLATIONS = ("process", "inline")

@@ -162,9 +162,6 @@ class LuaVM:
         """JSON of [name, kind] pairs: what scripts have defined."""
         return bytes(self._engine[b"globals"]())
 
-    def memory_used(self) -> int:
-        return max(0, int(self._runtime.get_memory_used(total=True)) - self._base)
-
     # What the prelude calls. None of these may raise: an exception would hand a Python object to the script.
 
     def _host_reason(self) -> int:

@@ -277,7 +277,7 @@ return function(host, stop)
     return function()
       index = index + 1
       local key = names[index]
-      return key, object[key]
+      if key ~= nil then return key, rawget(object, key) end
     end
   end
 

@@ -400,6 +400,8 @@ function engine.run(source, chunk, seed, limits)
   local refusal = encode.refusal(text)
   if refusal then return "runtime", refusal, "[]", "{}", operations end
   local kind, message, frames, extra = report(text, failure and failure.frames or {})
+  local late = host.reason() -- a __tostring of the script's ran in the report
+  if late ~= 0 then return "stop", late, "", frames, operations end
   return kind, message, frames, extra, operations
 end
 

@@ -1,0 +1,9 @@
+-- attack: close, from a sibling, a coroutine that parallel runs
+-- features: coroutines
+-- value: [2, false]
+-- calls: add
+local other
+return parallel{
+  function() other = coroutine.running() return tools.add(1) end,
+  function() return (pcall(coroutine.close, other)) end,
+}

@@ -1,0 +1,46 @@
+"""Attacks by scripts: each file tries one thing, must see what its head says, and must not spoil the next run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from script_cases import Boxes, read_case, read_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).parent
+AFTERWARDS = """
+print(kept, json.encode({ 1, { a = null } }))
+local sum = 0
+for _, v in ipairs(parallel{ function() return 1 end, function() return 2 end }) do sum = sum + v end
+return sum, ("x"):upper(), string.format("%s %d", "a", 1), tostring(null), docs["print"] ~= null, pcall(error, "e", 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def boxes() -> Iterator[Boxes]:
+    boxes = Boxes()
+    yield boxes
+    boxes.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "isolation"), [pytest.param(*case, id=f"{case[0].stem}-{case[1]}") for case in read_cases(FOLDER)]
+)
+def test_attack(path: Path, isolation: str, boxes: Boxes) -> None:
+    case = read_case(path)
+    assert case.attack, "the head must say what the attack tries"
+    with boxes.repl(case, isolation) as repl:
+        assert repl.run("kept = 'kept'").ok
+        lost = any(run.state_lost for run in case.play(repl))
+        after = repl.run(AFTERWARDS)
+        assert after.error is None
+        assert after.output == ("nil" if lost else "kept") + '\t[1,{"a":null}]\n'
+        assert after.values == (3, "X", "a 1", "null", True, False, "e")
+
+
+def test_there_are_many() -> None:
+    assert len(list(FOLDER.glob("*__*.lua"))) == len(list(FOLDER.glob("*.lua"))) >= 100
