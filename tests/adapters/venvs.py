@@ -1,0 +1,108 @@
+"""Virtual environments for packages that do not fit into the main one, made on demand and kept in `.cache/adapters`.
+
+    python = venv("litellm", ["litellm>=1.90,<2"])              its interpreter, with moonbox installed from here
+    done = run_in("litellm", [...], "examples/providers/litellm.py", "--loopback")
+    check_inside("litellm", [...], "inside_litellm.py")         a file of tests, run by the pytest in there
+
+Files of tests for such an environment are called `inside_*.py`, so that the main pytest does not collect them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = ROOT / "tests"
+CACHE = ROOT / ".cache" / "adapters"
+INSTALL_SECONDS = 1800
+_TEST_PACKAGES = ("pytest>=8.3,<10", "pytest-timeout>=2.3,<3")
+
+
+def venv(name: str, requirements: Sequence[str]) -> Path:
+    """The Python of the environment `name`, made or made anew when what it must hold has changed."""
+    folder = CACHE / name
+    python = folder / "bin" / "python"
+    wanted = _fingerprint(requirements)
+    with _locked(name):
+        marker = folder / "moonbox-fingerprint"
+        if marker.is_file() and marker.read_text() == wanted:
+            return python
+        shutil.rmtree(folder, ignore_errors=True)
+        _checked([sys.executable, "-m", "venv", str(folder)])
+        _checked([str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1"])
+        _checked(
+            [str(python), "-m", "pip", "install", "--quiet", "--editable", str(ROOT), *_TEST_PACKAGES, *requirements]
+        )
+        marker.write_text(wanted)
+    return python
+
+
+def is_ready(name: str, requirements: Sequence[str]) -> bool:
+    """Whether the environment is there already: for those whose making takes many minutes."""
+    marker = CACHE / name / "moonbox-fingerprint"
+    return marker.is_file() and marker.read_text() == _fingerprint(requirements)
+
+
+def run_in(
+    name: str,
+    requirements: Sequence[str],
+    script: str | os.PathLike[str],
+    *arguments: str,
+    timeout: float = 120.0,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a script (a path, from the repository's root if it is relative) in the environment."""
+    command = [str(venv(name, requirements)), str(ROOT / script), *arguments]
+    return _run(command, timeout, env)
+
+
+def check_inside(name: str, requirements: Sequence[str], tests: str, *arguments: str, timeout: float = 300.0) -> None:
+    """Run a file of tests, beside this one, by the pytest of the environment; its failures fail the caller."""
+    path = TESTS / "adapters" / tests
+    options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+    done = _run([str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)], timeout, None)
+    if done.returncode != 0:
+        pytest.fail(f"{tests} in the environment {name}:\n{done.stdout}\n{done.stderr}", pytrace=False)
+
+
+def _run(command: list[str], timeout: float, env: Mapping[str, str] | None) -> subprocess.CompletedProcess[str]:
+    # Nothing of this process's environment that would change what the other interpreter imports.
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "PYTEST"))}
+    return subprocess.run(
+        command, cwd=ROOT, env={**kept, **(env or {})}, capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def _checked(command: list[str]) -> None:
+    done = _run(command, INSTALL_SECONDS, None)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+
+
+def _fingerprint(requirements: Sequence[str]) -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    parts = [sys.version, str(ROOT), *sorted(project["dependencies"]), *_TEST_PACKAGES, *requirements]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """One maker at a time, over all processes."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
