@@ -252,6 +252,15 @@ def test_coercion_in_a_union_follows_the_discriminating_field() -> None:
     )
 
 
+def test_what_fits_as_it_came_is_not_lost_to_a_wrong_guess() -> None:
+    branches = [
+        {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "object"}}, "minProperties": 2},
+        {"type": "object", "properties": {"a": {}, "b": {"type": "array"}}, "required": ["a"], "maxProperties": 1},
+    ]
+    guessed = made({"x": {"anyOf": branches}})
+    assert guessed.bind({"x": {"a": None}}) == {"x": {"a": None}}
+
+
 def test_unknown_keys() -> None:
     assert made({"a": {}}, additionalProperties=True).bind({"b": 1}) == {"b": 1}
     assert made({"a": {}}, additionalProperties={"type": "integer"}).bind({"b": 1.0}) == {"b": 1}

@@ -61,26 +61,32 @@ class Binder:
             named = self._name(arguments, tool)
         coerce = self._coerce
         changed = coerce(named) if coerce is not None else named
-        bound = dict(changed) if changed is arguments else changed
-        for name, default, is_plain in self._defaults:
-            if name not in bound:
-                bound[name] = default if is_plain else copy.deepcopy(default)
+        bound = self._filled(dict(changed) if changed is arguments else changed)
         try:
             if self.validator.is_valid(bound):
                 return bound
+            # Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
+            if changed is not named and self.validator.is_valid(given := self._filled(dict(named))):
+                return given
         except (ValueError, TypeError):  # a value that JSON has no word for: looked at below
             pass
         return self._explain(bound, tool, first_index)
 
+    def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
+        for name, default, is_plain in self._defaults:
+            if name not in bound:
+                bound[name] = default if is_plain else copy.deepcopy(default)
+        return bound
+
     def check(self) -> None:
         """Raise ToolDefinitionError if the schema is not one that can be validated against, or not in sane time."""
         try:
-            _ = self.validator, self._coerce, self._defaults
             effort = self.document.effort()
         except RecursionError:
             raise ToolDefinitionError("parameters has references that lead too far") from None
         if effort > _MOST_EFFORT:
             raise ToolDefinitionError("parameters nests alternatives within alternatives too often to be validated")
+        _ = self.validator, self._coerce, self._defaults
 
     def error(self, problems: list[str], tool: str) -> ArgumentError:
         """The error that lists these problems and the valid parameters."""

@@ -16,6 +16,7 @@ NARRATION = "human_intent"
 """A parameter in which some models explain themselves; it is never shown, and filled in when it is required."""
 
 _LONGEST_CHAIN = 32
+_LONGEST_WAY = 200
 
 
 class Document:
@@ -85,7 +86,7 @@ class Document:
         schema = self.deref(schema)
         if not isinstance(schema, dict) or depth <= 0:
             return []
-        names = [name for name in schema.get("required") or () if isinstance(name, str)]
+        names = [name for name in _parts(schema, "required") if isinstance(name, str)]
         for part in _parts(schema, "allOf"):
             names += [name for name in self.required(part, depth - 1) if name not in names]
         return names
@@ -98,9 +99,10 @@ class Document:
     def effort(self) -> int:
         """How often a validator may look at one value, at worst: each branch of each union multiplies it.
 
-        References that lead back to themselves count once, because the validator remembers those.
+        References that lead back to themselves count once, because the validator remembers those. Raises
+        RecursionError where references lead further than a validator's stack might hold.
         """
-        return self._effort(self.root, {}, set())
+        return self._effort(self.root, {}, [])
 
     def best_branch(self, branches: list[Schema], value: Any) -> int | None:
         """The branch of a union that the value was most likely meant for, judged by its outermost level."""
@@ -135,13 +137,15 @@ class Document:
             score += 1 if not isinstance(options, list) else 8 if item in options else -8
         return score
 
-    def _effort(self, schema: Schema, known: dict[int, int], open_: set[int]) -> int:
+    def _effort(self, schema: Schema, known: dict[int, int], open_: list[int]) -> int:
         schema = self.deref(schema)
         if not isinstance(schema, dict) or id(schema) in open_:
             return 1
         key = id(schema)
         if key not in known:
-            open_.add(key)
+            if len(open_) > _LONGEST_WAY:
+                raise RecursionError
+            open_.append(key)
             same = [*_parts(schema, "anyOf"), *_parts(schema, "oneOf"), *_parts(schema, "allOf")]
             same += [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
             within = [part for keyword in ("properties", "patternProperties") for part in _values(schema, keyword)]
@@ -152,7 +156,7 @@ class Document:
                 (self._effort(part, known, open_) for part in [*within, *_parts(schema, "prefixItems")]), default=0
             )
             known[key] = 1 + deeper + sum(self._effort(part, known, open_) for part in same)
-            open_.discard(key)
+            open_.pop()
         return known[key]
 
     def _follow(self, schema: dict[str, Any]) -> Schema:
