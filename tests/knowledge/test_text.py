@@ -10,7 +10,7 @@ from moonbox.knowledge.text import clean, clean_line, joined, separated
 
 
 def test_control_characters_are_gone() -> None:
-    assert clean("a\x00b\x1b[2Jc\x07\x9bd\ufeff\u200be") == "ab[2Jcde"
+    assert clean("a\x00b\x1b[2Jc\x07\x9bd\ufeff\u200be\x1b") == "abcde"
     assert clean("one\r\ntwo\rthree\tfour") == "one\ntwo\nthree\tfour"
     assert clean("lone \ud800 surrogate") == "lone  surrogate"
 

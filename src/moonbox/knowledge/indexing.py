@@ -78,7 +78,7 @@ def remove(db: sqlite3.Connection, source: int, documents: Sequence[int]) -> Non
 def embedded_text(title: str, heading: str, text: str) -> str:
     """What a model is given for a chunk: the words around it help to understand it."""
     context = " > ".join(part for part in (title, heading) if part)
-    return f"{context}\n\n{text.strip()}" if context else text.strip()
+    return f"{context}\n\n{text.strip()}".strip() or "(empty)"  # endpoints refuse to embed nothing
 
 
 def _write_document(db: sqlite3.Connection, source: int, entry: Prepared) -> int:

@@ -8,6 +8,7 @@ __all__ = ["clean", "clean_line", "joined", "separated"]
 
 # Control characters would reach terminals, and surrogates cannot be stored. U+200B is ours: see `separated`.
 _ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\ufeff\ud800-\udfff]")
+_ESCAPES = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")  # colours and cursor movements of terminals
 _SPACES = re.compile(r"\s+")
 
 _UNSPACED = (
@@ -23,9 +24,11 @@ _MARK = "\u200b"
 
 
 def clean(text: str) -> str:
-    """Text with Unix line ends and without control characters."""
+    """Text with Unix line ends, without control characters and terminal codes."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
     return _ODD.sub("", text) if _ODD.search(text) else text
 
 

