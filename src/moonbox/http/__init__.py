@@ -1,0 +1,1 @@
+"""The HTTP API: tools, scripts and runs over plain HTTP and JSON."""

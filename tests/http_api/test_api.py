@@ -1,0 +1,121 @@
+"""The HTTP API against a real server."""
+
+from __future__ import annotations
+
+import pytest
+from httpx import Client
+
+
+def test_health_tells_version_and_tools(client: Client) -> None:
+    body = client.get("/health").json()
+    assert body["status"] == "ok"
+    assert body["tools"] == 4
+
+
+def test_tools_are_listed_with_their_parameters(client: Client) -> None:
+    tools = {tool["name"]: tool for tool in client.get("/tools/list").json()["tools"]}
+    assert list(tools) == ["add", "fail", "crash", "risky"]
+    assert tools["add"]["builtin"] is True
+    assert tools["fail"]["builtin"] is False
+    assert tools["add"]["parameters"]["required"] == ["a"]
+
+
+def test_a_tool_is_called(client: Client) -> None:
+    answer = client.post("/tools/add", json={"a": 2, "b": 3})
+    assert answer.status_code == 200
+    assert answer.json()["result"] == 5
+
+
+def test_a_body_is_not_needed_where_nothing_is_required(client: Client) -> None:
+    answer = client.post("/tools/crash")
+    assert answer.status_code == 502
+    error = answer.json()["error"]
+    assert error["code"] == "tool_error"
+    assert "/etc/secret" not in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("timeout", 504), ("connection", 502), ("anything", 502), ("unavailable", 503), ("denied", 403)],
+)
+def test_statuses_follow_from_codes(client: Client, code: str, status: int) -> None:
+    answer = client.post("/tools/fail", json={"code": code})
+    assert answer.status_code == status
+    assert answer.json()["error"]["code"] == code
+
+
+def test_wrong_arguments_are_all_named(client: Client) -> None:
+    answer = client.post("/tools/add", json={"a": "x", "c": 1})
+    assert answer.status_code == 400
+    message = answer.json()["error"]["message"]
+    assert 'a: expected integer, got "x" (string)' in message
+    assert "c: unknown parameter" in message
+
+
+def test_an_unknown_tool_is_404_with_a_suggestion(client: Client) -> None:
+    answer = client.post("/tools/ad", json={})
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "unknown_tool"
+    assert "add" in answer.json()["error"]["message"]
+
+
+def test_a_tool_that_needs_a_person_is_refused(client: Client) -> None:
+    assert client.post("/tools/risky", json={}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "code"),
+    [
+        (b"{", "application/json", 400, "invalid_json"),
+        (b'{"a": NaN}', "application/json", 400, "invalid_json"),
+        (b"[1]", "application/json", 400, "invalid_arguments"),
+        (b"a=1", "application/x-www-form-urlencoded", 415, "unsupported_media_type"),
+        (b"[" * 100_000, "application/json", 400, "invalid_json"),
+    ],
+)
+def test_bad_bodies(client: Client, body: bytes, kind: str, status: int, code: str) -> None:
+    answer = client.post("/tools/add", content=body, headers={"content-type": kind})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+def test_a_script_runs_and_can_be_read_back(client: Client) -> None:
+    answer = client.post("/run", json={"source_code": "print('hi') return tools.add{a = 40, b = 2}, {1}"})
+    body = answer.json()
+    assert (body["result"], body["values"], body["output"]) == (42, [42, [1]], "hi\n")
+    run = client.get(f"/runs/{body['run']}").json()
+    assert run["calls"][0]["tool"] == "add"
+    assert any(item["id"] == body["run"] for item in client.get("/runs", params={"limit": 500}).json()["runs"])
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "code"),
+    [
+        ("return 1 +", 400, "syntax"),
+        ("error('x')", 422, "runtime"),
+        ("while true do end", 504, "limit_time"),
+        ("for i = 1, 60 do tools.add(i) end", 422, "limit_calls"),
+        ("tools.risky()", 403, "denied"),
+    ],
+)
+def test_failed_scripts(client: Client, source: str, status: int, code: str) -> None:
+    answer = client.post("/run", json={"source_code": source})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("body", [{}, {"source_code": 1}, {"source_code": "1", "more": 2}, {"source": "1"}])
+def test_run_takes_a_script_and_nothing_else(client: Client, body: dict[str, object]) -> None:
+    assert client.post("/run", json=body).status_code == 400
+
+
+@pytest.mark.parametrize("query", ["limit=-1", "limit=x", "limit=501", "offset=9999999999999"])
+def test_wrong_pages(client: Client, query: str) -> None:
+    assert client.get(f"/runs?{query}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/runs/none", 404), ("GET", "/x", 404), ("PUT", "/run", 405)]
+)
+def test_wrong_addresses(client: Client, method: str, path: str, status: int) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    assert answer.json()["error"]["code"]

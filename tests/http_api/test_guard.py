@@ -1,0 +1,59 @@
+"""The guard: token, Host, Origin and size, against a real server."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from moonbox.errors import UsageError
+from moonbox.http.guard import Access
+
+GOOD = {"authorization": "Bearer s3cret"}
+
+
+def test_health_is_open_and_everything_else_needs_the_token(guarded: str) -> None:
+    assert httpx.get(f"{guarded}/health").status_code == 200
+    answer = httpx.get(f"{guarded}/tools/list")
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert httpx.get(f"{guarded}/tools/list", headers=GOOD).status_code == 200
+
+
+@pytest.mark.parametrize("value", ["Bearer wrong", "Basic s3cret", "s3cret", "Bearer", "Bearer s3cret2", "Bearer \xfc"])
+def test_wrong_tokens(guarded: str, value: str) -> None:
+    answer = httpx.get(f"{guarded}/tools/list", headers={b"authorization": value.encode("latin-1")})
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:80"])
+def test_other_hosts_are_not_answered(address: str, host: str) -> None:
+    assert httpx.get(f"{address}/health", headers={"host": host}).status_code in (400, 421)
+
+
+def test_known_hosts_are_answered_with_any_port(address: str) -> None:
+    for host in ("localhost:1", "127.0.0.1", "[::1]:9", "LOCALHOST"):
+        assert httpx.get(f"{address}/health", headers={"host": host}).status_code == 200
+
+
+def test_pages_of_other_origins_are_refused(guarded: str) -> None:
+    for origin, status in (("https://evil.example", 403), ("null", 403), ("https://good.example", 200)):
+        answer = httpx.get(f"{guarded}/tools/list", headers={**GOOD, "origin": origin})
+        assert answer.status_code == status
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_large_bodies_are_refused_also_without_a_length(guarded: str) -> None:
+    assert httpx.post(f"{guarded}/run", content=b"x" * 3000, headers=GOOD).status_code == 413
+
+    def endless() -> object:
+        for _ in range(5):
+            yield b"x" * 1000
+
+    assert httpx.post(f"{guarded}/run", content=endless(), headers=GOOD).status_code == 413  # type: ignore[arg-type]
+
+
+def test_strangers_are_not_served_without_a_token() -> None:
+    with pytest.raises(UsageError, match="needs a token"):
+        Access().check_address("0.0.0.0")
+    Access().check_address("::1")
+    Access(token="x").check_address("0.0.0.0")
