@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
@@ -35,6 +35,7 @@ __all__ = ["BlockingDrive", "BlockingExecutor", "Lost", "run_to_end"]
 
 GRACE = 0.4  # seconds that a worker has to stop by itself before it is killed
 _SLOW = 0.002
+T = TypeVar("T")
 _LOOK = 0.02
 
 
@@ -310,12 +311,13 @@ class BlockingDrive:
         return how
 
 
-def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
     """Drive a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
-        return stop.value
+        result: T = stop.value
+        return result
     coroutine.close()
     raise RuntimeError("a blocking call tried to suspend")
 
