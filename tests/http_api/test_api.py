@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from httpx import Client
+
+if TYPE_CHECKING:
+    from httpx import Client
 
 
 def test_health_tells_version_and_tools(client: Client) -> None:

@@ -45,11 +45,13 @@ def nothing() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ["--exclude-path", "/run"],
+        ["--exclude-path", "/run", "--exclude-path", "/tools/shop.store"],
+        # An empty table stands for an empty array too, as it does when a script calls the tool.
+        ["--include-path", "/tools/shop.store", "--exclude-checks", "negative_data_rejection"],
         # Whether text is a valid script is not something that a schema can say.
         ["--include-path", "/run", "--exclude-checks", "positive_data_acceptance"],
     ],
-    ids=["tools", "scripts"],
+    ids=["tools", "tables", "scripts"],
 )
 def test_nothing_is_found(options: list[str], tmp_path: Path) -> None:
     box = Sandbox(Toolbox([add, nothing]).namespace("shop", [store]), limits=Limits(timeout=5))
