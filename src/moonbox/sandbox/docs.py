@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Docs"]
 
 _MOST_RESULTS = 50
+_MOST_TEXT = 500
 
 
 class Docs:
@@ -35,6 +36,10 @@ class Docs:
         first = arguments[0] if arguments else None
         if not isinstance(first, str) or not first.strip():
             raise ArgumentError(f'docs.{what} expects text, for example docs.{what}("…")', code="invalid_arguments")
+        if len(first) > _MOST_TEXT:
+            raise ArgumentError(
+                f"docs.{what} expects at most {_MOST_TEXT} characters, got {len(first)}", code="invalid_arguments"
+            )
         if what == "get":
             return self.get(first)
         if what == "describe":

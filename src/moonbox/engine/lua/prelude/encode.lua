@@ -28,7 +28,7 @@ return function(host, stop)
   local SPECIAL = '[%c"\\\128-\255]'
 
   -- State of the encoding under way. Encoding never yields, so one set serves.
-  local out, n, stack, keys, depth, nodes, wire, allow_nan, indent
+  local out, n, stack, keys, depth, nodes, most_nodes, wire, allow_nan, indent
 
   local function path(leaf)
     local parts = { keys[0] }
@@ -90,6 +90,14 @@ return function(host, stop)
     stop.stop("string", format("%s is a string of %d bytes; max_string is %d", path(), #text, limits.max_string))
   end
 
+  local function quote_key(key)
+    if #key > limits.max_string and wire then
+      depth = depth - 1
+      stop.stop("string", format("%s has a key of %d bytes; max_string is %d", path(), #key, limits.max_string))
+    end
+    return quote(key)
+  end
+
   local function scalar(value, kind)
     if kind == "string" then
       if wire and #value > limits.max_string then too_long(value) end
@@ -146,7 +154,7 @@ return function(host, stop)
     if not names then return false end
     local parts = {}
     for column = 1, #names do
-      parts[column] = quote(names[column])
+      parts[column] = quote_key(names[column])
     end
     n = n + 1
     out[n] = '{"\\u0001t":[[' .. concat(parts, ",") .. "]"
@@ -253,7 +261,7 @@ return function(host, stop)
         refuse("has a key that is a " .. (mtype(key) or kind) .. "; keys must be strings or integers")
       end
       n = n + 1
-      out[n] = (first and "[" or ",[") .. (kind == "string" and quote(key) or key) .. ","
+      out[n] = (first and "[" or ",[") .. (kind == "string" and quote_key(key) or key) .. ","
       first = false
       kind = type(value)
       if kind == "table" then
@@ -322,10 +330,10 @@ return function(host, stop)
         end
         newline(level)
         n = n + 1
-        out[n] = quote(key) .. ": "
+        out[n] = quote_key(key) .. ": "
       else
         n = n + 1
-        out[n] = first and quote(key) .. ":" or "," .. quote(key) .. ":"
+        out[n] = (first and "" or ",") .. quote_key(key) .. ":"
       end
       first = false
       local kind = type(value)
@@ -374,7 +382,7 @@ return function(host, stop)
     else
       write_object(value)
     end
-    if nodes > limits.max_nodes and wire then too_many(nodes) end
+    if nodes > most_nodes and wire then too_many(nodes) end
     keys[depth] = nil
     stack[depth] = nil
     depth = depth - 1
@@ -382,6 +390,7 @@ return function(host, stop)
 
   local function begin(name, on_wire, nan, indentation)
     out, n, stack, keys, depth, nodes = {}, 0, {}, { [0] = name }, 0, 0
+    most_nodes = limits.max_nodes
     wire, allow_nan, indent = on_wire, nan, indentation
   end
 
@@ -402,8 +411,11 @@ return function(host, stop)
   end
 
   -- `count` values as a JSON list for the wire. Raises a refusal.
-  function M.wire(name, count, values)
+  -- At most `most` elements in all, where that is given and less than the limit.
+  function M.wire(name, count, values, most)
     begin(name, true, limits.allow_nan)
+    if most and most < most_nodes then most_nodes = most end
+    if count > limits.max_array then too_many(count) end
     out[1], n = "[", 1
     for index = 1, count do
       if index > 1 then

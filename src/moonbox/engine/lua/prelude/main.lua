@@ -30,7 +30,7 @@ local encode = import("encode")(host, stop)
 local calls = import("calls")(host, stop, encode)
 
 local builtins, env, features, baseline = {}, {}, {}, {}
-local MOST_NAMES, MOST_NAME = 10000, 200
+local MOST_NAMES, MOST_NAME, MOST_NODES = 10000, 200, 50000
 
 local function text_of(value)
   local meta = getmetatable(value)
@@ -315,11 +315,11 @@ local attempt = stop.trust(function(f, ...)
   return nil
 end)
 
-local function said_by(problem, kind)
+local function said_by(problem, kind, whole)
   local message = kind == "table" and rawget(problem, "message")
   if type(message) == "string" then return message end
   local meta = getmetatable(problem)
-  local text = kind == "table" and not (meta and rawget(meta, "__tostring")) and attempt(encode.json, problem)
+  local text = whole and not (meta and rawget(meta, "__tostring")) and attempt(encode.json, problem)
   text = text or attempt(library.tostring, problem) or "(its __tostring failed)"
   return kind == "table" and text or "error object is a " .. kind .. " value: " .. text
 end
@@ -331,15 +331,17 @@ local function report(problem, frames)
   if kind == "string" then
     return "runtime", problem, where, '{"names":' .. (find(problem, "nil value", 1, true) and names_json() or "[]") .. "}"
   end
-  local extra = "{}"
+  local extra, whole = "{}", false
   if kind == "table" then
-    extra = '{"data":' .. (attempt(encode.wire, "error", 1, { problem }) or "[null]") .. "}"
+    local data = attempt(encode.wire, "error", 1, { problem }, MOST_NODES)
+    extra = '{"data":' .. (data or "[null]") .. "}"
+    whole = data ~= nil
     if rawequal(getmetatable(problem), calls.error_meta) then
       local message = rawget(problem, "message")
       return "tool", attempt(library.tostring, message) or "", where, extra
     end
   end
-  return "runtime", said_by(problem, kind), where, extra
+  return "runtime", said_by(problem, kind, whole), where, extra
 end
 
 -- Entry points for the engine ----------------------------------------------------------------------------------------

@@ -10,12 +10,13 @@ return function(host)
   local max, min = math.max, math.min
   local address = string.format
   local OUT_OF_MEMORY = "not enough memory"
+  local SLACK = 8192 -- bytes that the prelude itself may need for a run
 
   local STOP = {}
   local M = { STOP = STOP }
   local stopped            -- nil, or {limit=, message=}
   local trusted = {}       -- functions of ours in which the hook does not raise
-  local memory_soft = math.huge
+  local memory_soft, memory_start = math.huge, 0
   local operations, max_operations, period, next_look = 0, nil, 0, 0
 
   local function hook()
@@ -66,11 +67,13 @@ return function(host)
   M.out_of_memory = out_of_memory
 
   -- Before anything of the host is called: a host call must never fail for want of Lua memory.
+  -- What a run found there already (one before was stopped for want of memory) does not count against it, what it adds does.
   local function guard()
     if stopped then raw_error(STOP, 0) end
     if collect("count") * 1024 > memory_soft then
       collect()
-      if collect("count") * 1024 > memory_soft then out_of_memory() end
+      local used = collect("count") * 1024
+      if used > memory_soft and used > memory_start + SLACK then out_of_memory() end
     end
   end
   M.guard = guard
@@ -164,7 +167,11 @@ return function(host)
     stopped = nil
     active, level = {}, 0
     operations, max_operations = 0, limits.max_operations
-    memory_soft = limits.memory_soft
+    memory_soft, memory_start = limits.memory_soft, 0
+    if collect("count") * 1024 > memory_soft then
+      collect()
+      memory_start = collect("count") * 1024
+    end
     if max_operations then
       period = max(1, min(100, max_operations // 100))
       next_look = 10000

@@ -1,0 +1,3 @@
+-- attack: have json.decode unfold a text into millions of tables
+-- error: limit memory
+return #json.decode("[" .. ("[],"):rep(3000000) .. "[]]")

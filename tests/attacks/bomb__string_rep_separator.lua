@@ -1,0 +1,3 @@
+-- attack: make a huge string out of a separator
+-- error: limit string
+return #(""):rep(1e9, "xyz")
