@@ -30,6 +30,8 @@ class Entry:
 COMMANDS = (
     Entry("run", "moonbox.cli.run", "Run one script and show what it returns."),
     Entry("repl", "moonbox.cli.repl", "Type scripts at a prompt that keeps its globals."),
+    Entry("init", "moonbox.cli.init", "Write a commented moonbox.toml and a folder for tool scripts."),
+    Entry("tool", "moonbox.cli.tool", "Make and test tool scripts."),
     Entry("audit", "moonbox.cli.audit", "Look at what scripts did."),
     Entry("sync", "moonbox.cli.knowledge", "Bring the knowledge base up to date with its sources.", "Knowledge"),
     Entry("search", "moonbox.cli.knowledge", "Search the documents.", "Knowledge"),

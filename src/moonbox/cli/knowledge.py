@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +28,7 @@ __all__ = ["register"]
 SHOWN_PROBLEMS = 10
 MARKS = ("\ue000", "\ue001")  # private characters, which no ordinary text holds
 
-Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration.", metavar="FILE")]
+ConfigFile = Annotated[Path, typer.Option("--config", "-c", help="The configuration.", metavar="FILE")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _HERE = Path("moonbox.toml")
 
@@ -45,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 def sync(
     names: Annotated[list[str] | None, typer.Argument(help="Only these sources.", metavar="[SOURCE]...")] = None,
-    config: Config = _HERE,
+    config: ConfigFile = _HERE,
     wait: Annotated[float, typer.Option(help="Seconds to wait for another sync of the same source.")] = 0.0,
     prune: Annotated[bool, typer.Option("--prune", help="Remove sources that are not configured any more.")] = False,
     as_json: Json = False,
@@ -73,7 +72,7 @@ def sync(
 
 def search(
     words: Annotated[list[str], typer.Argument(help='Words, "phrases", -exclusions, pre*.', metavar="QUERY...")],
-    config: Config = _HERE,
+    config: ConfigFile = _HERE,
     mode: Annotated[str, typer.Option("--mode", "-m", help="keyword, semantic or hybrid.")] = "keyword",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many documents at most.")] = 12,
     source: Annotated[
@@ -99,7 +98,7 @@ def search(
 
 def get(
     id: Annotated[str, typer.Argument(help='The id that search shows, or "source:source_id".', metavar="ID")],
-    config: Config = _HERE,
+    config: ConfigFile = _HERE,
     as_json: Json = False,
 ) -> None:
     """Show one document."""
@@ -114,7 +113,7 @@ def get(
         typer.echo(visible(document.body))
 
 
-def sources(config: Config = _HERE, as_json: Json = False) -> None:
+def sources(config: ConfigFile = _HERE, as_json: Json = False) -> None:
     """List the sources and how they are."""
     with _told():
         infos = _source_infos(_configured(config))
@@ -126,7 +125,7 @@ def sources(config: Config = _HERE, as_json: Json = False) -> None:
             typer.echo("no source is configured")
 
 
-def stats(config: Config = _HERE, as_json: Json = False) -> None:
+def stats(config: ConfigFile = _HERE, as_json: Json = False) -> None:
     """Show the knowledge base in numbers."""
     with _told(), _opened(_configured(config)) as base:
         found = base.stats().to_dict()
@@ -140,15 +139,20 @@ def stats(config: Config = _HERE, as_json: Json = False) -> None:
 
 
 def _configured(path: Path) -> KnowledgeConfig:
+    from moonbox.config import Config
+    from moonbox.knowledge.config import builtin_connectors
+    from moonbox.scripts.connector import LuaConnectorKind
+
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        config = Config.parse(path.read_text("utf-8"), path)
     except FileNotFoundError:
         raise ConfigError(
             f"there is no configuration {path}; `moonbox init` makes one, --config names another"
         ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the configuration {path} cannot be read: {error}") from None
-    return KnowledgeConfig.from_dict(data.get("knowledge", {}), path.absolute().parent)
+    kinds = {**builtin_connectors(), "lua": LuaConnectorKind()}
+    return KnowledgeConfig.from_dict(config.section("knowledge"), config.folder, connectors=kinds)
 
 
 @contextlib.contextmanager

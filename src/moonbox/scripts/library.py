@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
-from moonbox.hostapi.api import HostApi
 from moonbox.limits import Limits
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
+from moonbox.scripts.host import furnished
 from moonbox.scripts.settings import ScriptSettings, ToolsSettings
+from moonbox.scripts.source import read_source, stamp
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
-    from moonbox.sandbox.repl import Repl
+    from moonbox.hostapi.api import HostApi
     from moonbox.sandbox.sandbox import Sandbox
 
 __all__ = ["LoadedScript", "ScriptLibrary"]
 
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
-_LARGEST_FILE = 1_000_000
 _EXECUTE = "return tool.execute(params, context)"
 
 
@@ -55,8 +57,7 @@ class ScriptLibrary:
         sandbox: Sandbox | None = None,
         audit: Sink | None = None,
         context: Mapping[str, Any] | None = None,
-        environ: Mapping[str, str] | None = None,
-        host: Callable[[ScriptSettings], HostApi] | None = None,
+        make_api: Callable[..., HostApi] | None = None,
     ) -> None:
         from moonbox.sandbox.sandbox import Sandbox
 
@@ -65,11 +66,19 @@ class ScriptLibrary:
         self._own = sandbox is None
         self._sandbox = sandbox or Sandbox(audit=audit)
         self._context = dict(context or {})
-        self._environ = environ
-        self._host = host
+        self._make_api = make_api
         self._lock = threading.Lock()
         self._scripts: dict[str, LoadedScript] = {}
         self.refresh()
+
+    @classmethod
+    def from_config(cls, config: Config | str | os.PathLike[str] | Mapping[str, Any], **options: Any) -> ScriptLibrary:
+        """From moonbox.toml, its path, or the [tools] table as a dict."""
+        if isinstance(config, dict):
+            return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
+        if not isinstance(config, Config):
+            config = Config.load(config)  # type: ignore[arg-type]  # the dict was handled above
+        return cls(ToolsSettings.from_config(config), **options)
 
     @property
     def scripts(self) -> tuple[LoadedScript, ...]:
@@ -86,7 +95,7 @@ class ScriptLibrary:
                 changed = True
             for name, settings in wanted.items():
                 before = self._scripts.get(name)
-                if before is not None and before.settings == settings and before.stamp == _stamp(settings.path):
+                if before is not None and before.settings == settings and before.stamp == stamp(settings.path):
                     continue
                 self._scripts[name] = self._load(settings)
                 changed = True
@@ -124,15 +133,15 @@ class ScriptLibrary:
         return wanted
 
     def _load(self, settings: ScriptSettings) -> LoadedScript:
-        stamp = _stamp(settings.path)
+        seen = stamp(settings.path)
         source = ""
         try:
-            source = _read(settings.path)
+            source = read_source(settings.path)
             definition = self._define(settings, source)
             tool = self._make_tool(settings, definition)
         except MoonboxError as problem:
-            return LoadedScript(settings, source, stamp, problem=str(problem))
-        return LoadedScript(settings, source, stamp, definition, tool)
+            return LoadedScript(settings, source, seen, problem=str(problem))
+        return LoadedScript(settings, source, seen, definition, tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
         with self._sandbox.repl(limits=_LOAD_LIMITS) as repl:
@@ -187,50 +196,12 @@ class ScriptLibrary:
         settings = script.settings
         if script.tool is None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
-        api = self._api(settings)
-        try:
-            limits = Limits(timeout=settings.timeout, max_tool_calls=1000)
-            with self._sandbox.repl(limits=limits, toolbox=Toolbox(), before_write=api.scrub_run) as repl:
-                self._furnish(repl, api, settings, arguments)
-                loaded = repl.run(script.source)
-                return loaded if loaded.error is not None else repl.run(_EXECUTE)
-        finally:
-            api.close()
-
-    def _api(self, settings: ScriptSettings) -> HostApi:
-        if self._host is not None:
-            return self._host(settings)
-        return HostApi(settings.grants, name=settings.name, environ=self._environ)
-
-    def _furnish(self, repl: Repl, api: HostApi, settings: ScriptSettings, arguments: Mapping[str, Any]) -> None:
-        offer(repl, api)
-        repl.define("params", dict(arguments))
-        repl.define("context.config", dict(settings.config))
-        repl.define("context.tool", settings.name)
-        for name, value in self._context.items():
-            repl.define(f"context.{name}", value)
-
-
-def offer(target: Repl | Sandbox, api: HostApi) -> None:
-    """Give scripts the host functions that were granted, and of the others the words that say what to grant."""
-    for name, function in {**api.absent, **api.functions}.items():
-        target.define(name, function, doc=function.doc)
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return (0, 0)
-    return (status.st_mtime_ns, status.st_size)
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise ToolDefinitionError(f"{path} is larger than {_LARGEST_FILE:,} bytes")
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ToolDefinitionError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ToolDefinitionError(f"{path} cannot be read: {problem}") from None
+        section = f"tools.script.{settings.name}"
+        with furnished(self._sandbox, settings, section=section, make_api=self._make_api) as repl:
+            repl.define("params", dict(arguments))
+            repl.define("context.config", dict(settings.config))
+            repl.define("context.tool", settings.name)
+            for name, value in self._context.items():
+                repl.define(f"context.{name}", value)
+            loaded = repl.run(script.source)
+            return loaded if loaded.error is not None else repl.run(_EXECUTE)

@@ -33,8 +33,8 @@ class ScriptSettings:
     """Every further key; scripts find it as context.config."""
 
     @classmethod
-    def from_dict(cls, name: str, data: Any, folder: Path) -> ScriptSettings:
-        where = f"[tools.script.{name}]"
+    def from_dict(cls, name: str, data: Any, folder: Path, *, where: str = "") -> ScriptSettings:
+        where = where or f"[tools.script.{name}]"
         if not isinstance(data, dict):
             raise ConfigError(f"{where} must be a table with a path, not {data!r}")
         rest = dict(data)

@@ -51,6 +51,8 @@ class Toolbox:
     """
 
     def __init__(self, tools: ToolSource = ()) -> None:
+        self.library: Any = None
+        """The ScriptLibrary behind `from_scripts`."""
         self._lock = threading.Lock()
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
@@ -69,6 +71,20 @@ class Toolbox:
                 box.follow(item, namespace=space)
             else:
                 box.add(item if space is None else _placed(item, space))
+        return box
+
+    @classmethod
+    def from_scripts(cls, config: Any, **options: Any) -> Toolbox:
+        """The tools of .lua tool scripts: from moonbox.toml (a path or a Config), or its [tools] table as a dict.
+
+        The toolbox follows the files: `toolbox.library.refresh()` takes up what has changed.
+        """
+        from importlib import import_module
+
+        # By name: tool scripts run in the sandbox, which stands above this layer and is built on it.
+        library = import_module("moonbox.scripts.library").ScriptLibrary.from_config(config, **options)
+        box: Toolbox = library.toolbox
+        box.library = library
         return box
 
     @property

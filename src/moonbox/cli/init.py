@@ -1,0 +1,30 @@
+"""The command `moonbox init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moonbox.cli.screen import told
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("init")(init)
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to write it.", metavar="[DIR]")] = Path(),
+) -> None:
+    """Write a commented moonbox.toml and a folder for tool scripts."""
+    with told():
+        from moonbox.scripts.templates import write_config
+
+        path = write_config(folder)
+        typer.echo(
+            f"{path} is ready. Next:\n\n  moonbox tool init hello\n  moonbox tool test hello --param name=moon\n"
+        )

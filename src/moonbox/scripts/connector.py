@@ -1,0 +1,104 @@
+"""Connector scripts: .lua files that deliver documents to the knowledge base."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ConfigError, ToolError
+from moonbox.knowledge.errors import KnowledgeError
+from moonbox.scripts.host import furnished
+from moonbox.scripts.settings import ScriptSettings
+from moonbox.scripts.source import read_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from moonbox.hostapi.api import HostApi
+    from moonbox.knowledge.items import Scanned
+    from moonbox.sandbox.repl import Repl
+
+__all__ = ["LuaConnector", "LuaConnectorKind"]
+
+_CHECK = """
+if type(connector) ~= "table" or type(connector.scan) ~= "function" then
+  return "it must set connector = {name = …} and function connector.scan(config, cursor)"
+end
+"""
+_SCAN = "return connector.scan(config, cursor)"
+_MOST_PAGES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LuaConnector:
+    """A connector whose scan is a Lua function.
+
+    `connector.scan(config, cursor)` returns a list of items, or {items = …, next = cursor} to be called again with it.
+    """
+
+    settings: ScriptSettings
+    section: str
+    make_api: Callable[..., HostApi] | None = None
+
+    def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
+        from moonbox.sandbox.sandbox import Sandbox
+
+        source = read_source(self.settings.path)
+        with (
+            Sandbox(min_workers=0) as sandbox,
+            furnished(sandbox, self.settings, section=self.section, make_api=self.make_api) as repl,
+        ):
+            repl.define("config", dict(self.settings.config))
+            self._run(repl, source)
+            problem = self._run(repl, _CHECK)
+            if problem:
+                raise KnowledgeError(f"{self.settings.path.name}: {problem}")
+            yield from self._pages(repl)
+
+    def _pages(self, repl: Repl) -> Iterator[Scanned]:
+        cursor: Any = None
+        for _ in range(_MOST_PAGES):
+            repl.define("cursor", cursor)
+            page = self._run(repl, _SCAN)
+            items, cursor = (page.get("items"), page.get("next")) if _is_page(page) else (page, None)
+            if items == {}:
+                items = []
+            if not isinstance(items, list):
+                raise KnowledgeError(f"{self.settings.path.name}: connector.scan must return a list of items")
+            yield from items
+            if cursor is None:
+                return
+        raise KnowledgeError(f"{self.settings.path.name}: connector.scan gave more than {_MOST_PAGES} pages")
+
+    def _run(self, repl: Repl, source: str) -> Any:
+        run = repl.run(source)
+        if run.error is not None:
+            raise KnowledgeError(f"{self.settings.path.name}: {run.error}")
+        return run.value
+
+
+@dataclass(frozen=True, slots=True)
+class LuaConnectorKind:
+    """`connector = "lua"`: path, timeout, grants; every further key is the script's own configuration."""
+
+    make_api: Callable[..., HostApi] | None = None
+
+    def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> LuaConnector:
+        name = where.rpartition(".")[2]
+        try:
+            settings = ScriptSettings.from_dict(name, dict(options), base_dir, where=f"[{where}]")
+        except ToolError as problem:
+            raise ConfigError(str(problem)) from None
+        return LuaConnector(settings, where, self.make_api)
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "timeout": {"type": "number", "exclusiveMinimum": 0}},
+            "required": ["path"],
+        }
+
+
+def _is_page(page: Any) -> bool:
+    return isinstance(page, dict) and "items" in page
