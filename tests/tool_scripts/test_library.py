@@ -1,0 +1,181 @@
+"""Tool scripts: loaded in the sandbox, validated, executed, reloaded."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Sandbox, Toolbox
+from moonbox.audit.sinks import MemorySink
+from moonbox.config import Config
+from moonbox.errors import ArgumentError, ConfigError, ToolError
+from moonbox.scripts.library import ScriptLibrary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GREET = """
+tool = {
+  name = "whatever", description = "Greets. More.", version = "2.1",
+  parameters = {
+    { name = "who", type = "string", required = true },
+    { name = "times", type = "integer", default = 2 },
+    { name = "tone", type = "string", enum = {"warm", "cold"} },
+  },
+}
+function tool.execute(params, context)
+  count = (count or 0) + 1
+  return { text = (params.who .. " "):rep(params.times), tone = params.tone, config = context.config, count = count }
+end
+"""
+
+
+def library(folder: Path, toml: str = "", files: dict[str, str] | None = None, **options: Any) -> ScriptLibrary:
+    (folder / "tools").mkdir(exist_ok=True)
+    for name, text in (files or {}).items():
+        (folder / "tools" / name).write_text(text)
+    path = folder / "moonbox.toml"
+    path.write_text(toml or '[tools]\nfolders = ["tools"]\n')
+    return ScriptLibrary.from_config(Config.load(path, environ={"GREETING": "hi"}), **options)
+
+
+def test_a_file_in_the_folder_is_a_tool(tmp_path: Path) -> None:
+    with library(tmp_path, files={"greet.lua": GREET}) as lib:
+        tool = lib.toolbox["greet"]
+        assert tool.description == "Greets. More."
+        assert tool.parameters["required"] == ["who"]
+        assert lib.scripts[0].definition is not None
+        assert lib.scripts[0].definition.version == "2.1"
+
+
+def test_the_configured_key_is_the_name_and_further_keys_are_config(tmp_path: Path) -> None:
+    toml = '[tools.script.hello]\npath = "tools/greet.lua"\nword = "${GREETING}"\nother = "${NOPE:-x}"\nlist = [1, 2]\n'
+    with library(tmp_path, toml, {"greet.lua": GREET}) as lib:
+        assert lib.toolbox.paths() == ("hello",)
+        run = lib.execute("hello", lib.toolbox["hello"].bind({"who": "me"}))
+        assert run.value == {"text": "me me ", "config": {"word": "hi", "other": "x", "list": [1, 2]}, "count": 1}
+
+
+def test_each_execution_is_fresh_and_has_its_own_run(tmp_path: Path) -> None:
+    sink = MemorySink()
+    with library(tmp_path, files={"greet.lua": GREET}, audit=sink) as lib:
+        tool = lib.toolbox["greet"]
+        assert [tool.call({"who": "a", "times": 1})["count"] for _ in range(3)] == [1, 1, 1]
+        executed = [run for run in sink.runs() if run.source.startswith("return tool.execute")]
+        assert len(executed) == 3
+
+
+def test_scripts_are_tools_for_other_scripts(tmp_path: Path) -> None:
+    with library(tmp_path, files={"greet.lua": GREET}) as lib, Sandbox([lib.toolbox]) as box:
+        assert box.run('return tools.greet{who = "x"}.text').value == "x x "
+        error = box.run('tools.greet{wo = "x", tone = "hot"}').error
+        assert error is not None
+        assert "who: missing, expected string" in error.message
+        assert "did you mean `who`?" in error.message
+        assert "warm" in error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x =", "does not load: syntax"),
+        ("while true do end", "does not load: limit"),
+        ("error('no')", "does not load: runtime"),
+        ("return 1", "it defines no global table `tool`"),
+        ("tool = {}", "tool.execute is not a function"),
+        ("tool = {parameters = 1} function tool.execute() end", "tool.parameters must be a list, not 1"),
+        ("tool = {parameters = {{name = 'a', type = 'strin'}}} function tool.execute() end", "did you mean `string`?"),
+        ("tool = {parameters = {{type = 'string'}}} function tool.execute() end", "needs a name"),
+        ("tool = {parameters = {{name = 'a'}, {name = 'a'}}} function tool.execute() end", "two parameters 'a'"),
+        (
+            "tool = {parameters = {{name = 'a', requird = true}}} function tool.execute() end",
+            "did you mean `required`?",
+        ),
+        ("tool = {description = 1} function tool.execute() end", "tool.description must be text, not 1"),
+        ("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", "does not load: limit"),
+        ("http.get('http://example.com')", "does not load"),
+    ],
+)
+def test_a_broken_script_says_why_and_leaves_the_others_working(tmp_path: Path, text: str, message: str) -> None:
+    with library(tmp_path, files={"bad.lua": text, "greet.lua": GREET}) as lib:
+        problems = {script.settings.name: script.problem for script in lib.scripts}
+        assert message in (problems["bad"] or "")
+        assert problems["greet"] is None
+        assert lib.toolbox.paths() == ("greet",)
+
+
+def test_a_json_schema_is_accepted(tmp_path: Path) -> None:
+    text = """
+    tool = {parameters = {type = "object", properties = {n = {type = "integer", minimum = 3}}, required = {"n"}}}
+    function tool.execute(params) return params.n * 2 end
+    """
+    with library(tmp_path, files={"double.lua": text}) as lib:
+        assert lib.toolbox["double"].call({"n": 4}) == 8
+        with pytest.raises(ArgumentError, match="n"):
+            lib.toolbox["double"].bind({"n": 1})
+
+
+def test_changed_new_and_removed_files_are_taken_up(tmp_path: Path) -> None:
+    with library(tmp_path, files={"greet.lua": GREET}) as lib:
+        assert lib.refresh() is False
+        path = tmp_path / "tools" / "greet.lua"
+        path.write_text(GREET.replace("Greets.", "Salutes."))
+        os.utime(path, ns=(1, 1))
+        (tmp_path / "tools" / "other.lua").write_text("tool = {} function tool.execute() return 1 end")
+        assert lib.refresh() is True
+        assert lib.toolbox["greet"].description.startswith("Salutes")
+        assert set(lib.toolbox.paths()) == {"greet", "other"}
+        path.unlink()
+        assert lib.refresh() is True
+        assert lib.toolbox.paths() == ("other",)
+
+
+def test_failures_become_tool_errors(tmp_path: Path) -> None:
+    files = {
+        "oops.lua": "tool = {} function tool.execute() error('no luck') end",
+        "slow.lua": "tool = {} function tool.execute() while true do end end",
+    }
+    toml = '[tools]\nfolders = ["tools"]\n[tools.script.slow]\npath = "tools/slow.lua"\ntimeout = 0.3\n'
+    with library(tmp_path, toml, files) as lib:
+        with pytest.raises(ToolError, match="no luck") as caught:
+            lib.toolbox["oops"].call({})
+        assert caught.value.code == "runtime"
+        with pytest.raises(ToolError) as caught:
+            lib.toolbox["slow"].call({})
+        assert (caught.value.code, caught.value.retryable) == ("limit_time", True)
+
+
+def test_context_functions_reach_the_host(tmp_path: Path) -> None:
+    files = {"find.lua": "tool = {} function tool.execute(p, context) return context.search('x', {limit = 2}) end"}
+    with library(tmp_path, files=files, context={"search": lambda query, options: [query, options]}) as lib:
+        assert lib.toolbox["find"].call({}) == ["x", {"limit": 2}]
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ('[tools]\nfolder = ["x"]', "[tools] has no setting 'folder'; did you mean `folders`?"),
+        ("[tools.script.a]\ntimeout = 3", '[tools.script.a] needs path = "….lua"'),
+        ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "timeout must be a number of seconds above 0, not -1"),
+        ('[tools.script.a]\npath = "${NOT_SET}"', "the environment variable NOT_SET is not set"),
+        ('[tools.script.a]\npath = "a.lua"\nhttp = "x"', "[tools.script.a]"),
+        ("[tolls]\nx = 1", "unknown section [tolls]"),
+        ("[tools", "is not valid TOML"),
+        ('[tools]\nfolders = ["none"]', "there is no folder"),
+    ],
+)
+def test_wrong_configuration(tmp_path: Path, toml: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        library(tmp_path, toml).close()
+    assert message in str(caught.value)
+
+
+def test_toolbox_from_scripts(tmp_path: Path) -> None:
+    library(tmp_path, files={"greet.lua": GREET}).close()
+    box = Toolbox.from_scripts(tmp_path / "moonbox.toml")
+    try:
+        assert box["greet"].call({"who": "a", "times": 1})["text"] == "a "
+    finally:
+        box.library.close()
