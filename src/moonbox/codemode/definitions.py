@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from moonbox.codemode.acceptable import acceptable
 from moonbox.errors import UsageError
 from moonbox.tools.naming import suggestion
 
@@ -20,6 +22,7 @@ Format = Literal["openai", "openai-responses", "anthropic", "gemini", "mcp"]
 FORMATS: tuple[str, ...] = get_args(Format)
 _NOT_ALLOWED = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
+_CONTINUED = "(Continued in the description of {}.)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,19 @@ class Definition:
     parameters: Mapping[str, Any]
     returns: Mapping[str, Any] | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    overflow: str | None = None
+    """The parameter whose description takes what a provider has no room for in the tool's own."""
+
+    def within(self, longest: int | None) -> Definition:
+        """The same with a description of at most so many characters; the rest moves to the parameters."""
+        if longest is None or len(self.description) <= longest:
+            return self
+        note = _CONTINUED.format(self.overflow) if self.overflow else "…"
+        head, rest = _cut(self.description, longest - len(note) - 1)
+        parameters = copy.deepcopy(dict(self.parameters))
+        place = parameters["properties"][self.overflow] if self.overflow else parameters
+        place["description"] = "\n".join([part for part in (place.get("description"), rest) if part])
+        return replace(self, description=f"{head}\n{note}" if self.overflow else head + note, parameters=parameters)
 
 
 def from_tool(tool: Tool, name: str) -> Definition:
@@ -58,7 +74,7 @@ def provider_names(tools: Iterable[Tool], taken: Iterable[str]) -> dict[str, Too
     names: dict[str, Tool] = {}
     used = set(taken)
     for tool in tools:
-        name = base = _NOT_ALLOWED.sub("_", tool.path.replace(".", "__"))[:_LONGEST_NAME]
+        name = base = _provider_name(tool.path)
         number = 2
         while name in used:
             ending = f"_{number}"
@@ -69,12 +85,27 @@ def provider_names(tools: Iterable[Tool], taken: Iterable[str]) -> dict[str, Too
     return names
 
 
+def _provider_name(path: str) -> str:
+    """Letters, digits, `_` and `-`, a letter or `_` first, at most 64: what the strictest of them wants."""
+    name = _NOT_ALLOWED.sub("_", path.replace(".", "__"))
+    return (name if name[0].isalpha() or name[0] == "_" else f"_{name}")[:_LONGEST_NAME]
+
+
 def _named(item: Definition, key: str) -> dict[str, Any]:
-    return {"name": item.name, "description": item.description, key: dict(item.parameters)}
+    description = item.description or item.name  # some providers refuse an empty one
+    return {"name": item.name, "description": description, key: acceptable(dict(item.parameters))}
+
+
+def _cut(text: str, longest: int) -> tuple[str, str]:
+    """As many whole lines as fit, and the rest; of a single long line, as many characters as fit."""
+    end = text.rfind("\n", 0, longest + 1)
+    if end <= 0:
+        return text[:longest], text[longest:]
+    return text[:end], text[end + 1 :]
 
 
 def _mcp(item: Definition) -> dict[str, Any]:
-    made = _named(item, "inputSchema")
+    made = {"name": item.name, "description": item.description, "inputSchema": dict(item.parameters)}
     if item.returns is not None and item.returns.get("type") == "object":
         made["outputSchema"] = dict(item.returns)
     if item.annotations:

@@ -127,7 +127,8 @@ class CodeMode:
         """The same before any provider's format: the code tool first."""
         view = self._current()
         direct = [from_tool(tool, name) for name, tool in view.direct.items()]
-        return [view.code, *direct] if view.choice.code else direct
+        shown = [view.code, *direct] if view.choice.code else direct
+        return [item.within(self.settings.description_chars) for item in shown]
 
     @property
     def system_prompt(self) -> str:
@@ -235,7 +236,13 @@ class CodeMode:
             "required": [self.parameter],
             "additionalProperties": False,
         }
-        return Definition(self.tool_name, "\n".join(parts), schema, None, {"readOnlyHint": not catalog.tools})
+        return Definition(
+            self.tool_name,
+            "\n".join(parts),
+            schema,
+            annotations={"readOnlyHint": not catalog.tools},
+            overflow=self.parameter,
+        )
 
     def _choose(self, code: Definition, direct: Mapping[str, Tool], everything: Mapping[str, Tool]) -> Choice:
         with_code = self._cost([code, *(from_tool(tool, name) for name, tool in direct.items())])

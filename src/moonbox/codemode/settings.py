@@ -15,6 +15,7 @@ __all__ = ["Settings"]
 
 Mode = Literal["always", "auto", "never"]
 _MODES = ("always", "auto", "never")
+_LEAST = {"catalog_tokens": 1, "description_chars": 200, "max_chars": 500}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class Settings:
     """Replaces the system prompt addition."""
     catalog_tokens: int | None = 8000
     """Past this the catalog shows less: signatures, then names, then only how to search."""
+    description_chars: int | None = None
+    """The longest description that the provider takes (1024 for some); the code tool's parameter then says the rest."""
     max_chars: int = 50_000
     """The longest answer to the model."""
 
@@ -72,8 +75,8 @@ class Settings:
             "parameter": text,
             "description": text,
             "system_prompt": text,
-            "catalog_tokens": {"type": ["integer", "null"], "minimum": 1},
-            "max_chars": {"type": "integer", "minimum": 500},
+            **{name: {"type": ["integer", "null"], "minimum": least} for name, least in _LEAST.items()},
+            "max_chars": {"type": "integer", "minimum": _LEAST["max_chars"]},
         }
         defaults = Settings()
         properties = {}
@@ -103,10 +106,15 @@ def _problem(name: str, value: Any) -> str | None:
         case "description" | "system_prompt":
             if value is not None and not isinstance(value, str):
                 return f"{name} must be text, not {value!r}"
-        case "catalog_tokens":
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                return f"catalog_tokens must be a whole number of at least 1, or nothing; not {value!r}"
+        case "catalog_tokens" | "description_chars":
+            least = _LEAST[name]
+            if value is not None and not _is_whole(value, least):
+                return f"{name} must be a whole number of at least {least}, or nothing; not {value!r}"
         case "max_chars":
-            if isinstance(value, bool) or not isinstance(value, int) or value < 500:
-                return f"max_chars must be a whole number of at least 500, not {value!r}"
+            if not _is_whole(value, _LEAST[name]):
+                return f"max_chars must be a whole number of at least {_LEAST[name]}, not {value!r}"
     return None
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

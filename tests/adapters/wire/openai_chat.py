@@ -11,14 +11,15 @@ from adapters.wire.model import Called, Refused, Result, Seen, Turn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LONGEST_DESCRIPTION = 1024
+LONGEST_DESCRIPTION = 1_048_576
+"""OpenAI's own; some compatible servers take 1024."""
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
-def read(body: dict[str, Any]) -> Seen:
+def read(body: dict[str, Any], longest_description: int = LONGEST_DESCRIPTION) -> Seen:
     """What the model sees; raises Refused as the API would."""
     model = a_text(body.get("model"), "model", empty=False)
-    tools = _tools(body)
+    tools = _tools(body, longest_description)
     system, prompts, called, results = [], [], [], []
     open_calls: dict[str, str] = {}
     for number, message in enumerate(a_list(body.get("messages"), "messages", empty=False)):
@@ -99,7 +100,7 @@ def pieces(text: str, size: int = 7) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-def _tools(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _tools(body: dict[str, Any], longest: int) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     needs(body.get("tools") != [], "[] is too short - 'tools'")
     for number, item in enumerate(a_list(body.get("tools", []), "tools")):
@@ -115,9 +116,9 @@ def _tools(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
         name = tool_name(function.get("name"), f"{where}.function.name", found)
         description = a_text(function.get("description", ""), f"{where}.function.description")
         needs(
-            len(description) <= LONGEST_DESCRIPTION,
+            len(description) <= longest,
             f"Invalid '{where}.function.description': string too long. Expected a string with maximum length "
-            f"{LONGEST_DESCRIPTION}, but got a string with length {len(description)} instead.",
+            f"{longest}, but got a string with length {len(description)} instead.",
         )
         parameters = schema(function.get("parameters", {"type": "object"}), f"{where}.function.parameters")
         found[name] = {"description": description, "parameters": parameters}

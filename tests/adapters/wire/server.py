@@ -24,8 +24,9 @@ _GEMINI = re.compile(r"/v1(?:beta|beta1|alpha)?/models/([^:/]+):(generateContent
 class Wire:
     """A running server, and what it has seen."""
 
-    def __init__(self, brain: Brain) -> None:
+    def __init__(self, brain: Brain, longest_description: int) -> None:
         self.brain = brain
+        self.longest_description = longest_description
         self.seen: list[Seen] = []
         self.refused: list[str] = []
         """What it answered with an error."""
@@ -62,9 +63,9 @@ class Wire:
 
 
 @contextlib.contextmanager
-def serve(brain: Brain) -> Iterator[Wire]:
+def serve(brain: Brain, *, longest_description: int = openai_chat.LONGEST_DESCRIPTION) -> Iterator[Wire]:
     """A server for as long as the block lasts."""
-    wire = Wire(brain)
+    wire = Wire(brain, longest_description)
     wire.start()
     try:
         yield wire
@@ -110,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _chat(self, body: dict[str, Any]) -> None:
         self._authorized("authorization")
-        seen = openai_chat.read(body)
+        seen = openai_chat.read(body, self.wire.longest_description)
         turn, number = self.wire.answer(seen)
         if seen.streaming:
             self._events(openai_chat.stream(turn, seen.model, number))

@@ -1,0 +1,1 @@
+"""Adapters: code mode in the types of each provider and framework. Each module imports its package only when used."""

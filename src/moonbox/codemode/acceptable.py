@@ -1,0 +1,78 @@
+"""Parameter schemas as providers accept them. Calls are still checked against the tool's own schema."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from moonbox.tools.shape import Document
+
+__all__ = ["acceptable"]
+
+_NOT_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "if", "then", "else")
+_META = ("$schema", "$id", "$anchor", "$comment")
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_TABLES = ("properties", "$defs", "definitions", "patternProperties")
+_SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains")
+
+
+def acceptable(parameters: dict[str, Any]) -> dict[str, Any]:
+    """An object at the root without unions beside it, and every array with its items.
+
+    What the root said with a union is kept as text in its description, and each branch's parameters are named.
+    """
+    root = _root(parameters)
+    dropped = {key: root.pop(key) for key in _NOT_AT_ROOT if key in root}
+    root["type"] = "object"
+    document = Document({**parameters, **dropped})
+    if not isinstance(root.get("properties"), dict):
+        root["properties"] = {}
+    if dropped:
+        _name_branches(root, dropped, document)
+    known = root["properties"]
+    if "required" in root:
+        root["required"] = [name for name in root["required"] if name in known]
+    _mend(root)
+    return root
+
+
+def _root(parameters: dict[str, Any]) -> dict[str, Any]:
+    found = Document(parameters).deref(parameters)
+    beside = {key: parameters[key] for key in ("$defs", "definitions") if key in parameters}
+    merged = {**beside, **(found if isinstance(found, dict) else {})}
+    return copy.deepcopy({key: value for key, value in merged.items() if key not in _META and key != "$ref"})
+
+
+def _name_branches(root: dict[str, Any], dropped: dict[str, Any], document: Document) -> None:
+    required = list(root.get("required") or ())
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for branch in dropped.get(keyword) or ():
+            for name, part in document.properties(branch).items():
+                root["properties"].setdefault(name, copy.deepcopy(part))
+            if keyword == "allOf":
+                required += [name for name in document.required(branch) if name not in required]
+    if required:
+        root["required"] = required
+    rule = json.dumps(dropped, separators=(",", ":"), ensure_ascii=False)
+    said = root.get("description")
+    root["description"] = f"{said}\n" if isinstance(said, str) and said else ""
+    root["description"] += f"The arguments must also fit this JSON Schema: {rule}"
+
+
+def _mend(node: Any) -> None:
+    """Give arrays without `items` one that accepts everything; some providers refuse them otherwise."""
+    if not isinstance(node, dict):
+        return
+    kinds = node.get("type")
+    if (kinds == "array" or (isinstance(kinds, list) and "array" in kinds)) and "prefixItems" not in node:
+        node.setdefault("items", {})
+    for keyword in _SINGLE:
+        _mend(node.get(keyword))
+    for keyword in _LISTS:
+        for part in node.get(keyword) or () if isinstance(node.get(keyword), list) else ():
+            _mend(part)
+    for keyword in _TABLES:
+        table = node.get(keyword)
+        for part in table.values() if isinstance(table, dict) else ():
+            _mend(part)
