@@ -103,7 +103,9 @@ class Machine:
         )
         self.state = self.runtime.new_state()
         self._run = self.lua.execute("return function(...) " + _RUN + " end")
-        self._items = self.lua.eval("function(t) local out = {} for k, v in pairs(t) do out[#out+1] = k end return out end")
+        self._items = self.lua.eval(
+            "function(t) local out = {} for k, v in pairs(t) do out[#out+1] = k end return out end"
+        )
 
     def run(self, source: str, parse_limits: ParseLimits | None = None) -> Outcome:
         """Compile and run; a syntax error is raised."""

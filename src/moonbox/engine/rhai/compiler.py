@@ -41,7 +41,9 @@ def compile(source: str, limits: ParseLimits | None = None) -> Compiled:
 class Compiler:
     """Compiles scripts and keeps the results of the most recent ones."""
 
-    def __init__(self, limits: ParseLimits | None = None, *, remember: int = 64, remember_size: int = 4_000_000) -> None:
+    def __init__(
+        self, limits: ParseLimits | None = None, *, remember: int = 64, remember_size: int = 4_000_000
+    ) -> None:
         self._limits = limits or ParseLimits()
         self._remember, self._remember_size = remember, remember_size
         self._kept: OrderedDict[str, Compiled] = OrderedDict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import TYPE_CHECKING, Any
 
 from moonbox.engine.rhai.syntax.nodes import Char
@@ -92,7 +93,7 @@ def _shift(value: int, by: int) -> int:
 def _floats(op: str, left: Any, right: Any) -> object:
     left, right = float(left), float(right)
     if op in _COMPARE:
-        return _COMPARE[op](left, right)
+        return _compare_floats(op, left, right)
     try:
         match op:
             case "+":
@@ -110,6 +111,14 @@ def _floats(op: str, left: Any, right: Any) -> object:
     except (ArithmeticError, ValueError):
         return NO_VALUE
     return NO_VALUE
+
+
+def _compare_floats(op: str, left: float, right: float) -> bool:
+    """Numbers that differ by no more than their last digit are equal."""
+    near = sys.float_info.epsilon * (1.0 if 0.0 in (left, right) else max(abs(left), abs(right)))
+    if math.isfinite(left) and math.isfinite(right) and abs(left - right) <= near:
+        return op in ("==", "<=", ">=")
+    return _COMPARE[op](left, right)
 
 
 def _booleans(op: str, left: Any, right: Any) -> object:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from typing import TYPE_CHECKING
 
 from moonbox.engine.rhai.analysis.arithmetic import NO_VALUE, combine
 from moonbox.engine.rhai.analysis.purity import is_pure
@@ -17,6 +18,7 @@ from moonbox.engine.rhai.syntax.nodes import (
     Closure,
     Expr,
     ExprStmt,
+    Function,
     Interpolated,
     Literal,
     Logic,
@@ -27,17 +29,26 @@ from moonbox.engine.rhai.syntax.nodes import (
     Variable,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["Folder"]
 
-_SCALARS = (bool, int, float, str, Char, type(None))
+_DEEPEST = 3  # functions in the scope of each other
 _TYPES = {bool: "bool", int: "i64", float: "f64", str: "string", Char: "char", type(None): "()"}
 
 
 class Folder:
     """Folds expressions; blocks within them are handed to the statement optimizer."""
 
-    def __init__(self, blocks: Callable[[Block], None], closures: Callable[[Closure], None]) -> None:
-        self._blocks, self._closures = blocks, closures
+    def __init__(
+        self,
+        blocks: Callable[[Block], None],
+        closures: Callable[[Closure], None],
+        functions: dict[tuple[str, int], Function],
+    ) -> None:
+        self._blocks, self._closures, self._functions = blocks, closures, functions
+        self._expanding = 0
         self.constants: list[tuple[str, Literal | None]] = []
 
     def fold(self, expr: Expr) -> Expr:
@@ -140,28 +151,37 @@ class Folder:
     def _call(self, expr: Call) -> Expr:
         # The first argument stays a variable where it is one: it is passed by reference, and constants by value.
         expr.args = [self.fold(arg) for arg in expr.args]
+        if expr.in_scope:
+            return self._in_scope(expr)
         if not expr.path and len(expr.args) == 1 and isinstance(expr.args[0], Literal):
             if expr.name == "type_of":
                 return Literal(_TYPES[type(expr.args[0].value)], expr.pos)
             if expr.name == "is_shared":
                 return Literal(False, expr.pos)
-        if expr.name == "type_of" and len(expr.args) == 1 and isinstance(expr.args[0], Array | Map):
-            if is_pure(expr.args[0]):
-                return Literal("array" if isinstance(expr.args[0], Array) else "map", expr.pos)
+        first = expr.args[0] if len(expr.args) == 1 else None
+        if expr.name == "type_of" and isinstance(first, Array | Map) and is_pure(first):
+            return Literal("array" if isinstance(first, Array) else "map", expr.pos)
         return expr
+
+    def _in_scope(self, expr: Call) -> Expr:
+        """f!(...): the body of the function as a closure, which sees the variables around it."""
+        function = self._functions.get((expr.name, len(expr.args)))
+        if function is None or self._expanding >= _DEEPEST:
+            return expr
+        self._expanding += 1
+        closure = Closure(list(function.params), copy.deepcopy(function.body), expr.pos)
+        self._closures(closure)
+        self._expanding -= 1
+        return Chain(closure, [Step("method", "call", expr.args, expr.pos, expr.pos)])
 
     def _chain(self, expr: Chain) -> Expr:
         if not isinstance(expr.root, Variable):
             expr.root = self.fold(expr.root)
         for step in expr.steps:
             step.args = [self.fold(arg) for arg in step.args]
-        while expr.steps:
-            root = self._first_step(expr.root, expr.steps[0])
-            if root is None:
-                return expr
-            del expr.steps[0]
-            expr.root = root
-        return expr.root
+        if len(expr.steps) == 1:
+            return self._first_step(expr.root, expr.steps[0]) or expr
+        return expr
 
     def _first_step(self, root: Expr, step: Step) -> Expr | None:
         if isinstance(root, Literal) and root.value is None and step.optional:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from moonbox.engine.rhai.analysis.fold import Folder
 from moonbox.engine.rhai.analysis.purity import (
     depends_on_block,
@@ -23,6 +25,7 @@ from moonbox.engine.rhai.syntax.nodes import (
     Expr,
     ExprStmt,
     For,
+    Function,
     If,
     Import,
     Let,
@@ -46,16 +49,18 @@ _PROPAGATED = (bool, int, float, str, Char, type(None))
 
 def optimize(script: Script) -> None:
     """Simplify a script in place."""
+    originals = {(each.name, len(each.params)): each for each in script.functions} if script.runs_in_scope else {}
+    originals = copy.deepcopy(originals)
     for function in script.functions:
-        _Optimizer().whole(function.body, function.params)
+        _Optimizer(originals).whole(function.body, function.params)
     body = Block(script.body, None)
-    _Optimizer().whole(body, [])
+    _Optimizer(originals).whole(body, [])
     script.body = body.body
 
 
 class _Optimizer:
-    def __init__(self) -> None:
-        self._folder = Folder(lambda block: self._body(block, True), self._closure)
+    def __init__(self, functions: dict[tuple[str, int], Function]) -> None:
+        self._folder = Folder(lambda block: self._body(block, True), self._closure, functions)
 
     def whole(self, block: Block, params: list[str]) -> None:
         self._names(params)

@@ -25,7 +25,6 @@ from moonbox.engine.rhai.syntax.nodes import (
     Stmt,
     Switch,
     Try,
-    Variable,
     While,
 )
 
@@ -33,7 +32,7 @@ __all__ = ["depends_on_block", "is_pure", "is_pure_inside", "returns_value", "st
 
 
 def is_pure(expr: Expr) -> bool:
-    """Whether evaluating it changes nothing; reading a variable counts as pure."""
+    """Whether evaluating it does nothing but give a value; reading a variable may fail, so it is not."""
     match expr:
         case Interpolated(parts=items) | Array(items=items) | Logic(items=items):
             return all(is_pure(item) for item in items)
@@ -41,8 +40,6 @@ def is_pure(expr: Expr) -> bool:
             return all(is_pure(item) for _, item in expr.items)
         case BlockExpr():
             return all(stmt_is_pure(stmt) for stmt in expr.block.body)
-        case Variable():
-            return True
         case Range():
             return isinstance(expr.left, Literal) and isinstance(expr.right, Literal)
     return is_constant(expr)

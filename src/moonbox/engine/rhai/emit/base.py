@@ -36,8 +36,8 @@ class Operand:
 class Emitter(ABC):
     """State of the emitter, and the parts that every other part needs."""
 
-    def __init__(self, scopes: Scopes, limits: ParseLimits) -> None:
-        self.scopes, self.limits = scopes, limits
+    def __init__(self, scopes: Scopes, lenders: set[tuple[str, int]], limits: ParseLimits) -> None:
+        self.scopes, self.lenders, self.limits = scopes, lenders, limits
         self.unit: Unit = scopes.main
         self.fn = LuaFunction(0, None)
         self.helpers: dict[str, None] = {"over": None, "deep": None}
@@ -53,6 +53,10 @@ class Emitter(ABC):
 
     @abstractmethod
     def expr(self, expr: Expr) -> Operand: ...
+
+    @abstractmethod
+    def untold(self, expr: Expr) -> Operand:
+        """An expression whose own operation is counted elsewhere."""
 
     @abstractmethod
     def statement(self, stmt: Stmt, dest: str | None) -> None: ...

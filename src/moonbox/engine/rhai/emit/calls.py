@@ -67,7 +67,7 @@ class CallEmitter(OperatorEmitter):
         self.emit(f'K[d]="{site}" {dest}=F.{name}({",".join(["K", "d+1", "nil", *args])}) K[d]=0')
         self.fn.cut()
         self.fn.top = mark
-        return Operand(dest)
+        return Operand(dest, owned=(expr.name, len(args)) not in self.lenders)
 
     def _any_function(self, expr: Call) -> Operand:
         """A function of the runtime, a tool, or one that an earlier run defined."""
@@ -178,7 +178,8 @@ class CallEmitter(OperatorEmitter):
         dest = self.fn.temp()
         mark = self.fn.top
         args = [arg.text for arg in self.arguments(expr.args)]
-        self.tick(expr.pos)
+        if expr.name in ("print", "debug", "call"):
+            self.tick(expr.pos)
         first = self.at(expr.args[0].pos if expr.args else None)
         self.emit(f"{dest}={self.call('do_' + expr.name, 'K', 'd', self.at(expr.pos), first, *args)}")
         self.fn.cut()

@@ -10,6 +10,7 @@ from moonbox.engine.rhai.emit.base import Operand
 from moonbox.engine.rhai.emit.calls import CallEmitter
 from moonbox.engine.rhai.emit.function import MAX_ARGUMENTS
 from moonbox.engine.rhai.emit.text import number, quote
+from moonbox.engine.rhai.syntax.checks import is_literal
 from moonbox.engine.rhai.syntax.nodes import Assign, Chain, Literal, Step, This, Variable, start_of
 from moonbox.engine.rhai.syntax.state import fail
 
@@ -27,6 +28,10 @@ class _Walk:
     def __init__(self, root: Expr, obj: str, kind: str, writable: bool) -> None:
         self.root, self.obj, self.kind, self.writable = root, obj, kind, writable
         self.path: list[str] = []  # container and key of each step, the innermost first
+
+
+def _may_change(step: Step) -> bool:
+    return step.kind == "method" and step.name not in PURE
 
 
 class ChainEmitter(CallEmitter):
@@ -64,8 +69,8 @@ class ChainEmitter(CallEmitter):
             step = steps[0]
             if not step.args:
                 return [[]]
-            if step.kind == "index" and isinstance(step.args[0], Literal):
-                return [[self.literal(step.args[0].value)]]
+            if step.kind == "index" and is_literal(step.args[0]):
+                return [[self.untold(step.args[0])]]
         later = [arg for step in steps for arg in step.args]
         out: list[list[Operand]] = []
         for step in steps:
@@ -85,6 +90,8 @@ class ChainEmitter(CallEmitter):
             var = self.scopes.variable(root)
             writable = var is None or not var.const
         operand = self.expr(root)
+        if not isinstance(root, Variable | This) and any(_may_change(step) for step in expr.steps):
+            operand = self.own(operand)
         return _Walk(root, operand.text, operand.type, writable)
 
     def _step(self, walk: _Walk, step: Step, args: list[Operand], into: str, wanted: bool) -> None:
@@ -142,9 +149,10 @@ class ChainEmitter(CallEmitter):
             shared = isinstance(walk.root, Variable) and not walk.path and self.scopes.is_shared(walk.root)
             self.emit(f"{into}={'true' if shared else 'false'}")
             return
-        texts = [quote(step.name), quote(self.key(step.name, len(args))), walk.obj, *(arg.text for arg in args)]
-        helper = self._method_helper(walk)
-        called = f"{helper}({','.join(['K', 'd', self.at(step.pos), *texts])})"
+        if step.name == "type_of" and not args:
+            self.emit(f"{into}={self.call('type_of', walk.obj)}")
+            return
+        called = self._called(walk, step, args)
         own = (step.name, len(args)) in self.scopes.methods
         if walk.writable and (own or step.name not in PURE):
             changed = self.fn.temp()
@@ -153,6 +161,14 @@ class ChainEmitter(CallEmitter):
         else:
             self.emit(f"{into}={called}")
         self.fn.cut()
+
+    def _called(self, walk: _Walk, step: Step, args: list[Operand]) -> str:
+        texts = [walk.obj, *(arg.text for arg in args)]
+        start = ["K", "d", self.at(step.pos)]
+        if step.name in ("call", "curry"):
+            return self.call(f"{step.name}_method", *start, *texts)
+        names = [quote(step.name), quote(self.key(step.name, len(args)))]
+        return f"{self._method_helper(walk)}({','.join([*start, *names, *texts])})"
 
     def _method_helper(self, walk: _Walk) -> str:
         root = walk.root

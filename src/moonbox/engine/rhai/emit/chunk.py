@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from moonbox.engine.rhai.analysis.lending import lenders
 from moonbox.engine.rhai.analysis.scopes import Scopes
 from moonbox.engine.rhai.analysis.types import infer
 from moonbox.engine.rhai.emit.statements import StatementEmitter
@@ -21,7 +22,7 @@ def write_chunk(script: Script, limits: ParseLimits) -> str:
     """The text of the chunk; it is called with the runtime, the state and the context of a run."""
     scopes = Scopes(script)
     infer(scopes)
-    return ChunkEmitter(scopes, limits).chunk(script)
+    return ChunkEmitter(scopes, lenders(script, scopes), limits).chunk(script)
 
 
 class ChunkEmitter(StatementEmitter):

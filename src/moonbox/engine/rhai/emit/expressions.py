@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moonbox.engine.rhai.analysis.types import SCALARS
 from moonbox.engine.rhai.emit.base import Operand
 from moonbox.engine.rhai.emit.chains import ChainEmitter
 from moonbox.engine.rhai.emit.text import quote
@@ -27,6 +28,8 @@ from moonbox.engine.rhai.syntax.nodes import (
 __all__ = ["ExpressionEmitter"]
 
 _PIECES = 30  # arguments of one helper call
+_AT_ONCE = 12  # items of a literal that are held in temporaries
+_FEW = 32  # items of a literal that no limit is below
 
 
 class ExpressionEmitter(ChainEmitter):
@@ -37,7 +40,6 @@ class ExpressionEmitter(ChainEmitter):
         return self.untold(expr)
 
     def untold(self, expr: Expr) -> Operand:
-        """An expression whose own operation is counted elsewhere."""
         match expr:
             case Literal():
                 return self.literal(expr.value)
@@ -139,13 +141,15 @@ class ExpressionEmitter(ChainEmitter):
         if is_constant(expr):
             self.emit(f"{dest}={self._constant(expr)}")
             return Operand(dest, "arr")
-        self.emit(f"{dest}={self.call('array', '{}')}")
-        places = []
-        for at, item in enumerate(expr.items):
-            self.emit(f"{dest}[{at + 1}]={self.value(item).text}")
-            places.append(self.at(item.pos))
+        if len(expr.items) <= _AT_ONCE:
+            self.emit(f"{dest}={self.call('array', '{' + ','.join(self._items_of(expr.items)) + '}')}")
             self.fn.top = mark
-        self._check_size(dest, places)
+        else:
+            self.emit(f"{dest}={self.call('array', '{}')}")
+            for at, item in enumerate(expr.items):
+                self.emit(f"{dest}[{at + 1}]={self.value(item).text}")
+                self.fn.top = mark
+        self._check_size(dest, [self.at(item.pos) for item in expr.items], expr.items)
         return Operand(dest, "arr")
 
     def _map(self, expr: Map) -> Operand:
@@ -154,18 +158,29 @@ class ExpressionEmitter(ChainEmitter):
         if is_constant(expr):
             self.emit(f"{dest}={self._constant(expr)}")
             return Operand(dest, "map")
-        self.emit(f"{dest}={self.call('map', f'{{[true]={len(expr.items)}}}')}")
-        places = []
-        for name, item in expr.items:
-            self.emit(f"{dest}[{quote(name)}]={self.value(item).text}")
-            places.append(f"{quote(name)},{self.at(item.pos)}")
+        names, items = [quote(name) for name, _ in expr.items], [item for _, item in expr.items]
+        head = f"[true]={len(items)}"
+        if len(items) <= _AT_ONCE:
+            pairs = [f"[{name}]={value}" for name, value in zip(names, self._items_of(items), strict=True)]
+            self.emit(f"{dest}={self.call('map', '{' + ','.join([head, *pairs]) + '}')}")
             self.fn.top = mark
-        self._check_size(dest, places)
+        else:
+            self.emit(f"{dest}={self.call('map', '{' + head + '}')}")
+            for name, item in zip(names, items, strict=True):
+                self.emit(f"{dest}[{name}]={self.value(item).text}")
+                self.fn.top = mark
+        places = [f"{name},{self.at(item.pos)}" for name, item in zip(names, items, strict=True)]
+        self._check_size(dest, places, items)
         return Operand(dest, "map")
 
-    def _check_size(self, dest: str, places: list[str]) -> None:
-        self.emit(f"if limited then {self.call('check_literal', dest, '{' + ','.join(places) + '}')} end")
-        self.use("limited")
+    def _items_of(self, items: list[Expr]) -> list[str]:
+        return [self.held(self.value(item), items[at + 1 :]).text for at, item in enumerate(items)]
+
+    def _check_size(self, dest: str, places: list[str], items: list[Expr]) -> None:
+        """Items that are arrays or maps themselves count with all they hold."""
+        if len(items) > _FEW or any(self.type(item) not in SCALARS for item in items):
+            table = "function() return {" + ",".join(places) + "} end"
+            self.emit(f"if {self.use('limited')} then {self.call('check_literal', dest, table)} end")
 
     def _constant(self, expr: Expr) -> str:
         """A literal made of literals, as one Lua expression."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from moonbox.engine.rhai.analysis.scopes import CALLS, Var
+from typing import TYPE_CHECKING
+
 from moonbox.engine.rhai.analysis.types import SCALARS
-from moonbox.engine.rhai.emit.base import Loop
 from moonbox.engine.rhai.emit.expressions import ExpressionEmitter
 from moonbox.engine.rhai.emit.function import MAX_WITH_LOOPS
-from moonbox.engine.rhai.syntax.nodes import Block, Break, Do, For, Range, Variable, While
+from moonbox.engine.rhai.syntax.nodes import Block, Break, Do, For, Literal, Range, Variable, While
 from moonbox.engine.rhai.syntax.state import fail
+
+if TYPE_CHECKING:
+    from moonbox.engine.rhai.analysis.scopes import Var
+    from moonbox.engine.rhai.emit.base import Loop
 
 __all__ = ["LoopEmitter"]
 
@@ -65,6 +69,7 @@ class LoopEmitter(ExpressionEmitter):
         if stmt.condition is not None:
             mark = self.fn.top
             self.emit(f"if not ({self.condition(stmt.condition)}) then break end")
+            self.fn.cut()
             self.fn.top = mark
         if stmt.body.body or stmt.condition is None:
             self._body(stmt.body, loop)
@@ -80,6 +85,7 @@ class LoopEmitter(ExpressionEmitter):
         if stmt.body.body:
             loop.label = again
             self.block(stmt.body, None)
+            self.fn.cut()
         mark = self.fn.top
         condition = self.condition(stmt.condition)
         self.emit(f"if {condition} then break end" if stmt.until else f"if not ({condition}) then break end")
@@ -137,7 +143,10 @@ class LoopEmitter(ExpressionEmitter):
     def _range_ends(self, items: Range) -> tuple[str, str]:
         self.tick(items.pos)
         low, high = self.fn.temp(), self.fn.temp()
-        left, right = self.pair(items.left, items.right)
+        if isinstance(items.left, Literal) and isinstance(items.right, Literal):
+            left, right = self.literal(items.left.value), self.literal(items.right.value)
+        else:
+            left, right = self.pair(items.left, items.right)
         inclusive = "true" if items.inclusive else "false"
         self.emit(f"{low},{high}={self.call('ends', left.text, right.text, inclusive, self.at(items.pos))}")
         return low, high
@@ -158,5 +167,4 @@ class LoopEmitter(ExpressionEmitter):
         var = self.scopes.variable(stmt.items)
         if var is None or var.captured:
             return True
-        effects = self.scopes.body_effects(stmt)
-        return var in effects or (var.captured and CALLS in effects)
+        return var in self.scopes.body_effects(stmt)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from moonbox.engine.rhai.analysis.types import NUMBERS
 from moonbox.engine.rhai.emit.base import Emitter, Operand
 from moonbox.engine.rhai.emit.text import number, quote
 from moonbox.engine.rhai.syntax.nodes import Binary, Expr, Literal, Logic, Unary, Variable
-from moonbox.engine.rhai.syntax.tokens import Pos
+
+if TYPE_CHECKING:
+    from moonbox.engine.rhai.syntax.tokens import Pos
 
 __all__ = ["OperatorEmitter"]
 
@@ -125,7 +129,9 @@ class OperatorEmitter(Emitter):
             else:
                 inner = self.expr(expr.operand).text
                 slow = self.call("bang", inner, self.at(expr.pos))
-                self.emit(f"if {inner}==true then {dest}=false elseif {inner}==false then {dest}=true else {dest}={slow} end")
+                self.emit(
+                    f"if {inner}==true then {dest}=false elseif {inner}==false then {dest}=true else {dest}={slow} end"
+                )
         else:
             inner = self.expr(expr.operand).text
             self.tick(expr.pos)

@@ -127,7 +127,7 @@ class StatementEmitter(LoopEmitter):
                 mark = self.fn.top
                 self.tick(stmt.pos)
                 operand = self._operand(stmt.expr)
-                self.emit(self._returned(self._leaving(operand, stmt.expr)))
+                self.emit(self._returned(operand.text))
                 self.fn.top = mark
             case If():
                 self.tick(stmt.pos)
@@ -156,14 +156,6 @@ class StatementEmitter(LoopEmitter):
         if self.fn.in_try:
             return f"do return 1,{value} end"
         return f"do return {value},this end" if self.unit.changes_this else f"do return {value} end"
-
-    def _leaving(self, operand: Operand, expr: Expr) -> str:
-        """A value that leaves the function: a variable of its own ends with it and need not be copied."""
-        if isinstance(expr, Variable) and not expr.path:
-            var = self.scopes.variable(expr)
-            if var is not None and not var.borrowed and not var.captured and var.unit is self.unit:
-                return operand.text
-        return self.own(operand).text
 
     def _let(self, stmt: Let) -> None:
         if self.limits.max_variables is not None and stmt.fresh:
@@ -215,7 +207,7 @@ class StatementEmitter(LoopEmitter):
             self._assign_state(stmt, target)
 
     def _assign_variable(self, stmt: Assign, place: str, kind: str) -> None:
-        value = self.value(stmt.value)
+        value = self.expr(stmt.value) if stmt.op else self.value(stmt.value)
         self.tick(stmt.target.pos)
         if not stmt.op:
             self.emit(f"{place}={value.text}")
@@ -229,7 +221,7 @@ class StatementEmitter(LoopEmitter):
         self.emit(f"{place}={dest}")
 
     def _assign_state(self, stmt: Assign, target: Variable) -> None:
-        value = self.value(stmt.value)
+        value = self.expr(stmt.value) if stmt.op else self.value(stmt.value)
         self.tick(target.pos)
         cell = self.state_cell(target.name)
         self.emit(self.call("assignable", cell, quote(target.name), self.at(target.pos)))
@@ -243,7 +235,7 @@ class StatementEmitter(LoopEmitter):
 
     def _assign_this(self, stmt: Assign) -> None:
         self.emit(f"if this==nil then {self.call('unbound', self.at(stmt.target.pos))} end")
-        value = self.value(stmt.value)
+        value = self.expr(stmt.value) if stmt.op else self.value(stmt.value)
         self.tick(stmt.target.pos)
         if stmt.op:
             dest = self.fn.temp()
@@ -257,7 +249,7 @@ class StatementEmitter(LoopEmitter):
     def _return(self, stmt: Return) -> None:
         value = "U"
         if stmt.value is not None:
-            value = self._leaving(self.expr(stmt.value), stmt.value)
+            value = self.expr(stmt.value).text  # whoever keeps it copies it
         self.emit(self._returned(value))
 
     def _throw(self, stmt: Throw) -> None:

@@ -4,7 +4,7 @@ return function(R, lib, host)
   local move, remove, insert, unpack = lib.table.move, lib.table.remove, lib.table.insert, lib.table.unpack
   local number_type, most = lib.math.type, lib.math.maxinteger
   local U, copy, equals, add_natives, is_int = R.U, R.copy, R.equals, R.add_natives, R.is_int
-  local is_array, array, callback, call_back = R.is_array, R.array, R.callback, R.call_back
+  local is_array, array, callback, caller_of = R.is_array, R.array, R.callback, R.caller
 
   -- Start and length of a part, within bounds; negative starts count from the end.
   local function offset_len(length, start, count)
@@ -137,7 +137,7 @@ return function(R, lib, host)
     return function(K, d, pos, list, given, start, extra)
       local callee = callback(given)
       if not callee or extra ~= nil or (start ~= nil and not is_int(start)) then return nil end
-      return fn(function(item, i) return call_back(K, d, pos, caller, callee, nil, item, i - 1) end, list, start, pos)
+      return fn(caller_of(K, d, pos, caller, callee), list, start, pos)
     end
   end
 
@@ -147,7 +147,7 @@ return function(R, lib, host)
 
   local function find_where(test, list, start)
     for i = first_index(list, start), #list do
-      if test(list[i], i) == true then return i end
+      if test(nil, list[i], i - 1) == true then return i end
     end
   end
 
@@ -181,9 +181,10 @@ return function(R, lib, host)
       if not callee then return nil end
       local result = initial == nil and U or initial
       local count = #list
+      local call = caller_of(K, d, pos, caller, callee, true)
       for n = 1, count do
         local i = backwards and count + 1 - n or n
-        result = call_back(K, d, pos, caller, callee, result, list[i], i - 1)
+        result = call(result, list[i], i - 1)
       end
       return result
     end
@@ -212,14 +213,14 @@ return function(R, lib, host)
     end,
     map = each("map", function(call, list, start)
       local out = {}
-      for i = 1, #list do out[i] = call(list[i], i) end
+      for i = 1, #list do out[i] = call(nil, list[i], i - 1) end
       return array(out)
     end),
     filter = each("filter", function(test, list)
       local out = {}
       for i = 1, #list do
         local item = list[i]
-        if test(item, i) == true then out[#out + 1] = copy(item) end
+        if test(nil, item, i - 1) == true then out[#out + 1] = copy(item) end
       end
       return array(out)
     end),
@@ -229,7 +230,7 @@ return function(R, lib, host)
     end),
     find_map = each("find_map", function(call, list, start)
       for i = first_index(list, start), #list do
-        local value = call(list[i], i)
+        local value = call(nil, list[i], i - 1)
         if value ~= U then return value end
       end
       return U
@@ -237,7 +238,7 @@ return function(R, lib, host)
     some = each("some", function(test, list) return find_where(test, list) ~= nil end),
     all = each("all", function(test, list)
       for i = 1, #list do
-        if test(list[i], i) ~= true then return false end
+        if test(nil, list[i], i - 1) ~= true then return false end
       end
       return true
     end),
@@ -383,8 +384,9 @@ return function(R, lib, host)
     for_each = function(K, d, pos, list, given)
       local callee = callback(given)
       if not callee then return nil end
+      local call = caller_of(K, d, pos, "map", callee, false, true)
       for i = 1, #list do
-        local _, changed = call_back(K, d, pos, "map", callee, nil, list[i], i - 1, true)
+        local _, changed = call(nil, list[i], i - 1)
         if changed ~= nil then list[i] = changed end
       end
       return U
@@ -397,10 +399,10 @@ return function(R, lib, host)
       local callee = (R.is_fn(given) or type(given) == "string") and callback(given)
       if callee then
         local kept, out = {}, {}
-        local total = #list
-        for i = 1, total do
+        local call = caller_of(K, d, pos, caller, callee)
+        for i = 1, #list do
           local item = list[i]
-          local yes = call_back(K, d, pos, caller, callee, nil, item, i - 1) == true
+          local yes = call(nil, item, i - 1) == true
           if yes == picked then out[#out + 1] = item else kept[#kept + 1] = item end
         end
         clear(list)

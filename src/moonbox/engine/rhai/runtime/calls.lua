@@ -7,18 +7,21 @@ return function(R, lib, host)
   local U, kind_of, copy = R.U, R.kind_of, R.copy
   local FN, MAP = R.FN, R.MAP
 
-  -- Functions of the runtime: native[name][type of the first argument], or .any, or .none without arguments.
+  -- Functions of the runtime: native[name][type of the first argument], or .any, or .none without arguments. Types that are
+  -- tables are found by their metatables, the others by Lua's name for them.
   -- Each is called with (K, d, pos, ...) and returns its value, and what its first argument became if that cannot be
   -- changed in place; nil when it does not take such arguments.
   local native, changing = {}, {}
   R.native, R.changing = native, changing
+  local keys = { i64 = "integer", f64 = "float", string = "string", bool = "boolean", any = "any", none = "none" }
+  for _, meta in next, R.types do keys[meta.__name] = meta end
 
   -- Adds functions for one type. `pure` says whether they may be called on constants.
   function R.add_natives(kind, pure, functions)
     for names, fn in next, functions do
       for name in lib.string.gmatch(names, "%S+") do
         native[name] = native[name] or {}
-        native[name][kind] = fn
+        native[name][keys[kind]] = fn
         if not pure then
           changing[name] = changing[name] or {}
           changing[name][kind] = true
@@ -26,18 +29,27 @@ return function(R, lib, host)
       end
     end
   end
-
-  local function find_native(name, count, first)
-    local overloads = native[name]
-    if not overloads then return nil end
-    if count == 0 then return overloads.none end
-    return overloads[kind_of(first)] or overloads.any
-  end
+  function R.native_of(name, kind) return native[name][keys[kind]] end
 
   local function call_native(K, d, pos, name, ...)
-    local fn = find_native(name, select("#", ...), (...))
-    if not fn then return nil end
-    return fn(K, d, pos, ...)
+    local overloads = native[name]
+    if not overloads then return nil end
+    local first = ...
+    local lua = type(first)
+    local fn
+    if lua == "table" then
+      fn = overloads[getmetatable(first)]
+    elseif lua == "number" then
+      fn = overloads[number_type(first)]
+    elseif first == nil then
+      fn = overloads.none
+      if not fn then return nil end
+      return fn(K, d, pos)
+    else
+      fn = overloads[lua]
+    end
+    fn = fn or overloads.any
+    if fn then return fn(K, d, pos, ...) end
   end
   R.call_native = call_native
 
@@ -193,69 +205,78 @@ return function(R, lib, host)
 
   local function has_script(K, name, count) return K.S.functions[name .. "_" .. format("%d", count)] ~= nil end
 
-  -- Calls back with as many of (before, item, extra) as the function takes; `item` is `this` when it takes none.
-  -- `before` is nil or comes before the item. Returns the value and what the item became.
-  function R.call_back(K, d, pos, caller, fn, before, item, extra, item_first)
+  -- Prepares calls back with as many of (before, item, extra) as the function takes; the item is `this` when it takes none.
+  -- `before` says whether there is a value before the item, `bound` that the item always is `this`.
+  -- The function that is returned takes (before, item, extra) and returns the value and what the item became.
+  function R.caller(K, d, pos, name, fn, before, bound)
     local info = fn[false]
-    local have = before == nil and 0 or 1
-    local count = info.count
-    if count then
-      count = count - (info.curried and 0 or 0)
-    else
-      local curried = info.curried and #info.curried or 0
-      for _, n in next, { have, have + 1, have + 2 } do
-        if has_script(K, info.name, n + curried) then count = n break end
+    local have = before and 1 or 0
+    local curried = info.curried and #info.curried or 0
+    local count = info.count and info.count - curried
+    if not fn[true] then
+      for n = have, have + 2 do
+        if not count and has_script(K, info.name, n + curried) then count = n end
       end
-      if not count then count = have end
+      count = count or (native[info.name] and have)
     end
-    if fn[true] and info.curried then count = count - #info.curried end
+    local impl = not info.curried and fn[true]
     if count == have then
-      if before == nil then return invoke(K, d, pos, fn, item) end
-      return invoke(K, d, pos, fn, item, before)
-    elseif item_first and count == have + 1 then
-      return invoke(K, d, pos, fn, item, extra)
-    elseif not item_first and count == have + 1 then
-      if before == nil then return invoke(K, d, pos, fn, nil, copy(item)) end
-      return invoke(K, d, pos, fn, nil, before, copy(item))
-    elseif not item_first and count == have + 2 then
-      if before == nil then return invoke(K, d, pos, fn, nil, copy(item), extra) end
-      return invoke(K, d, pos, fn, nil, before, copy(item), extra)
+      if before then return function(first, item) return invoke(K, d, pos, fn, item, first) end end
+      return function(_, item) return invoke(K, d, pos, fn, item) end
+    elseif count == have + 1 and bound then
+      return function(_, item, extra) return invoke(K, d, pos, fn, item, extra) end
+    elseif count == have + 1 then
+      if before then return function(first, item) return invoke(K, d, pos, fn, nil, first, item) end end
+      if not impl then return function(_, item) return invoke(K, d, pos, fn, nil, item) end end
+      return function(_, item)
+        K[d], K[-d] = pos, info.name
+        local value = impl(K, d + 1, nil, item)
+        K[d] = 0
+        if type(value) == "table" then return copy(value) end
+        return value
+      end
+    elseif count == have + 2 and not bound then
+      if before then return function(first, item, extra) return invoke(K, d, pos, fn, nil, first, item, extra) end end
+      return function(_, item, extra) return invoke(K, d, pos, fn, nil, item, extra) end
     end
-    local all = { before, item, extra }
-    if before == nil then all = { item, extra } end
-    local problem = setmetatable({
-      kind = "runtime", error = "ErrorFunctionNotFound",
-      message = "Function not found: " .. R.signature(info.name, unpack(all)), pos = pos,
-    }, R.PROBLEM)
-    problem.frames = { { fn = caller, line = pos >> 16, position = pos & 0xFFFF } }
-    error(problem, 0)
+    return function(first, item, extra)
+      local all = {}
+      for i = 1, curried do all[i] = info.curried[i] end
+      if before then all[#all + 1] = first end
+      all[#all + 1], all[#all + 2] = item, extra
+      local problem = setmetatable({
+        kind = "runtime", error = "ErrorFunctionNotFound",
+        message = "Function not found: " .. R.signature(info.name, unpack(all)), pos = pos,
+      }, R.PROBLEM)
+      problem.frames = { { fn = name, line = pos >> 16, position = pos & 0xFFFF } }
+      error(problem, 0)
+    end
   end
 
   -- Methods
 
-  local function call_value(K, d, pos, target, ...)
-    if R.is_fn(target) then return invoke(K, d, pos, target, nil, ...) end
-    local fn = ...
+  -- f.call(...), or x.call(f, ...) with x as `this`.
+  function R.call_method(K, d, pos, target, ...)
+    if R.is_fn(target) then return (invoke(K, d, pos, target, nil, ...)) end
     if select("#", ...) == 0 then R.mismatch(target, "Fn", pos) end
+    local fn = ...
     if not R.is_fn(fn) then R.mismatch(fn, "Fn", pos) end
     return invoke(K, d, pos, fn, target, select(2, ...))
   end
 
+  function R.curry_method(K, d, pos, target, ...) return R.do_curry(K, d, pos, pos, target, ...) end
+
   local function method(K, d, pos, name, key, target, ...)
-    if name == "call" then return call_value(K, d, pos, target, ...) end
-    if name == "curry" then
-      if not R.is_fn(target) then R.mismatch(target, "Fn", pos) end
-      return R.do_curry(K, d, pos, pos, target, ...)
-    end
-    if name == "type_of" and select("#", ...) == 0 then return R.type_of(target) end
     if type(target) == "table" and getmetatable(target) == MAP then
       local fn = target[name]
       if fn ~= nil and R.is_fn(fn) then return invoke(K, d, pos, fn, target, ...) end
     end
     local S = K.S
-    local typed = S.typed[key]
-    local fn = typed and typed[kind_of(target)] or S.functions[key]
-    if fn then return call_script(K, d, pos, name, fn, target, ...) end
+    if S.names[name] then
+      local typed = S.typed[key]
+      local fn = typed and typed[kind_of(target)] or S.functions[key]
+      if fn then return call_script(K, d, pos, name, fn, target, ...) end
+    end
     local value, changed = call_native(K, d, pos, name, target, ...)
     if value ~= nil then return value, changed end
     R.not_found(name, pos, target, ...)

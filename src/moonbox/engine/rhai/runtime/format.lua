@@ -157,7 +157,10 @@ return function(R, lib, host)
   -- An interpolated string.
   function R.text(pos, ...)
     local parts = { ... }
-    for i = 1, #parts do parts[i] = display(parts[i]) end
+    for i = 1, #parts do
+      local part = parts[i]
+      if type(part) ~= "string" and number_type(part) ~= "integer" then parts[i] = display(part) end
+    end
     local result = concat(parts)
     if #result > R.max_string then R.too_large("string", pos) end
     return result

@@ -2,7 +2,7 @@
 return function(R, lib, host)
   local type, next = lib.type, lib.next
   local U, copy, add_natives, is_map = R.U, R.copy, R.add_natives, R.is_map
-  local sorted_keys, callback, call_back = R.sorted_keys, R.callback, R.call_back
+  local sorted_keys, callback = R.sorted_keys, R.callback
 
   local function put(map, key, value)
     if map[key] == nil then map[true] = map[true] + 1 end
@@ -29,9 +29,10 @@ return function(R, lib, host)
       if not callee or extra ~= nil then return nil end
       local keys, count = sorted_keys(map)
       local result = R.map({ [true] = 0 })
+      local call = R.caller(K, d, pos, caller, callee, true)
       for i = 1, count do
         local key = keys[i]
-        fn(result, map, key, map[key], call_back(K, d, pos, caller, callee, key, map[key], U))
+        fn(result, map, key, map[key], (call(key, map[key], U)))
       end
       return result
     end

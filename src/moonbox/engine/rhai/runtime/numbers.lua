@@ -256,7 +256,7 @@ return function(R, lib, host)
       return R.iterator("BitRange", items, bits)
     end,
   })
-  int_properties.bits = function(value) return R.native.bits.i64(nil, 0, 0, value) end
+  int_properties.bits = function(value) return R.native_of("bits", "i64")(nil, 0, 0, value) end
 
   add_natives("i64", false, {
     set_bit = function(K, d, pos, value, bit, on)

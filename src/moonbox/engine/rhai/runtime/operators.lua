@@ -151,13 +151,12 @@ return function(R, lib, host)
   end
   R.check_value = check_value
 
-  -- A literal, item by item: the message names the one that is too much.
-  function R.check_literal(value, places)
+  -- A literal that holds other arrays or maps, item by item: the message names the one that is too much.
+  -- `places` lists a position for each item of an array, a quoted key and a position for each entry of a map.
+  local function check_items(value, is_array, places)
     local arrays, maps, strings = 0, 0, 0
-    local is_array = getmetatable(value) == ARRAY
     for i = 1, #places, is_array and 1 or 2 do
-      local item = value[is_array and i or places[i]]
-      local a, m, s = R.sizes(item)
+      local a, m, s = R.sizes(value[is_array and i or places[i]])
       arrays, maps, strings = arrays + a, maps + m, strings + s
       if is_array then arrays = arrays + 1 else maps = maps + 1 end
       local pos = places[is_array and i or i + 1]
@@ -165,6 +164,15 @@ return function(R, lib, host)
       if arrays > R.max_array then R.too_large("array", pos) end
       if maps > R.max_map then R.too_large("map", pos) end
     end
+  end
+  function R.check_literal(value, places)
+    local is_array = getmetatable(value) == ARRAY
+    local large = is_array and #value > R.max_array or not is_array and value[true] > R.max_map
+    if not large then
+      local arrays, maps, strings = R.sizes(value)
+      large = arrays > R.max_array or maps > R.max_map or strings > R.max_string
+    end
+    if large then check_items(value, is_array, places()) end
   end
 
   local function merged(left, right)

@@ -49,9 +49,7 @@ def _kind(expr: Expr) -> str | None:
 def check_index(base: Expr, index: Expr) -> None:
     """Fail if a literal can never be indexed like this."""
     is_map = isinstance(base, Map)
-    listed = isinstance(base, Array | Interpolated) or (
-        isinstance(base, Literal) and type(base.value) in (int, str)
-    )
+    listed = isinstance(base, Array | Interpolated) or (isinstance(base, Literal) and type(base.value) in (int, str))
     if not is_map and not listed:
         return
     if isinstance(index, Logic) and index.op in ("&&", "||"):

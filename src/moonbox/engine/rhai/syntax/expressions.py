@@ -34,6 +34,8 @@ from moonbox.engine.rhai.syntax.tokens import KEYWORD_FOR_PARAMETER, PRECEDENCE,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from moonbox.engine.rhai.errors import RhaiSyntaxError
+
 __all__ = ["ExpressionParser"]
 
 _SIGNS = ("-", "-u", "+", "+u")
@@ -67,10 +69,10 @@ class ExpressionParser(ABC):
         if token.kind == "name" and token.pos:
             return str(token.value), token.pos
         if token.kind == "reserved" and is_identifier(str(token.value)):
-            self._reserved(token)
+            raise self._reserved(token)
         if token.kind == "error":
             self._stream.fail_on(token)
-        self._stream.fail("Expecting name of a variable", token.pos)
+        raise self._stream.error("Expecting name of a variable", token.pos)
 
     # Operators
 
@@ -121,7 +123,7 @@ class ExpressionParser(ABC):
     def _unary(self, settings: Settings) -> Expr:
         token = self._stream.peek()
         if self._stream.no_pipe and token.kind == "|":
-            self._unexpected(token)
+            raise self._unexpected(token)
         settings = settings.at(token.pos)
         if token.kind in _SIGNS:
             self._stream.next()
@@ -174,7 +176,7 @@ class ExpressionParser(ABC):
             stream.fail_on(token)
         if kind == "end":
             stream.fail("Script is incomplete", token.pos)
-        self._unexpected(token)
+        raise self._unexpected(token)
 
     def _name(self, settings: Settings) -> Expr:
         token = self._stream.next()
@@ -187,7 +189,7 @@ class ExpressionParser(ABC):
             if settings.in_function:
                 return This(token.pos)
             self._stream.fail("'this' can only be used in functions", token.pos)
-        self._reserved(token)
+        raise self._reserved(token)
 
     def _interpolated(self, settings: Settings) -> Expr:
         stream = self._stream
@@ -255,12 +257,12 @@ class ExpressionParser(ABC):
                 stream.fail(f"Duplicated property for object map literal: {name}", token.pos)
             return name
         if token.kind == "reserved" and is_identifier(str(token.value)):
-            self._reserved(token)
+            raise self._reserved(token)
         if token.kind == "error":
             stream.fail_on(token)
         if token.kind == "end" or (not items and token.kind != "interpolated"):
             stream.missing("}", "to end this object map literal", token)
-        stream.fail("Expecting name of a property", token.pos)
+        raise stream.error("Expecting name of a property", token.pos)
 
     def _closure(self, settings: Settings) -> Expr:
         stream = self._stream
@@ -284,7 +286,7 @@ class ExpressionParser(ABC):
             if token.kind == closing:
                 break
             if token.kind == "reserved":
-                self._reserved(token)
+                raise self._reserved(token)
             if token.kind in KEYWORD_FOR_PARAMETER:
                 stream.fail("Expecting name of a variable", token.pos)
             if token.kind != "name":
@@ -333,11 +335,12 @@ class ExpressionParser(ABC):
             following = stream.peek()
             if left.path:
                 if following.kind in ("(", "()"):
-                    self._unexpected(token)
+                    raise self._unexpected(token)
                 stream.fail("'!' cannot be used to call module functions", token.pos)
             if following.kind not in ("(", "()"):
                 stream.missing("(", "to start arguments list of function call", following)
             token = stream.next()
+        stream.runs_in_scope |= in_scope
         args = [] if token.kind == "()" else self._arguments(settings.at(left.pos), left.name)
         return Call(left.name, args, left.pos, left.path, left.path_pos, in_scope)
 
@@ -367,7 +370,7 @@ class ExpressionParser(ABC):
         name = str(token.value)
         optional = operator.kind == "?."
         if token.kind == "reserved" and RESERVED.get(name) != "m":
-            self._reserved(token)
+            raise self._reserved(token)
         if token.kind not in ("name", "reserved"):
             stream.fail("Expecting name of a property", token.pos)
         stream.next()
@@ -385,7 +388,7 @@ class ExpressionParser(ABC):
             args = [] if following.kind == "()" else self._arguments(settings.at(token.pos), name)
             return Step("method", name, args, token.pos, operator.pos, optional)
         if token.kind == "reserved":
-            self._reserved(token)
+            raise self._reserved(token)
         return Step("property", name, [], token.pos, operator.pos, optional)
 
     def _indexes(self, settings: Settings, left: Expr, operator: Token) -> Expr:
@@ -407,12 +410,12 @@ class ExpressionParser(ABC):
             settings = settings.at(operator.pos).up()
             first = False
 
-    def _reserved(self, token: Token) -> None:
+    def _reserved(self, token: Token) -> RhaiSyntaxError:
         what = "keyword" if is_identifier(str(token.value)) else "symbol"
-        self._stream.fail(f"'{token.value}' is a reserved {what}", token.pos)
+        return self._stream.error(f"'{token.value}' is a reserved {what}", token.pos)
 
-    def _unexpected(self, token: Token) -> None:
-        self._stream.fail(f"Unexpected '{token}'", token.pos)
+    def _unexpected(self, token: Token) -> RhaiSyntaxError:
+        return self._stream.error(f"Unexpected '{token}'", token.pos)
 
 
 _LITERALS: dict[str, Callable[[Token], object]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from moonbox.engine.rhai.syntax.literals import number, quoted, raw
-from moonbox.engine.rhai.syntax.tokens import KEYWORDS, NEXT_IS_UNARY, RESERVED, Pos, Token, is_identifier
+from moonbox.engine.rhai.syntax.tokens import KEYWORDS, NEXT_IS_UNARY, RESERVED, Pos, Token, is_identifier, words
 
 __all__ = ["Lexer"]
 
@@ -15,10 +15,10 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/|\n")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 # The longest match wins; what is reserved is recognised here too, so that it can be named in the message.
 _SYMBOLS = sorted(
-    (
-        "{ } ( ) [ ] () (* *) + += ++ - -= -> -- * *= ** **= / /= ; , . .. ..= ... = == === => : :: ::< := :; < <= <- << "
-        "<<= <| > >= >> >>= ! != !== !. | || |= |> & && &= ^ ^= ~ % %= @ $ ? ?. ?? ?[ #{ #! #"
-    ).split(),
+    words(
+        "{ } ( ) [ ] () (* *) + += ++ - -= -> -- * *= ** **= / /= ; , . .. ..= ... = == === => : :: ::< := :; < <= <- "
+        "<< <<= <| > >= >> >>= ! != !== !. | || |= |> & && &= ^ ^= ~ % %= @ $ ? ?. ?? ?[ #{ #! #"
+    ),
     key=len,
     reverse=True,
 )

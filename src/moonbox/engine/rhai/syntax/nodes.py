@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from moonbox.engine.rhai.syntax.tokens import Pos
@@ -182,9 +182,22 @@ class BlockExpr:
         return self.block.pos
 
 
-Expr = Union[
-    Literal, Interpolated, Array, Map, Variable, This, Unary, Binary, Range, Logic, Call, Chain, Closure, BlockExpr
-]  # fmt: skip
+Expr = (
+    Literal
+    | Interpolated
+    | Array
+    | Map
+    | Variable
+    | This
+    | Unary
+    | Binary
+    | Range
+    | Logic
+    | Call
+    | Chain
+    | Closure
+    | BlockExpr
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -325,9 +338,24 @@ class Export:
     pos: Pos | None
 
 
-Stmt = Union[
-    Noop, Let, Assign, ExprStmt, Block, If, Switch, While, Do, For, Break, Return, Throw, Try, Import, Export
-]  # fmt: skip
+Stmt = (
+    Noop
+    | Let
+    | Assign
+    | ExprStmt
+    | Block
+    | If
+    | Switch
+    | While
+    | Do
+    | For
+    | Break
+    | Return
+    | Throw
+    | Try
+    | Import
+    | Export
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -345,6 +373,8 @@ class Script:
 
     body: list[Stmt]
     functions: list[Function] = field(default_factory=list)
+    runs_in_scope: bool = False
+    """Whether a function is called within the caller's scope anywhere."""
 
 
 def start_of(expr: Expr) -> Pos | None:

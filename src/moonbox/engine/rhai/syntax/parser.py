@@ -8,6 +8,7 @@ from moonbox.engine.rhai.errors import RhaiSyntaxError
 from moonbox.engine.rhai.syntax.checks import boolean, is_literal, iterable, no_assignment, no_block
 from moonbox.engine.rhai.syntax.expressions import ExpressionParser, as_block
 from moonbox.engine.rhai.syntax.nodes import (
+    Array,
     Assign,
     Block,
     BlockExpr,
@@ -26,7 +27,6 @@ from moonbox.engine.rhai.syntax.nodes import (
     Literal,
     Logic,
     Map,
-    Array,
     Noop,
     Range,
     Return,
@@ -83,7 +83,7 @@ class Parser(ExpressionParser):
                 continue
             body.append(stmt)
             self._terminator(stmt, "end")
-        return Script(body, list(stream.functions.values()))
+        return Script(body, list(stream.functions.values()), stream.runs_in_scope)
 
     def block(self, settings: Settings) -> Block:
         stream = self._stream
@@ -337,9 +337,9 @@ class Parser(ExpressionParser):
             following = stream.peek()
             if following.kind == "end":
                 stream.missing(")", closing, following)
-            if following.kind != "}" and not stream.take(","):
-                if following.kind == "error" or not isinstance(stmt, _SELF_TERMINATED):
-                    stream.missing(",", "to separate the items in this switch block", following)
+            needs_comma = following.kind == "error" or not isinstance(stmt, _SELF_TERMINATED)
+            if following.kind != "}" and not stream.take(",") and needs_comma:
+                stream.missing(",", "to separate the items in this switch block", following)
         return Switch(value, cases, settings.pos)
 
     def _case_body(self, settings: Settings) -> Stmt:
@@ -356,9 +356,7 @@ class Parser(ExpressionParser):
             try:
                 values.append(self.expression(settings))
             except RhaiSyntaxError as error:
-                raise RhaiSyntaxError(
-                    "Expecting literal expression", error.line, error.position, error.hint
-                ) from None
+                raise RhaiSyntaxError("Expecting literal expression", error.line, error.position, error.hint) from None
             finally:
                 stream.no_pipe = outer
             if not stream.take("|"):
@@ -405,7 +403,7 @@ class Parser(ExpressionParser):
                 stream.fail("Expecting '.' after the type name for 'this'", stream.peek().pos)
         name = str(token.value)
         if token.kind == "reserved":
-            self._reserved(token)
+            raise self._reserved(token)
         if token.kind != "name" or not is_name(name):
             stream.fail("Expecting function name in function declaration", token.pos)
         following = stream.peek()

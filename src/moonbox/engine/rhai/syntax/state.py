@@ -110,6 +110,7 @@ class Stream:
         self.limits = limits
         self.functions: dict[tuple[str, int, str | None], Function] = {}
         self.closures = 0
+        self.runs_in_scope = False
         self.scope = Scope()
         self.no_pipe = False  # within the values of a switch case, | separates
         self.recent: list[Token] = []  # the last few tokens, for hints
@@ -143,20 +144,28 @@ class Stream:
         token = self.next()
         if token.kind == kind:
             return token
-        self.missing(kind, why, token)
+        raise self._missing(kind, why, token)
 
     def missing(self, kind: str, why: str, token: Token) -> NoReturn:
+        """Fail because another token should be here."""
+        raise self._missing(kind, why, token)
+
+    def _missing(self, kind: str, why: str, token: Token) -> RhaiSyntaxError:
         if token.kind == "error":
-            self.fail_on(token)
-        self.fail(f"Expecting '{kind}' {why}", token.pos)
+            return self.error(str(token.value), token.pos)
+        return self.error(f"Expecting '{kind}' {why}", token.pos)
 
     def fail_on(self, token: Token) -> NoReturn:
         """Fail with what the lexer said of a token."""
         self.fail(str(token.value), token.pos)
 
     def fail(self, message: str, pos: Pos | None) -> NoReturn:
+        raise self.error(message, pos)
+
+    def error(self, message: str, pos: Pos | None) -> RhaiSyntaxError:
+        """A syntax error with a hint, where the tokens before it suggest one."""
         near = [*self.recent, self._seen] if self._seen is not None else self.recent
-        fail(message, pos, hint_for(message, [str(token) for token in near if token is not None]))
+        return error(message, pos, hint_for(message, [str(token) for token in near if token is not None]))
 
     def count_function(self, pos: Pos | None) -> None:
         most = self.limits.max_functions
@@ -164,6 +173,11 @@ class Stream:
             self.fail("Number of functions defined exceeds maximum limit", pos)
 
 
+def error(message: str, pos: Pos | None, hint: str | None = None) -> RhaiSyntaxError:
+    """A syntax error at that place."""
+    return RhaiSyntaxError(message, pos.line if pos else None, pos.column if pos else None, hint)
+
+
 def fail(message: str, pos: Pos | None, hint: str | None = None) -> NoReturn:
     """Raise a syntax error."""
-    raise RhaiSyntaxError(message, pos.line if pos else None, pos.column if pos else None, hint)
+    raise error(message, pos, hint)

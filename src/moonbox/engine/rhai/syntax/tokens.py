@@ -15,6 +15,7 @@ __all__ = [
     "Token",
     "is_identifier",
     "is_name",
+    "words",
 ]
 
 
@@ -47,21 +48,31 @@ class Token:
         return self.kind.removesuffix("u") if self.kind in ("+u", "-u") else self.kind
 
 
+def words(text: str) -> list[str]:
+    """A table written as one line of text."""
+    return text.split()
+
+
 KEYWORDS = frozenset(
-    "true false let const if else switch do while until loop for in fn continue break return throw try catch private "
-    "import export as".split()
+    words(
+        "true false let const if else switch do while until loop for in fn continue break return throw try catch private "
+        "import export as"
+    )
 )
 
-# Each reserved word or symbol, and how it may be called all the same: "" not at all, "f" as a function, "m" as a method too.
+# Each reserved word or symbol, and how it may be called all the same: "" not at all, "f" as a function, "m" as a
+# method too.
 RESERVED: dict[str, str] = {
     **dict.fromkeys(
-        "use case async public package super var protected spawn shared is sync static default this thread yield new "
-        "match await null with void nil module go goto".split(),
+        words(
+            "use case async public package super var protected spawn shared is sync static default this thread yield new "
+            "match await null with void nil module go goto"
+        ),
         "",
     ),
-    **dict.fromkeys("print is_def_var is_def_fn eval debug Fn".split(), "f"),
-    **dict.fromkeys("curry is_shared call type_of".split(), "m"),
-    **dict.fromkeys("? # === !== #! ~ !. := ... @ <- -- <| $ -> |> ::< ++ :; *) (*".split(), ""),
+    **dict.fromkeys(words("print is_def_var is_def_fn eval debug Fn"), "f"),
+    **dict.fromkeys(words("curry is_shared call type_of"), "m"),
+    **dict.fromkeys(words("? # === !== #! ~ !. := ... @ <- -- <| $ -> |> ::< ++ :; *) (*"), ""),
 }
 
 PRECEDENCE: dict[str, int] = {
@@ -82,8 +93,10 @@ ASSIGNMENTS = frozenset(("+=", "-=", "*=", "/=", "<<=", ">>=", "%=", "**=", "&="
 
 # After one of these a plus or minus is a sign, not an operator.
 NEXT_IS_UNARY = frozenset(
-    "; : , ?? .. ..= { ( [ + += +u - -= -u * *= / /= % %= ** **= << <<= >> >>= = == != < > ! <= >= | & if while until "
-    "in !in && &= || |= ^ ^= return throw ?[ error".split()
+    words(
+        "; : , ?? .. ..= { ( [ + += +u - -= -u * *= / /= % %= ** **= << <<= >> >>= = == != < > ! <= >= | & if while until "
+        "in !in && &= || |= ^ ^= return throw ?[ error"
+    )
 )
 
 # Where the name of a parameter is expected, these say "a variable is expected".
@@ -91,8 +104,8 @@ KEYWORD_FOR_PARAMETER = KEYWORDS - {"switch"}
 
 
 def is_identifier(text: str) -> bool:
-    """Whether this may name a variable: letters, digits and underscores, a letter first."""
-    return text.isascii() and text[:1].isalpha() and text.replace("_", "a").isalnum()
+    """Whether this may name a variable: letters, digits and underscores, the first of which is not a digit."""
+    return text.isascii() and text.lstrip("_")[:1].isalpha() and text.replace("_", "a").isalnum()
 
 
 def is_name(text: str) -> bool:
