@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from moonbox.errors import ScriptError
 from moonbox.sandbox.explain import Ending, explain
+from moonbox.sandbox.guest_errors import explain_guest, explain_syntax
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from moonbox.audit.records import Run
+    from moonbox.engine.languages import BadSyntax
     from moonbox.limits import Limits
     from moonbox.sandbox.conversation import Ended
     from moonbox.sandbox.exchange import Exchange
@@ -31,6 +33,8 @@ class Attempt:
         link: Link,
         exchange: Exchange,
         update: bytes,
+        translated: str,
+        bad: BadSyntax | None,
         limits: Limits,
         sources: Mapping[str, str],
         tools: Collection[str],
@@ -45,8 +49,12 @@ class Attempt:
         self._tools = tools
         self._lost_before = state_lost_before
         self._counted = link.sent, link.received
-        source = exchange.recorder.source.encode("utf-8", "replace")
-        self.opening = update + exchange.begin(source)
+        self._guest = exchange.recorder.language != "lua"
+        self.opening = update + exchange.begin(translated.encode("utf-8", "replace"))
+        self.refused: Run | None = None
+        """The record of a script that does not compile; then nothing is sent."""
+        if bad is not None:
+            self.refused = self._record(None, explain_syntax(bad, exchange.recorder.source))
 
     def ended(self, ended: Ended) -> Run:
         """The worker said how it ended."""
@@ -67,6 +75,8 @@ class Attempt:
         return self._record(None, ScriptError("crashed", message))
 
     def _explain(self, ended: Ended) -> ScriptError:
+        if self._guest and ended.extra:
+            return explain_guest(ended, self.exchange.recorder.source)
         data = ended.extra.get("data")
         names = ended.extra.get("names")
         return explain(

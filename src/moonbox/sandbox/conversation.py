@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import WorkerError
+from moonbox.errors import LIMIT_NAMES, WorkerError
 from moonbox.worker import protocol
 from moonbox.worker.incoming import decode_json
 from moonbox.worker.outgoing import packed
@@ -20,6 +20,13 @@ __all__ = ["Asked", "Conversation", "Dropped", "Ended", "Printed", "Request"]
 
 _MOST_CALLS_AT_ONCE = 10_000
 _MOST_FRAMES = 64
+_MOST_NAMES = 300
+_LONGEST_MESSAGE = 100_000
+_LONGEST_NAME = 400
+_LARGEST_COUNT = 1 << 53
+_MEMORIES, _SLACK = 4, 1 << 20
+_ENDINGS = {"ok", "syntax", "runtime", "tool", "stop"}
+_STOPS = {"", "cancelled", *LIMIT_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,12 @@ class Ended:
 class Conversation:
     """One run's exchange of frames, seen from the host."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, allow_nan: bool = False) -> None:
         self._limits = limits
-        self._max_nodes = limits.max_array * 40 + 10_000
+        self._allow_nan = allow_nan
+        self._max_nodes = min(limits.max_array * 40, limits.max_memory // 20) + 10_000
         self._printed = 0
+        self._received = 0
         self._last_id = 0
         self._open: set[int] = set()
 
@@ -92,12 +101,15 @@ class Conversation:
         return protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in answers])
 
     def feed(self, kind: int, payload: bytes) -> Asked | Dropped | Printed | Ended:
+        self._received += len(payload)
+        if self._received > self._limits.max_memory * _MEMORIES + _SLACK:
+            raise WorkerError(f"the worker sent more than {_MEMORIES} times max_memory in one run")
         if kind == protocol.CALLS:
             return self._asked(payload)
         if kind == protocol.OUTPUT:
             self._printed += len(payload)
-            if self._printed > self._limits.max_output:
-                raise WorkerError("the worker sent more output than max_output allows")
+            if not payload or self._printed > self._limits.max_output:
+                raise WorkerError("the worker sent more output than max_output allows, or none")
             return Printed(payload)
         if kind == protocol.CANCEL:
             return self._dropped(payload)
@@ -106,14 +118,16 @@ class Conversation:
         raise WorkerError(f"the worker sent a frame of unknown type {kind}")
 
     def _asked(self, payload: bytes) -> Asked:
-        data = decode_json(payload, self._max_nodes)
+        data = self._decode(payload)
         if not isinstance(data, list) or not 0 < len(data) <= _MOST_CALLS_AT_ONCE:
             raise WorkerError("the worker sent malformed calls")
         share = len(payload) // len(data)
         requests = []
         for item in data:
             match item:
-                case [int(call), str(target), list(arguments)] if call > self._last_id:
+                case [int(call), str(target), list(arguments)] if (
+                    self._last_id < call < _LARGEST_COUNT and type(call) is int and len(target) <= _LONGEST_NAME
+                ):
                     self._last_id = call
                     self._open.add(call)
                     requests.append(Request(call, target, arguments, share))
@@ -122,7 +136,7 @@ class Conversation:
         return Asked(tuple(requests))
 
     def _dropped(self, payload: bytes) -> Dropped:
-        data = decode_json(payload, self._max_nodes)
+        data = self._decode(payload)
         if not isinstance(data, list) or not all(type(call) is int for call in data):
             raise WorkerError("the worker sent a malformed cancellation")
         dropped = tuple(call for call in data if call in self._open)
@@ -130,30 +144,65 @@ class Conversation:
         return Dropped(dropped)
 
     def _ended(self, payload: bytes) -> Ended:
-        data = decode_json(payload, self._max_nodes)
+        data = self._decode(payload)
         if not isinstance(data, dict):
             raise WorkerError("the worker sent a malformed end of a run")
         try:
             return Ended(
-                kind=_typed(data["kind"], str),
-                limit=_typed(data["limit"], str),
-                message=_typed(data["message"], str)[:100_000],
+                kind=_one_of(data["kind"], _ENDINGS),
+                limit=_one_of(data["limit"], _STOPS),
+                message=_typed(data["message"], str)[:_LONGEST_MESSAGE],
                 values=_typed(data["values"], list),
                 frames=tuple(
-                    (_typed(chunk, str), _typed(line, int), _typed(name, str))
+                    (_typed(chunk, str)[:_LONGEST_NAME], _count(line, -1), _typed(name, str)[:_LONGEST_NAME])
                     for chunk, line, name in _typed(data["frames"], list)[:_MOST_FRAMES]
                 ),
-                extra=_typed(data["extra"], dict),
-                operations=data["operations"] if data["operations"] is None else _typed(data["operations"], int),
-                memory=_typed(data["memory"], int),
-                cpu=float(_typed(data["cpu"], float)),
-                cut=_typed(data["cut"], int),
+                extra=_extra(data["extra"]),
+                operations=None if data["operations"] is None else _count(data["operations"]),
+                memory=_count(data["memory"]),
+                cpu=_seconds(data["cpu"]),
+                cut=_count(data["cut"]),
             )
         except (KeyError, ValueError, TypeError):
             raise WorkerError("the worker sent a malformed end of a run") from None
+
+    def _decode(self, payload: bytes) -> Any:
+        return decode_json(
+            payload, max_nodes=self._max_nodes, max_depth=self._limits.max_depth, allow_nan=self._allow_nan
+        )
 
 
 def _typed(value: Any, kind: type[Any]) -> Any:
     if type(value) is not kind:
         raise TypeError
     return value
+
+
+def _one_of(value: Any, words: set[str]) -> str:
+    if type(value) is not str or value not in words:
+        raise ValueError
+    return value
+
+
+def _count(value: Any, least: int = 0) -> int:
+    if type(value) is not int or not least <= value < _LARGEST_COUNT:
+        raise ValueError
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if type(value) is not float or not 0 <= value < _LARGEST_COUNT:
+        raise ValueError
+    return value
+
+
+def _extra(value: Any) -> dict[str, Any]:
+    """Of what the worker added only what is asked for, and of that only as much as anybody would read."""
+    extra = _typed(value, dict)
+    names = extra.get("names")
+    if not isinstance(names, list):
+        names = []
+    return {
+        "data": extra.get("data"),
+        "names": [name for name in names[:_MOST_NAMES] if type(name) is str and len(name) <= _LONGEST_NAME],
+    }

@@ -78,6 +78,7 @@ def describe_environment(
     functions: Mapping[str, HostFunction],
     values: Mapping[str, Any],
     features: Iterable[str],
+    runtime: str | None = None,
 ) -> dict[str, Any]:
     """What the worker needs to know: names and values, nothing of the tools themselves."""
     tools = []
@@ -90,12 +91,15 @@ def describe_environment(
         alias = toolbox.alias(tool)
         if alias != tool.path:
             tools.append([alias.replace(".", _PART), f"tools.{tool.path}"])
-    return {
+    environment: dict[str, Any] = {
         "tools": tools,
         "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in functions],
         "values": [[name.replace(".", _PART), value] for name, value in values.items()],
         "features": sorted(features),
     }
+    if runtime is not None:
+        environment["runtime"] = runtime.encode()
+    return environment
 
 
 def check_name(name: str) -> str:

@@ -51,7 +51,7 @@ class Exchange:
         number: int,
         watch: Callable[[CallEntry], None] | None = None,
     ) -> None:
-        self.conversation = Conversation(limits)
+        self.conversation = Conversation(limits, allow_nan=pipeline.allow_nan)
         self.pipeline = pipeline
         self.recorder = recorder
         self.number = number

@@ -84,7 +84,7 @@ class Pipeline:
         self._approve = approve
         self._slots = slots
         self._context = context
-        self._allow_nan = allow_nan
+        self.allow_nan = allow_nan
         self._first = first_index
         self._direct = direct
         self._always: set[str] = set()
@@ -209,7 +209,7 @@ class Pipeline:
             max_string=self._limits.max_string,
             max_array=self._limits.max_array,
             max_depth=self._limits.max_depth,
-            allow_nan=self._allow_nan,
+            allow_nan=self.allow_nan,
         )
         for layer in reversed(self._middleware):
             if layer.after is not None:
@@ -278,7 +278,7 @@ class Pipeline:
     def _convert_plain(self, result: Any) -> Any:
         limits = self._limits
         try:
-            value = plain(result, allow_nan=self._allow_nan, max_depth=limits.max_depth, path="result")
+            value = plain(result, allow_nan=self.allow_nan, max_depth=limits.max_depth, path="result")
             measure(
                 value,
                 max_string=limits.max_string,

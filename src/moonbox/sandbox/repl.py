@@ -7,6 +7,7 @@ import secrets
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from moonbox.engine.languages import LANGUAGES, BadSyntax
 from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.sandbox.attempt import Attempt
 from moonbox.sandbox.clock import RunClock
@@ -35,6 +36,7 @@ __all__ = ["Repl"]
 
 _KEPT_SOURCES = 20
 _ANSWER_SECONDS = 10.0
+_MOST_GLOBALS = 100_000  # nodes of the answer; the engine tells at most 10 000 names
 _FRAME_SLACK = 1 << 20
 
 
@@ -82,6 +84,8 @@ class Repl:
         try:
             self._acquire()
             attempt = self._attempt(source, limits or self._limits)
+            if attempt.refused is not None:
+                return self._conclude(attempt, attempt.refused)
             drive = BlockingDrive(attempt.link, attempt.exchange, self._sandbox._threads, self._sandbox._loop)
             try:
                 return self._conclude(attempt, attempt.ended(drive.run(attempt.opening)))
@@ -103,6 +107,8 @@ class Repl:
         try:
             await self._aacquire()
             attempt = self._attempt(source, limits or self._limits)
+            if attempt.refused is not None:
+                return self._conclude(attempt, attempt.refused)
             drive = AwaitedDrive(attempt.link, attempt.exchange, self._sandbox._threads)
             try:
                 return self._conclude(attempt, attempt.ended(await drive.run(attempt.opening)))
@@ -168,7 +174,7 @@ class Repl:
                 raise WorkerError("the worker did not answer") from None
             if kind != protocol.DEFINED:
                 raise WorkerError("the worker answered something else")
-            data = decode_json(payload, self._limits.max_array * 2)
+            data = decode_json(payload, max_nodes=_MOST_GLOBALS, max_depth=1)
             return {str(name): str(what) for name, what in sorted(data)}
         except (WorkerError, ValueError, TypeError) as problem:
             self._lose()
@@ -329,6 +335,7 @@ class Repl:
             slots=sandbox._slots,
             context=sandbox.context,
             allow_nan=sandbox.allow_nan,
+            first_index=LANGUAGES[sandbox.language].first_index,
         )
 
     # One run
@@ -354,15 +361,27 @@ class Repl:
         )
         pipeline = self._pipeline if limits is self._limits else self._make_pipeline(limits)
         exchange = Exchange(limits, pipeline, recorder, self._number, self._sandbox._on_call)
+        translated, bad = self._translate(source)
         return Attempt(
             link=self._link,
             exchange=exchange,
-            update=self._update_worker(limits),
+            update=self._update_worker(limits) if bad is None else b"",
+            translated=translated,
+            bad=bad,
             limits=limits,
             sources=dict(self._sources),
             tools=self.toolbox.paths(),
             state_lost_before=lost_before,
         )
+
+    def _translate(self, source: str) -> tuple[str, BadSyntax | None]:
+        """The script as the engine takes it; what does not compile costs no round trip to the worker."""
+        if self._sandbox._translator is None:
+            return source, None
+        try:
+            return self._sandbox._translator.translate(source), None
+        except BadSyntax as problem:
+            return "", problem
 
     def _conclude(self, attempt: Attempt, run: Run) -> Run:
         """The run is over: keep the record, and the worker if it lives."""

@@ -6,6 +6,7 @@ import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
+from moonbox.engine.languages import LANGUAGES
 from moonbox.errors import ClosedError, UsageError
 from moonbox.limits import Limits
 from moonbox.sandbox.environment import FEATURES, Additions, check_name, describe_environment
@@ -30,14 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Sandbox"]
 
-LANGUAGES = ("lua",)
-
 
 class Sandbox:
     """Runs untrusted scripts that call your tools. Use it as a context manager, or call `close`.
 
     tools          functions, Tools, Toolboxes, or a list or mapping (namespace → tools) of them
     limits         what one run may spend
+    language       "lua", or "rhai"
     isolation      "process" (a locked-in process for each Repl), or "inline" (this process: trusted scripts only)
     lua_features   any of "coroutines", "metatables"
     min_workers    how many spare workers wait ready-made
@@ -76,6 +76,9 @@ class Sandbox:
         self.toolbox = Toolbox.of(tools)
         self.limits = limits or Limits()
         self.language = language
+        spoken = LANGUAGES[language]
+        self._translator = spoken.translator() if spoken.translator is not None else None
+        self._runtime = spoken.runtime() if spoken.runtime is not None else None
         self.isolation = isolation
         self.lua_features = frozenset(lua_features)
         self.context = dict(context or {})
@@ -209,7 +212,9 @@ class Sandbox:
         additions = self._additions
         config = {
             "limits": self._limits_for_worker(self.limits),
-            "environment": describe_environment(self.toolbox, additions.functions, additions.values, self.lua_features),
+            "environment": describe_environment(
+                self.toolbox, additions.functions, additions.values, self.lua_features, self._runtime
+            ),
         }
         if self.isolation == "process":
             return ProcessSource(config)
@@ -225,6 +230,8 @@ def _check_options(
         raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
     if language not in LANGUAGES:
         raise UsageError(f"unknown language {language!r}; choose one of: {', '.join(LANGUAGES)}")
+    if features and language != "lua":
+        raise UsageError("lua_features are for Lua alone")
     if isolation not in ("process", "inline"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
     if isinstance(features, str) or not set(features) <= FEATURES:

@@ -86,6 +86,8 @@ class Stepper(BlockingDrive):
         self._jobs: dict[int, Job] = {}
 
     def begin(self) -> Run | Pause:
+        if self._attempt.refused is not None:
+            return self._over(self._attempt.refused)
         return self._guarded(lambda: self._link.send(self._attempt.opening))
 
     def go_on(self, answers: dict[int, Answer]) -> Run | Pause:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["LuaVM", "Outcome"]
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
-_MODULES = ("allowed", "stop", "library", "encode", "calls")
+_MODULES = ("allowed", "stop", "library", "encode", "calls", "guest")
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
@@ -83,12 +83,17 @@ class LuaVM:
         self._wire = wire
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """Build the environment: `tools` and `functions` as [name, target] pairs, `values`, `features`."""
+        """Build the environment: `tools` and `functions` as [name, target] pairs, `values`, `features`.
+
+        `runtime` is that of a guest language (a Lua chunk), if the scripts are in one.
+        """
         value = self._inbound.value
         table = self._runtime.table_from
+        runtime = config.get("runtime")
         self._engine[b"configure"](
             table(
                 {
+                    **({b"runtime": runtime} if runtime else {}),
                     b"tools": value([[name, target] for name, target in config["tools"]]),
                     b"functions": value([[name, target] for name, target in config["functions"]]),
                     b"values": table([table([name.encode(), value(item)]) for name, item in config["values"]]),
@@ -104,7 +109,7 @@ class LuaVM:
         entries = {
             b"max_string": limits["max_string"],
             b"max_array": limits["max_array"],
-            b"max_nodes": limits["max_array"] * 20,
+            b"max_nodes": min(limits["max_array"] * 20, self._max_memory // 64),  # shared tables unfold into many
             b"max_depth": limits["max_depth"],
             b"max_output": limits["max_output"],
             b"allow_nan": bool(limits.get("allow_nan")),
@@ -257,6 +262,8 @@ class LuaVM:
             reason = result[1]
             outcome.limit = reason.decode() if isinstance(reason, bytes) else _REASONS.get(reason, "")
             outcome.message, outcome.frames = result[2], result[3]
+            if len(result) > 5:
+                outcome.extra = result[5]
             return
         outcome.message, outcome.frames, outcome.extra = result[1], result[2], result[3]
 

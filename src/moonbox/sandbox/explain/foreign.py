@@ -47,7 +47,7 @@ FUNCTIONS = {
     "round": _WRITE + "math.floor({0} + 0.5)",
     "pow": _WRITE + "{0} ^ {1}",
     "divmod": "use // and %: {0} // {1}, {0} % {1}",
-    "isinstance": 'compare the type: type({0}) == "table"',
+    "isinstance": 'its type is type({0}), which gives "string", "number", "table" or another name',
     "typeof": _WRITE + "type({0})",
     "isNaN": _WRITE + "{0} ~= {0}",
     "ord": _WRITE + "string.byte({0})",
@@ -153,7 +153,10 @@ MODULES = {
         "assign": "copy in a loop: for key, value in pairs(from) do into[key] = value end",
         "": "go over a table's fields: for key, value in pairs(t) do … end",
     },
-    "Array": {"isArray": 'compare the type: type({0}) == "table"', "": _PLAIN_LIST},
+    "Array": {
+        "isArray": 'its type is type({0}), which gives "string", "number", "table" or another name',
+        "": _PLAIN_LIST,
+    },
     "Promise": {
         "all": "run calls at the same time: parallel{function() return tools.a{} end, function() return tools.b{} end}",
         "": "calls wait for their result by themselves; parallel{…} runs several at the same time",

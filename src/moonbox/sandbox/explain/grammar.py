@@ -192,13 +192,14 @@ class _Parser(Expressions):
         closing = self.at
         self.close(end, opener)
         self.pairs.append((opener, closing))
+        self.after_return = False
         self.blocks.pop()
 
     def _if(self) -> None:
         opener = self.at
         self.blocks.append(Block("if", opener))
         while True:
-            self.statement_at = self.at
+            self.statement_at, self.after_return = self.at, False
             self.next()
             self.expression()
             self.expect("then")

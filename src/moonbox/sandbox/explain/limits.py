@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,11 +11,13 @@ if TYPE_CHECKING:
 
 __all__ = ["limit_hint", "limit_message"]
 
+_LONG_PATH = re.compile(r"^(\S{60})\S{20,}(\S{20} (?:is|has) )")
+
 
 def limit_message(limit: str, said: str, limits: Limits) -> str:
     """The message of a stop; what the engine said, if it said something."""
     if said and not said.startswith("the script needed more memory"):
-        return said
+        return _LONG_PATH.sub(r"\1…\2", said)
     match limit:
         case "time":
             return (

@@ -69,7 +69,8 @@ def _each(listing: Listing, first: int, middle: int, stop: int, *, keys_only: bo
     if not 1 <= len(names) <= 2 or middle + 1 >= stop:
         return None
     over = listing.text(middle + 1, stop)
-    if over == "…" or expression_end(tokens, middle + 1) != stop:
+    words = [*tokens[middle + 1 : stop], tokens[-1]]
+    if over == "…" or expression_end(words, 0) != len(words) - 1:
         return None
     call = tokens[stop - 1].text == ")"
     if not call:

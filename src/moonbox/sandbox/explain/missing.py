@@ -67,11 +67,15 @@ def _uninitialised(case: Case, name: str) -> str | None:
 
 
 def _is_assigned_again(case: Case, declared: int, name: str) -> bool:
+    """Whether it gets a value elsewhere that does not need its own: `n = n + 1` gives it none."""
     tokens = case.listing.tokens
-    return any(
-        token.text == name and token.kind == "name" and tokens[index + 1].text in ("=", ",") and index != declared
-        for index, token in enumerate(tokens[:-1])
-    )
+    for index, token in enumerate(tokens[:-1]):
+        if token.text != name or token.kind != "name" or tokens[index + 1].text not in ("=", ",") or index == declared:
+            continue
+        own = any(word.text == name for word in tokens[index + 1 : case.listing.span(token.line).stop])
+        if not own:
+            return True
+    return False
 
 
 def _zero_based(case: Case, site: Site) -> str | None:

@@ -116,18 +116,28 @@ def _prefixed_string(case: Case, name: str) -> str | None:
 def _foreign_call(case: Case, name: str) -> str | None:
     if name in ABSENT:
         return ABSENT[name]
-    if name == "range" and (loop := _loop(case)):
+    counts = name == "range" or (name == "len" and any(word.text == "range" for word in case.line_words()))
+    if counts and (loop := _loop(case)):
         return f"Lua counts in the loop's header; write: {loop}"
     if name == "enumerate" and (loop := _loop(case)):
         return f"ipairs gives index and value; write: {loop}"
     if name in ("max", "min") and case.site is not None:
         arguments = case.site.arguments()
         inner = ", ".join(arguments) if len(arguments) > 1 else f"table.unpack({arguments[0]})" if arguments else "…"
-        return f"write: math.{name}({inner})"
+        return f"{name} belongs to a library; write: math.{name}({inner})"
     form = FUNCTIONS.get(name)
+    if form is None and _behind_new(case):
+        form = MODULES.get(name, {"": "call the function that makes the value"})[""]
+        return f"Lua has no new; {filled(form)}"
     if form is None or case.tools.called(name):
         return None
     return f"Lua has no {name}; {filled(form, case.site.arguments() if case.site else ())}"
+
+
+def _behind_new(case: Case) -> bool:
+    """`local d = new Date()`, which Lua reads as two statements."""
+    site = case.site
+    return site is not None and site.start > 0 and case.listing.tokens[site.start - 1].text == "new"
 
 
 def _loop(case: Case) -> str | None:
@@ -149,12 +159,12 @@ def _foreign_table(case: Case, name: str) -> str | None:
         return None
     site = case.site
     if site is None or site.following().text != ".":
-        return filled(forms[""])
+        return f"there is no {name} here; {filled(forms[''])}"
     member = case.listing.tokens[site.stop + 1].text
     call = type(site)(case.listing, site.start, site.stop + 1, site.stop + 2)
     if name == "Math" and member not in forms and member.lower() in LIBRARIES["math"]:
-        return f"write: math.{member.lower()}({', '.join(call.arguments()) or '…'})"
-    return filled(forms.get(member, forms[""]), call.arguments())
+        return f"the library is called math; write: math.{member.lower()}({', '.join(call.arguments()) or '…'})"
+    return f"there is no {name} here; {filled(forms.get(member, forms['']), call.arguments())}"
 
 
 def _constant(name: str) -> str | None:

@@ -18,6 +18,7 @@ __all__ = ["Finding", "explain_syntax"]
 LONGEST_NEAR = 60
 _GOTO = re.compile(r"no visible label '(\w{1,80})' for <?goto>?")
 _JUMP = re.compile(r"<goto (\w{1,80})> at line \d+ jumps into the scope of local '(\w{1,80})'")
+_AT_LINE = re.compile(r"^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})")
 _CONST = re.compile(r"attempt to assign to const variable '(\w{1,80})'")
 
 
@@ -34,13 +35,16 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
     """A syntax error that Lua reported for that line (its "near" part still in the message)."""
     what, _, near = message.rpartition(" near ")
     if not what:
-        return Finding(message, line, hint=_by_message(message))
+        named = _AT_LINE.search(message)
+        return Finding(message, int(named[1]) if named else line, hint=_by_message(message))
     failure = _located(listing, line, near)
     if failure is None:
         return Finding(_shortened(what, near), line, _column_of(listing, line, near), _by_message(message))
     token = listing.tokens[failure.index]
     if token.last_line != line or failure is not _plain(listing):
         what, near, line = failure.text, _near(listing, failure), token.last_line
+    elif token.kind == "foreign":
+        near = _near(listing, failure)  # Lua names the first byte only
     spot = Spot(listing, failure)
     advice = next((advice for rule in RULES if (advice := rule(spot))), None)
     hint = advice.text if isinstance(advice, Advice) else advice

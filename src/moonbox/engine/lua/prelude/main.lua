@@ -28,6 +28,7 @@ host.is_sealed = library.is_sealed
 host.tostring = library.tostring
 local encode = import("encode")(host, stop)
 local calls = import("calls")(host, stop, encode)
+local guest = import("guest")(host, stop, encode, calls)
 
 local builtins, env, features, baseline = {}, {}, {}, {}
 local MOST_NAMES, MOST_NAME, MOST_NODES = 10000, 200, 50000
@@ -47,19 +48,24 @@ end
 
 -- The environment ------------------------------------------------------------------------------------------------
 
+-- Printed text to the host; past max_output the run ends.
+function host.write(text)
+  stop.guard()
+  local fate = host.emit(text)
+  if fate == 1 then
+    stop.stop("output", "the script printed more than max_output = " .. host.max_output .. " bytes")
+  elseif fate == -1 then
+    stop.external()
+  end
+end
+
 local function print(...)
   local parts = {}
   for index = 1, select("#", ...) do
     local value = select(index, ...)
     parts[index] = type(value) == "string" and value or text_of(value)
   end
-  stop.guard()
-  local fate = host.emit(concat(parts, "\t") .. "\n")
-  if fate == 1 then
-    stop.stop("output", "the script printed more than max_output = " .. host.max_output .. " bytes")
-  elseif fate == -1 then
-    stop.external()
-  end
+  host.write(concat(parts, "\t") .. "\n")
 end
 
 local json = {}
@@ -350,6 +356,8 @@ local engine = {}
 
 function engine.configure(config)
   features = config.features
+  if config.runtime and not guest.loaded() then guest.load(config.runtime) end
+  if guest.loaded() then guest.configure(config) end
   rebuild(config)
   furnish()
   baseline = {}
@@ -361,6 +369,15 @@ function engine.limits(limits)
   host.max_output = limits.max_output
   library.configure(limits)
   encode.configure(limits)
+  guest.limits(limits)
+end
+
+-- A bare expression is a script too.
+local function compile(source, chunk)
+  if guest.loaded() then return guest.compile(source) end
+  local script, problem = load("return " .. source, "=" .. chunk, "t", env)
+  if script then return script end
+  return load(source, "=" .. chunk, "t", env)
 end
 
 -- Returns "ok", JSON of the values; or "stop", limit, message, frames; or kind, message, frames, extra.
@@ -370,11 +387,8 @@ function engine.run(source, chunk, seed, limits)
   library.seed(seed)
   calls.begin()
   failure, fallen = nil, nil
-  stop.begin(limits)
-  local script, problem = load("return " .. source, "=" .. chunk, "t", env)
-  if not script then
-    script, problem = load(source, "=" .. chunk, "t", env)
-  end
+  stop.begin(limits, not guest.loaded()) -- guests count their operations themselves
+  local script, problem = compile(source, chunk)
   if not script then
     stop.finish()
     if problem == "not enough memory" then return "stop", "memory", "the script is too large for max_memory", "[]" end
@@ -388,6 +402,7 @@ function engine.run(source, chunk, seed, limits)
   end
   local ok, text = raw_xpcall(body, handler)
   local stopped, operations = stop.finish()
+  if guest.loaded() then operations = guest.operations() end
   if stopped or rawequal(text, stop.STOP) then
     local frames = failure and failure.frames or {}
     stopped = stopped or { external = 0 }
@@ -401,7 +416,9 @@ function engine.run(source, chunk, seed, limits)
   end
   local refusal = encode.refusal(text)
   if refusal then return "runtime", refusal, "[]", "{}", operations end
-  local kind, message, frames, extra = report(text, failure and failure.frames or {})
+  local kind, message, frames, extra = guest.report(text)
+  if kind == "stop" then return kind, message, frames, "[]", operations, extra end
+  if not kind then kind, message, frames, extra = report(text, failure and failure.frames or {}) end
   local late = host.reason() -- a __tostring of the script's ran in the report
   if late ~= 0 then return "stop", late, "", frames, operations end
   return kind, message, frames, extra, operations
@@ -411,6 +428,7 @@ stop.trust(engine.run)
 
 -- Names and kinds of what scripts have defined; not more, and none longer, than anybody would read.
 function engine.globals()
+  if guest.loaded() then return guest.globals() end
   local parts = {}
   for name, value in next, env do
     if type(name) == "string" and not baseline[name] and #name <= MOST_NAME and #parts < MOST_NAMES then

@@ -163,10 +163,10 @@ return function(host)
     return left(enter(co), raw_close(co))
   end
 
-  function M.begin(limits)
+  function M.begin(limits, count)
     stopped = nil
     active, level = {}, 0
-    operations, max_operations = 0, limits.max_operations
+    operations, max_operations = 0, count and limits.max_operations or nil
     memory_soft, memory_start = limits.memory_soft, 0
     if collect("count") * 1024 > memory_soft then
       collect()

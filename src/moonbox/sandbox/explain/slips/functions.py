@@ -28,7 +28,10 @@ def _definition(spot: Spot) -> str | None:
 def _arrow(spot: Spot) -> str | None:
     """`x => x * 2`, `(a, b) => a + b`, also with ->."""
     tokens = spot.tokens
-    for sign in (spot.index, spot.index - 1):
+    close = (
+        spot.listing.closing(spot.failure.brackets[-1]) if spot.bracket() == "(" and spot.text in (",", ")") else None
+    )
+    for sign in (spot.index, spot.index - 1, -1 if close is None else close + 1):
         if sign < 1 or tokens[sign].text not in ("=", "-") or tokens[sign + 1].text != ">":
             continue
         if tokens[sign].end != tokens[sign + 1].start:
@@ -88,7 +91,10 @@ def _parameter(spot: Spot) -> str | None:
         return None
     if spot.text == ":":
         names = _names_until(spot, opener)
-        header = spot.listing.text(_keyword(spot, opener), opener)
+        keyword = _keyword(spot, opener)
+        if keyword and spot.tokens[keyword - 1].text == "local":
+            keyword -= 1
+        header = spot.listing.text(keyword, opener)
         return with_line("Lua has no type annotations", f"{header}({', '.join(names)})" if names else None)
     before = spot.before
     if spot.text == "=" and before is not None:

@@ -38,7 +38,9 @@ class Spot:
 
     @property
     def statement(self) -> int:
-        return self.failure.statement
+        """Where the statement begins, or would begin if something could follow a return."""
+        behind = self.failure.after_return and not self.follows_on_line()
+        return self.failure.index if behind else self.failure.statement
 
     @property
     def token(self) -> Token:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moonbox.sandbox.explain.grammar import values_end
+from moonbox.sandbox.explain.slips.spot import Advice
 
 if TYPE_CHECKING:
     from moonbox.sandbox.explain.slips.spot import Rule, Spot
@@ -64,7 +65,7 @@ def _method_without_call(spot: Spot) -> str | None:
     return f"a : calls a method and needs parentheses: {method}; a field is read with a dot: {field}"
 
 
-def _missing_return(spot: Spot) -> str | None:
+def _missing_return(spot: Spot) -> Advice | str | None:
     """An expression as the last line."""
     if (
         spot.failure.text not in ("syntax error", "unexpected symbol")
@@ -83,7 +84,7 @@ def _missing_return(spot: Spot) -> str | None:
     if text == "…":
         return "an expression alone is no statement: return its value, or assign it"
     if end.kind == "eof" or (end.text == ";" and spot.tokens[stop + 1].kind == "eof"):
-        return f"the last line is an expression; write: return {text}"
+        return Advice(f"the last line is an expression; write: return {text}", first)
     if end.line > spot.tokens[stop - 1].last_line and spot.text == "==":
         left, right = spot.listing.text(first, spot.index), spot.listing.text(spot.index + 1, stop)
         return f"== compares, = assigns; to assign write: {left} = {right}"

@@ -104,7 +104,7 @@ def _elif(spot: Spot) -> Advice | None:
 def _statement_word(spot: Spot) -> Advice | None:
     """A statement that opens with a keyword of another language."""
     word = spot.tokens[spot.statement]
-    if word.kind != "name" or spot.index <= spot.statement:
+    if word.kind != "name" or (spot.index <= spot.statement and not spot.failure.after_return):
         return None
     follower = spot.tokens[spot.statement + 1]
     if word.text not in _WORDS or follower.text in ("=", ".", ",", "["):
@@ -112,7 +112,7 @@ def _statement_word(spot: Spot) -> Advice | None:
     calls = follower.text in ("(", "{", ":") or follower.kind == "string"
     if calls and word.text not in ("try", "catch", "switch", "except", "finally", "import", "class", "with"):
         return None
-    if not calls and spot.index != spot.statement + 1:
+    if not calls and spot.index > spot.statement + 1:
         return None
     return Advice(_WORDS[word.text], spot.statement)
 
