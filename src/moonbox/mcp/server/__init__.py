@@ -1,0 +1,1 @@
+"""The server: moonbox for MCP clients, over stdio and streamable HTTP."""

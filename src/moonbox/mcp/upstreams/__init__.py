@@ -1,0 +1,1 @@
+"""Upstreams: MCP servers of others, started, watched, restarted, and offered as tools."""

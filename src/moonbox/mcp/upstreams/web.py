@@ -1,0 +1,90 @@
+"""A server reached over HTTP: the SDK's transports with bounds on what they may be sent."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from moonbox._version import __version__
+from moonbox.mcp.upstreams.faults import Lost
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp.client._transport import TransportStreams
+
+    from moonbox.mcp.upstreams.settings import ServerSettings
+
+__all__ = ["WebServer"]
+
+_CONNECT_SECONDS = 30.0
+_SILENT_SECONDS = 600.0
+"""How long a stream may stay open without a byte; calls have their own, shorter time."""
+
+
+class WebServer:
+    """Connects to a server by its address."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self.ended = anyio.Event()
+        """Never set by itself: over HTTP a server is found gone when it is next asked."""
+
+    @contextlib.asynccontextmanager
+    async def connect(self) -> AsyncIterator[TransportStreams]:
+        settings = self._settings
+        assert settings.url is not None
+        if settings.kind == "sse":
+            async with sse_client(
+                settings.url, headers=dict(settings.headers), httpx_client_factory=self._client
+            ) as streams:
+                yield streams
+            return
+        async with (
+            self._client(dict(settings.headers)) as client,
+            streamable_http_client(
+                settings.url, http_client=client, max_sse_event_size=settings.max_message
+            ) as streams,
+        ):
+            yield streams
+
+    def obituary(self) -> str:
+        return "the connection was lost"
+
+    def _client(
+        self, headers: dict[str, str] | None = None, timeout: Any = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            headers={"user-agent": f"moonbox/{__version__}", **(headers or {})},
+            timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENT_SECONDS),
+            auth=auth,
+            event_hooks={"response": [self._bound]},
+        )
+
+    async def _bound(self, response: httpx2.Response) -> None:
+        """Stop a body that is too long while it is read; events of a stream are bounded one by one."""
+        if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            return
+        response.stream = _Bounded(response.stream, self._settings.max_message)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, inner: Any, most: int) -> None:
+        self._inner = inner
+        self._most = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for part in self._inner:
+            size += len(part)
+            if size > self._most:
+                raise Lost(f"it sent an answer of more than {self._most:,} bytes")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
