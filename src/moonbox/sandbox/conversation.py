@@ -22,6 +22,7 @@ _MOST_CALLS_AT_ONCE = 10_000
 _MOST_FRAMES = 64
 _MOST_NAMES = 300
 _LONGEST_MESSAGE = 100_000
+_LONGEST_HINT = 2000
 _LONGEST_NAME = 400
 _LARGEST_COUNT = 1 << 53
 _MEMORIES, _SLACK = 4, 1 << 20
@@ -202,7 +203,12 @@ def _extra(value: Any) -> dict[str, Any]:
     names = extra.get("names")
     if not isinstance(names, list):
         names = []
+    hint = extra.get("hint")
     return {
         "data": extra.get("data"),
         "names": [name for name in names[:_MOST_NAMES] if type(name) is str and len(name) <= _LONGEST_NAME],
+        # Only guest languages tell their own positions and hints
+        "line": extra.get("line") if type(extra.get("line")) is int else None,
+        "column": extra.get("column") if type(extra.get("column")) is int else None,
+        "hint": hint[:_LONGEST_HINT] if type(hint) is str else None,
     }

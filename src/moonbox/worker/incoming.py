@@ -12,7 +12,10 @@ from moonbox.worker.protocol import HEADER
 __all__ = ["Reader", "decode_json"]
 
 _LARGE = 64 * 1024
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_AROUND = 8  # levels of the wire around a script's value
+# Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class Reader:
@@ -26,6 +29,11 @@ class Reader:
 
     def feed(self, data: bytes) -> None:
         self._buffer += data
+
+    @property
+    def pending(self) -> int:
+        """Bytes that are there and not yet taken."""
+        return len(self._buffer)
 
     def next(self) -> tuple[int, bytes] | None:
         """The next whole frame, or None when more bytes are needed."""
@@ -43,69 +51,108 @@ class Reader:
         return kind, payload
 
 
-def decode_json(payload: bytes, max_nodes: int) -> Any:
-    """Parse what a worker sent. Raises WorkerError where it is not JSON or would unfold to too many objects."""
-    if len(payload) > _LARGE:
-        _check_nodes(payload, max_nodes)
+def decode_json(payload: bytes, *, max_nodes: int, max_depth: int, allow_nan: bool = False) -> Any:
+    """Parse what a worker sent. Raises WorkerError where it is no JSON of ours or would unfold to too much."""
     try:
-        value = _parse(payload)
+        if len(payload) > _LARGE:
+            value = _parse_large(payload, max_nodes, 3 * max_depth + _AROUND, allow_nan)
+        else:
+            value = _parse(payload, 3 * max_depth + _AROUND, allow_nan)
+        return _Restorer(max_nodes).restore(value) if b"\\u0001" in payload else value
     except (ValueError, RecursionError) as problem:
-        raise WorkerError(f"the worker sent what is not JSON: {problem}") from None
-    return _restore(value) if b"\\u0001" in payload else value
+        raise WorkerError(f"the worker sent what is not a value: {str(problem)[:200]}") from None
 
 
-def _parse(payload: bytes) -> Any:
-    if len(payload) > _LARGE:
-        from pydantic_core import from_json
+def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
+    if payload.count(b"[") + payload.count(b"{") > max_levels:
+        _check_levels(payload, max_levels)
+    value = (_LENIENT if allow_nan else _STRICT).decode(payload.decode())
+    if b"\\ud" in payload or b"\\uD" in payload:
+        json.dumps(value, ensure_ascii=False).encode()  # UnicodeEncodeError for half of a surrogate pair
+    return value
 
-        return from_json(payload, allow_inf_nan=True, cache_strings="all")
-    return json.loads(payload)
 
+def _parse_large(payload: bytes, max_nodes: int, max_levels: int, allow_nan: bool) -> Any:
+    from pydantic_core import from_json  # twice as fast as json, and it refuses halves of surrogate pairs by itself
 
-def _check_nodes(payload: bytes, most: int) -> None:
-    if _nodes(payload) > most and _nodes(_STRINGS.sub(b"", payload)) > most:
-        raise WorkerError(f"the worker sent a value of more than {most:,} elements")
+    if _nodes(payload) > max_nodes and _nodes(_STRINGS.sub(b"", payload)) > max_nodes:
+        raise ValueError(f"more than {max_nodes:,} elements")
+    try:
+        return from_json(payload, allow_inf_nan=allow_nan, cache_strings="all")
+    except ValueError as problem:
+        if "recursion" not in str(problem):
+            raise
+    _check_levels(payload, max_levels)  # deeper than that parser goes, and perhaps not deeper than allowed
+    return _parse(payload, max_levels, allow_nan)
 
 
 def _nodes(payload: bytes) -> int:
     return payload.count(b",") + payload.count(b"[") + payload.count(b"{")
 
 
-def _restore(value: Any) -> Any:
-    """Undo what encode.lua does to values that JSON lacks."""
-    if type(value) is list:
-        return [item if type(item) not in (list, dict) else _restore(item) for item in value]
-    if type(value) is not dict:
-        return value
-    if len(value) == 1:
-        ((key, item),) = value.items()
-        if key[:1] == "\x01":
-            return _restore_special(key, item)
-    return {key: item if type(item) not in (list, dict) else _restore(item) for key, item in value.items()}
+def _check_levels(payload: bytes, most: int) -> None:
+    brackets = _STRINGS.sub(b"", payload).translate(None, _NOT_BRACKETS)
+    for _ in range(most):
+        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(inner) == len(brackets):  # none left, or unbalanced, which the parser will find
+            return
+        brackets = inner
+    if brackets:
+        raise ValueError(f"nested more than {most} levels deep")
 
 
-def _restore_special(key: str, item: Any) -> Any:
-    try:
-        if key == "\x01b":
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not allowed")
+
+
+_STRICT = json.JSONDecoder(parse_constant=_no_constant)
+_LENIENT = json.JSONDecoder()
+
+
+class _Restorer:
+    """Undoes what encode.lua does to values that JSON lacks."""
+
+    def __init__(self, max_nodes: int) -> None:
+        self._rows_left = max_nodes // 2 + 1000  # a row is a whole dict, though it may be a few bytes on the wire
+
+    def restore(self, value: Any) -> Any:
+        if type(value) is list:
+            return [item if type(item) not in (list, dict) else self.restore(item) for item in value]
+        if type(value) is not dict:
+            return value
+        if len(value) == 1:
+            ((key, item),) = value.items()
+            if key[:1] == "\x01":
+                return self._special(key, item)
+        return {key: item if type(item) not in (list, dict) else self.restore(item) for key, item in value.items()}
+
+    def _special(self, key: str, item: Any) -> Any:
+        if key == "\x01b" and type(item) is str:
             return item.encode("latin-1")
-        if key == "\x01m":
-            return {_key(name): _restore(inner) for name, inner in item}
-        if key == "\x01t":
-            names, *columns = item
-            columns = [_restore(column) if _has_special(column) else column for column in columns]
-            return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    except (ValueError, TypeError, AttributeError, UnicodeError):
-        pass
-    raise WorkerError("the worker sent a malformed value")
+        if key == "\x01m" and type(item) is list:
+            return {self._key(name): self.restore(inner) for name, inner in map(_pair, item)}
+        if key == "\x01t" and type(item) is list and item and set(map(type, item)) == {list}:
+            return self._rows(*item)
+        raise ValueError("a malformed value")
+
+    def _rows(self, names: list[Any], *columns: list[Any]) -> list[dict[str, Any]]:
+        if not columns or len(names) != len(columns) or set(map(type, names)) != {str}:
+            raise ValueError("malformed rows")
+        self._rows_left -= len(columns[0])
+        if self._rows_left < 0:
+            raise ValueError("too many rows")
+        whole = [self.restore(column) if dict in set(map(type, column)) else column for column in columns]
+        return [dict(zip(names, row)) for row in zip(*whole, strict=True)]  # noqa: B905 - as many names as columns
+
+    def _key(self, name: Any) -> Any:
+        if type(name) is dict:
+            name = self.restore(name)
+        if type(name) not in (str, int, bytes):
+            raise ValueError("a malformed key")
+        return name
 
 
-def _has_special(column: Any) -> bool:
-    return dict in set(map(type, column))
-
-
-def _key(name: Any) -> Any:
-    if type(name) is dict:
-        name = _restore(name)
-    if type(name) not in (str, int, bytes):
-        raise WorkerError("the worker sent a malformed value")
-    return name
+def _pair(item: Any) -> Any:
+    if type(item) is not list or len(item) != 2:
+        raise ValueError("a malformed pair")
+    return item
