@@ -56,11 +56,11 @@ return function(host, stop, encode, calls)
     end
   end
 
-  -- Tools and functions by the names under which scripts call them: parts are joined by `::`.
+  -- Tools and functions by the names that runtimes know them under: parts are joined by dots.
   function M.configure(config)
     targets = { docs_get = "docs.get", docs_search = "docs.search", docs_describe = "docs.describe" }
     for _, entries in next, { config.functions, config.tools } do
-      for _, entry in next, entries do targets[gsub(entry[1], "\31", "::")] = entry[2] end
+      for _, entry in next, entries do targets[(gsub(entry[1], "\31", "."))] = entry[2] end
     end
     for _, entry in next, config.values do
       state.vars[gsub(entry[1], "\31", "_")] = { R.import(entry[2]), true }
