@@ -199,16 +199,10 @@ def _seconds(value: Any) -> float:
 
 def _extra(value: Any) -> dict[str, Any]:
     """Of what the worker added only what is asked for, and of that only as much as anybody would read."""
-    extra = _typed(value, dict)
-    names = extra.get("names")
-    if not isinstance(names, list):
-        names = []
-    hint = extra.get("hint")
-    return {
-        "data": extra.get("data"),
-        "names": [name for name in names[:_MOST_NAMES] if type(name) is str and len(name) <= _LONGEST_NAME],
-        # Only guest languages tell their own positions and hints
-        "line": extra.get("line") if type(extra.get("line")) is int else None,
-        "column": extra.get("column") if type(extra.get("column")) is int else None,
-        "hint": hint[:_LONGEST_HINT] if type(hint) is str else None,
-    }
+    given = _typed(value, dict)
+    extra = {key: given[key] for key in ("data", "line", "column") if key in given}
+    if isinstance(names := given.get("names"), list):
+        extra["names"] = [name for name in names[:_MOST_NAMES] if type(name) is str and len(name) <= _LONGEST_NAME]
+    if isinstance(hint := given.get("hint"), str):
+        extra["hint"] = hint[:_LONGEST_MESSAGE]
+    return extra
