@@ -104,9 +104,8 @@ def main(arguments: list[str]) -> int:
     for result in results:
         table[result.area].append(result)
         if verbose and not result.passed:
-            print(
-                f"--- {result.case['id']}\n{result.case['script'].strip()}\n  wanted {result.wanted}\n  found  {result.found}"
-            )
+            print(f"--- {result.case['id']}\n{result.case['script'].strip()}")
+            print(f"  wanted {result.wanted}\n  found  {result.found}")
     print(f"{'area':32} {'all':>11} {'core':>11}")
     for area, rows in table.items():
         print(f"{area:32} {_share(rows)} {_share([row for row in rows if row.case['core']])}")

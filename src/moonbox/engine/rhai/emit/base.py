@@ -126,7 +126,9 @@ class Emitter(ABC):
         fn = self.fn
         if fn.locals >= MAX_LOCALS and not fixed:
             if var.captured and not var.top:
-                fail("Too many variables in use at the same time", None, "put the code into functions of its own")
+                fail(
+                    "Too many variables in use at the same time", self.fn.here, "put the code into functions of its own"
+                )
             var.lua = fn.spill()
             self._homes[var.lua] = fn
             return False
@@ -159,7 +161,7 @@ class Emitter(ABC):
         while fn is not None and home is not None and fn is not home:
             fn.outside.add(name.partition("[")[0])
             if len(fn.outside) > MAX_UPVALUES:
-                fail("Too many variables captured by one closure", None, "pass them in an object map")
+                fail("Too many variables captured by one closure", self.fn.here, "pass them in an object map")
             fn = fn.parent
 
     def state_cell(self, name: str) -> str:

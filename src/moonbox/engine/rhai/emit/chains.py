@@ -92,7 +92,8 @@ class ChainEmitter(CallEmitter):
         operand = self.expr(root)
         if not isinstance(root, Variable | This) and any(_may_change(step) for step in expr.steps):
             operand = self.own(operand)
-        return _Walk(root, operand.text, operand.type, writable)
+        text = operand.text if isinstance(root, Variable | This) else f"({operand.text})"
+        return _Walk(root, text, operand.type, writable)
 
     def _step(self, walk: _Walk, step: Step, args: list[Operand], into: str, wanted: bool) -> None:
         match step.kind:

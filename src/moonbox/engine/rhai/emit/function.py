@@ -32,6 +32,7 @@ class LuaFunction:
         self.spilled = 0
         self.outside: set[str] = set()
         self.in_try = False
+        self.here: Pos | None = None
         self._most = 0
         self._ticks: list[Pos | None] = []
         self._tick_line = -1
@@ -43,7 +44,7 @@ class LuaFunction:
         """A fresh temporary. It is given back by setting `top` to what it was before."""
         self.top += 1
         if self.top > MAX_TEMPORARIES:
-            fail("Expression exceeds maximum complexity", None, "split the expression over several statements")
+            fail("Expression exceeds maximum complexity", self.here, "split the expression over several statements")
         self._most = max(self._most, self.top)
         return f"t{self.number}_{self.top}"
 
@@ -57,6 +58,7 @@ class LuaFunction:
         if self._tick_line < 0:
             self.cut()
         self._ticks.append(pos)
+        self.here = pos or self.here
 
     def cut(self) -> None:
         """A new basic block starts here."""

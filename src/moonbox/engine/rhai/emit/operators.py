@@ -109,15 +109,23 @@ class OperatorEmitter(Emitter):
     def compared(self, expr: Binary, left: Operand, right: Operand) -> str:
         op, a, b = expr.op, left.text, right.text
         if op in ("==", "!="):
-            if _equal_natively(expr.left, left) or _equal_natively(expr.right, right):
+            native = _equal_natively(expr.left, left) or _equal_natively(expr.right, right)
+            if native and "float" not in (left.type, right.type):
                 return f"{a}=={b}" if op == "==" else f"{a}~={b}"
             equal = f"({a}=={b} or {self.call('eq', a, b, self.at(expr.pos))})"
             return equal if op == "==" else f"not {equal}"
+        if "float" in (left.type, right.type):
+            if op in ("<", ">"):
+                return f"({a}{op}{b} and {self.call('apart', a, b)})"
+            return f"({a}{op}{b} or {self.call('not_apart', a, b)})"
         if left.type in NUMBERS or right.type in NUMBERS or left.type == right.type == "str":
             return f"{a}{op}{b}"
         temp = self.fn.temp()
         failed = self.call("uncomparable", quote(op), a, b, self.at(expr.pos))
-        self.emit(f"{temp}={a}{op}{b} if not {temp} and E[1] then {failed} end")
+        failed = f"if E[1] then {failed} end"
+        if op in ("<=", ">="):
+            failed += f" {temp}={self.call('not_apart', a, b)}"
+        self.emit(f"{temp}={a}{op}{b} if not {temp} then {failed} end")
         return temp
 
     def unary(self, expr: Unary) -> Operand:

@@ -97,11 +97,11 @@ return function(R, lib, host)
     local count = select("#", ...)
     local args
     if count == 1 and R.is_map((...)) then
-      args = R.export_argument((...))
+      args = R.export_argument((...), 1, pos)
     else
       args = {}
       for i = 1, count do
-        local value = R.export_argument((select(i, ...)))
+        local value = R.export_argument((select(i, ...)), i, pos)
         if value == nil then value = host.null end
         args[i] = value
       end

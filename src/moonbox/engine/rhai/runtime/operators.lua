@@ -3,6 +3,7 @@ return function(R, lib, host)
   local type, next = lib.type, lib.next
   local number_type, fmod, tointeger = lib.math.type, lib.math.fmod, lib.math.tointeger
   local least, most = lib.math.mininteger, lib.math.maxinteger
+  local huge, epsilon = lib.math.huge, 2.0 ^ -52
   local format, find, sub, gsub = lib.string.format, lib.string.find, lib.string.sub, lib.string.gsub
   local move, offset = lib.table.move, lib.utf8.offset
   local getmetatable = lib.debug.getmetatable
@@ -377,8 +378,21 @@ return function(R, lib, host)
   RANGE_INCLUSIVE.__eq = RANGE.__eq
   TIME.__eq = same_type(function(a, b) return a[true] == b[true] end)
 
-  -- What Lua's == leaves out: a character and the string of that character.
+  -- Whether two numbers, one of them a float, differ by no more than their last digit.
+  local function near(a, b)
+    if number_type(a) == "integer" and number_type(b) == "integer" then return false end
+    local apart, x, y = a - b, a < 0 and -a or a, b < 0 and -b or b
+    if apart < 0 then apart = -apart end
+    if x == 0 or y == 0 then return apart <= epsilon end
+    local larger = x > y and x or y
+    return larger < huge and apart <= larger * epsilon
+  end
+  function R.not_apart(a, b) return type(a) == "number" and type(b) == "number" and near(a, b) end
+  function R.apart(a, b) return not R.not_apart(a, b) end
+
+  -- What Lua's == leaves out: floats that are near, a character and the string of that character.
   function equal(a, b)
+    if type(a) == "number" then return type(b) == "number" and near(a, b) end
     if type(a) == "string" then return type(b) == "table" and getmetatable(b) == CHAR and two_chars(a) == b[true] end
     return type(b) == "string" and type(a) == "table" and getmetatable(a) == CHAR and two_chars(b) == a[true]
   end

@@ -35,32 +35,47 @@ return function(R, lib, host)
 
   -- To the host
 
-  local function cannot_cross(path, what)
-    error(setmetatable({ kind = "runtime", error = "ErrorRuntime", message = path .. " is " .. what }, R.PROBLEM), 0)
-  end
-
   local max_depth = host.limits and host.limits.max_depth or 64
 
-  local function export(value, path, depth)
+  -- `trail` holds the indices and keys that lead to the value.
+  local function cannot_cross(trail, depth, what)
+    local path = trail[0]
+    for i = 1, depth - 1 do
+      local key = trail[i]
+      path = path .. (type(key) == "number" and format("[%d]", key - 1) or "." .. key)
+    end
+    local message = path .. " is " .. what
+    error(setmetatable({
+      kind = "runtime", error = "ErrorRuntime", message = message, text = message, trace = {}, pos = trail.pos,
+    }, R.PROBLEM), 0)
+  end
+
+  local function export(value, trail, depth)
     local lua = type(value)
     if lua == "number" or lua == "string" or lua == "boolean" then return value end
     local kind = kind_of(value)
-    if depth > max_depth then cannot_cross(path, "nested too deeply") end
+    if depth > max_depth then cannot_cross(trail, depth, "nested too deeply") end
     if kind == "()" then return host.null end
     if kind == "array" then
       local out = {}
-      for i = 1, #value do out[i] = export(value[i], path .. "[" .. format("%d", i - 1) .. "]", depth + 1) end
+      for i = 1, #value do
+        trail[depth] = i
+        out[i] = export(value[i], trail, depth + 1)
+      end
       return host.array_mt and setmetatable(out, host.array_mt) or out
     elseif kind == "map" then
       local out = {}
       for key, item in next, value do
-        if key ~= true then out[key] = export(item, path .. "." .. key, depth + 1) end
+        if key ~= true then
+          trail[depth] = key
+          out[key] = export(item, trail, depth + 1)
+        end
       end
       return out
     elseif kind == "char" then
       return value[true]
     elseif kind == "Fn" then
-      cannot_cross(path, "a function, which cannot leave the script: return its result, " .. "f.call(...)")
+      cannot_cross(trail, depth, "a function, which cannot leave the script: return its result, f.call(...)")
     elseif kind == "blob" then
       return R.raw_text(value[true])
     end
@@ -70,11 +85,11 @@ return function(R, lib, host)
   -- A Rhai value in the host's form; no value at all for ().
   function R.export(value)
     if value == U or value == nil then return nil end
-    return export(value, "value", 1)
+    return export(value, { [0] = "value" }, 1)
   end
 
-  function R.export_argument(value)
-    return export(value, "argument", 1)
+  function R.export_argument(value, number, pos)
+    return export(value, { [0] = format("argument %d", number), pos = pos }, 1)
   end
 
   -- From the host

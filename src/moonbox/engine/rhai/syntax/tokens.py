@@ -55,8 +55,8 @@ def words(text: str) -> list[str]:
 
 KEYWORDS = frozenset(
     words(
-        "true false let const if else switch do while until loop for in fn continue break return throw try catch private "
-        "import export as"
+        "true false let const if else switch do while until loop for in fn continue break return throw try catch "
+        "private import export as"
     )
 )
 
@@ -65,8 +65,8 @@ KEYWORDS = frozenset(
 RESERVED: dict[str, str] = {
     **dict.fromkeys(
         words(
-            "use case async public package super var protected spawn shared is sync static default this thread yield new "
-            "match await null with void nil module go goto"
+            "use case async public package super var protected spawn shared is sync static default this thread yield "
+            "new match await null with void nil module go goto"
         ),
         "",
     ),
@@ -94,8 +94,8 @@ ASSIGNMENTS = frozenset(("+=", "-=", "*=", "/=", "<<=", ">>=", "%=", "**=", "&="
 # After one of these a plus or minus is a sign, not an operator.
 NEXT_IS_UNARY = frozenset(
     words(
-        "; : , ?? .. ..= { ( [ + += +u - -= -u * *= / /= % %= ** **= << <<= >> >>= = == != < > ! <= >= | & if while until "
-        "in !in && &= || |= ^ ^= return throw ?[ error"
+        "; : , ?? .. ..= { ( [ + += +u - -= -u * *= / /= % %= ** **= << <<= >> >>= = == != < > ! <= >= | & if while "
+        "until in !in && &= || |= ^ ^= return throw ?[ error"
     )
 )
 
