@@ -73,10 +73,11 @@ def _docs(session: Session, argument: str) -> None:
         except MoonboxError:
             complain(f"there is no documentation of '{argument}'{suggestion(argument, docs.names())}")
         return
+    names = docs.names()
     table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="bold")
+    table.add_column(no_wrap=True, style="bold", min_width=min(40, max(map(len, names))))
     table.add_column(no_wrap=True, overflow="ellipsis")
-    for name in docs.names():
+    for name in names:
         table.add_row(visible(name, keep=""), visible((docs.get(name) or "").partition("\n")[0], keep=""))
     screen.print(table)
 

@@ -49,7 +49,9 @@ class Names:
                 names.members[""].pop(hidden, None)
         for tool in sandbox.toolbox:
             if tool.policy != "direct":
-                names.add(f"tools.{sandbox.toolbox.alias(tool)}", tool.description.strip().partition("\n")[0])
+                alias = sandbox.toolbox.alias(tool)
+                written = f"tools.{alias}" if sandbox.language == "lua" else alias.replace(".", "::")
+                names.add(written, tool.description.strip().partition("\n")[0])
         return names
 
     def add(self, path: str, about: str) -> None:

@@ -9,9 +9,12 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Check", "Diagnosis", "Package", "diagnose"]
 
@@ -60,33 +63,37 @@ def diagnose() -> Diagnosis:
     """Try everything out; takes a fraction of a second."""
     from moonbox import __version__
 
+    isolation, told = _isolation()
     return Diagnosis(
         moonbox=__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
         machine=f"{platform.system()} {platform.release()} on {platform.machine()}",
-        isolation=_isolation(),
+        isolation=isolation,
         interrupt=_interrupt(),
         fork=_fork(),
-        layers=_layers(),
+        layers=_layers(told),
         packages=_packages(),
     )
 
 
-def _isolation() -> Check:
-    """Run a script in a worker process."""
+def _isolation() -> tuple[Check, dict[str, Check]]:
+    """Run a script in a worker process; also what that worker told of its own jail."""
     from moonbox.sandbox.sandbox import Sandbox
 
     began = time.perf_counter()
     try:
         with Sandbox(min_workers=0) as box, box.repl() as repl:
             run = repl.run("return 6 * 7")
-            pid = repl.worker_pid
+            pid, greeting = repl.worker_pid, repl._link.greeting if repl._link else None
     except (MoonboxError, OSError) as problem:
-        return Check("process", False, f"{problem}; only isolation=inline is left, for scripts that you trust")
+        reason = f"{problem}; only isolation=inline is left, for scripts that you trust"
+        return Check("process", False, reason), {}
     if run.error is not None or run.value != 42 or pid in (None, os.getpid()):
-        return Check("process", False, f"a worker gave a wrong answer: {run.error or run.value}")
+        return Check("process", False, f"a worker gave a wrong answer: {run.error or run.value}"), {}
     spent = (time.perf_counter() - began) * 1000
-    return Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms from start to end)")
+    lines = [line.split("\t") for line in (greeting or b"").decode("utf-8", "replace").splitlines()]
+    told = {line[0]: Check(line[0], line[1] == "1", line[2]) for line in lines if len(line) == 3}
+    return Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms from start to end)"), told
 
 
 def _interrupt() -> Check:
@@ -108,13 +115,15 @@ def _fork() -> Check:
     return Check("fork", True, "a worker is forked from a process that has everything loaded")
 
 
-def _layers() -> tuple[Check, ...]:
+def _layers(told: Mapping[str, Check]) -> tuple[Check, ...]:
+    """Each layer holds if it stood the attempt to get past it and a real worker has put it in force."""
     from moonbox.worker import jail
 
     try:
-        return tuple(Check(layer.name, layer.active, layer.detail) for layer in jail.report())
+        tried = [Check(layer.name, layer.active, layer.detail) for layer in jail.report()]
     except OSError as problem:
         return (Check("jail", False, f"the layers could not be tried: {problem}"),)
+    return tuple(told.get(check.name, check) if check.active else check for check in tried)
 
 
 def _packages() -> tuple[Package, ...]:

@@ -69,8 +69,12 @@ def error_text(error: ScriptError, *, language: str, name: str | None = None) ->
         text.append(f"{visible(name)}:{error.line}: " if name else f"line {error.line}: ", "bold")
     elif name:
         text.append(f"{visible(name)}: ", "bold")
-    text.append(f"{_kind(error)}: ", "bold red")
-    text.append(visible(error.message))
+    kind = _kind(error)
+    message = visible(error.message)
+    if message[: len(kind) + 1].lower() == f"{kind}:":  # it says so itself
+        message = message[len(kind) + 1 :].lstrip()
+    text.append(f"{kind}: ", "bold red")
+    text.append(message)
     for line in error.traceback.splitlines():
         text.append("\n  ")
         text.append_text(_traceback_line(visible(line), language))

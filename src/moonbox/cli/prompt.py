@@ -85,6 +85,7 @@ def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
             buffer.complete_state = None  # Enter takes the completion, no more
         elif buffer.text.startswith(":") or not buffer.text.strip() or is_complete(buffer.text):
+            _dedent(buffer)
             buffer.validate_and_handle()
         else:
             _dedent(buffer)
@@ -127,10 +128,10 @@ def _dedent(buffer: Buffer) -> None:
 
 
 def _lexer(language: str) -> Lexer | None:
-    from pygments.lexers.javascript import JavascriptLexer
+    from pygments.lexers.rust import RustLexer  # whose looks Rhai shares
     from pygments.lexers.scripting import LuaLexer
 
-    return PygmentsLexer(LuaLexer if language == "lua" else JavascriptLexer)
+    return PygmentsLexer(LuaLexer if language == "lua" else RustLexer)
 
 
 def _history(path: Path) -> History:

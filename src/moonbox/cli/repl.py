@@ -9,6 +9,7 @@ import typer
 
 from moonbox.cli.screen import complain, console, is_terminal, note, told
 from moonbox.cli.settings import Settings, with_settings
+from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ def _converse(session: Session) -> None:
 
     language = session.sandbox.language
     names = Names.of(session.sandbox)
-    completer = ScriptCompleter(names, sorted(LUA_KEYWORDS), colon.COMMANDS)
+    completer = ScriptCompleter(names, LUA_KEYWORDS if language == "lua" else (), colon.COMMANDS)
     prompt = Prompt(language, completer, checker(language))
     _greet(session)
     while True:
@@ -84,6 +85,8 @@ def _converse(session: Session) -> None:
             return
         except KeyboardInterrupt:
             note("\ninterrupted")
+        except MoonboxError as problem:  # a worker that cannot be had now may be had at the next script
+            complain(str(problem))
 
 
 def _greet(session: Session) -> None:

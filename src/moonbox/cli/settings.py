@@ -27,6 +27,14 @@ __all__ = ["PRESETS", "Settings", "with_settings"]
 PRESETS = ("default", "quick", "standard", "extended", "untrusted")
 
 
+def _presets() -> list[str]:
+    return list(PRESETS)
+
+
+def _isolations() -> list[str]:
+    return ["process", "inline"]
+
+
 _OF_LIMITS = re.compile(r"Limits\.(\w+)")
 
 
@@ -71,7 +79,7 @@ class Settings:
         str,
         typer.Option(
             metavar="process|inline",
-            autocompletion=lambda: ["process", "inline"],
+            autocompletion=_isolations,
             help="Where scripts run: in a locked-in process, or inline (for scripts that you trust).",
         ),
     ] = "process"
@@ -94,7 +102,7 @@ class Settings:
         str,
         typer.Option(
             metavar="PRESET",
-            autocompletion=lambda: list(PRESETS),
+            autocompletion=_presets,
             help=f"A set of limits: {', '.join(PRESETS)}. The options below change single ones.",
             rich_help_panel="Limits",
         ),

@@ -31,26 +31,27 @@ def read_script(file: str | None, expression: str | None, language: str | None) 
         return Script(expression, _language(language, None))
     assert file is not None
     if file == "-":
-        return Script(_text(_read_stdin(), "standard input"), _language(language, None))
+        chosen = _language(language, None)
+        return Script(_text(_read_stdin(), "standard input", chosen), chosen)
     path = Path(file)
     chosen = _language(language, path)
-    return Script(_text(_read(path), f"'{file}'"), chosen, file)
+    return Script(_text(_read(path), f"'{file}'", chosen), chosen, file)
 
 
 def _language(given: str | None, path: Path | None) -> str:
     """The one that was named, or the one of the file's suffix, or Lua."""
-    from moonbox.sandbox.sandbox import LANGUAGES
+    from moonbox.engine.languages import LANGUAGES, language
 
     if given is not None:
-        if given not in LANGUAGES:
-            raise UsageError(f"unknown language {given!r}; choose one of: {', '.join(LANGUAGES)}")
-        return given
-    suffix = path.suffix[1:].lower() if path is not None else ""
-    if not suffix or suffix in LANGUAGES:
-        return suffix or LANGUAGES[0]
+        return language(given).name
+    suffix = path.suffix.lower() if path is not None else ""
+    for known in LANGUAGES.values():
+        if suffix in (known.suffix, ""):
+            return known.name
     if path is not None and path.is_dir():
         raise UsageError(f"'{path}' is a folder, not a script")
-    raise UsageError(f"'{path}' does not end in .{' or .'.join(LANGUAGES)}; say what it is with --language")
+    suffixes = " or ".join(known.suffix for known in LANGUAGES.values())
+    raise UsageError(f"'{path}' does not end in {suffixes}; say what it is with --language")
 
 
 def _read(path: Path) -> bytes:
@@ -71,7 +72,7 @@ def _read_stdin() -> bytes:
     return sys.stdin.buffer.read()
 
 
-def _text(data: bytes, name: str) -> str:
+def _text(data: bytes, name: str, language: str) -> str:
     if data.startswith(b"\x1bLua"):
         raise UsageError(f"{name} is compiled Lua; only source text can be run")
     if b"\0" in data:
@@ -81,6 +82,6 @@ def _text(data: bytes, name: str) -> str:
     except UnicodeDecodeError as problem:
         byte = data[problem.start]
         raise UsageError(f"{name} is not UTF-8 text: byte {problem.start:,} is 0x{byte:02x}") from None
-    if text.startswith("#!"):  # the line that names an interpreter is not Lua; its line number stays
-        text = "--" + text[2:]
+    if text.startswith("#!"):  # the line that names an interpreter becomes a comment: line numbers stay
+        text = ("--" if language == "lua" else "//") + text[2:]
     return text

@@ -60,14 +60,18 @@ def _attribute(module: ModuleType, path: str, reference: str) -> Any:
     return found
 
 
-def _every_tool(module: ModuleType, reference: str) -> list[Tool | Toolbox]:
-    found = [item for item in vars(module).values() if isinstance(item, Tool | Toolbox)]
+def _every_tool(module: ModuleType, reference: str) -> list[Tool]:
+    """Its tools, and those of its toolboxes; one that is in both counts once."""
+    found: dict[str, Tool] = {}
+    for item in vars(module).values():
+        for tool in (item,) if isinstance(item, Tool) else item if isinstance(item, Toolbox) else ():
+            found.setdefault(tool.path, tool)
     if not found:
         raise UsageError(
             f"--tools {reference}: the module '{module.__name__}' has no @tool in it; "
             f"name what to take, for example {reference}:{next(iter(_offered(module)), 'name')}"
         )
-    return list({id(item): item for item in found}.values())
+    return list(found.values())
 
 
 def _module(place: str, reference: str) -> ModuleType:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import binary, clean
+from moonbox.audit.compact import binary, clean, pieces
 from moonbox.audit.terminal import visible
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ def pretty(value: Any, width: int, *, items: int = 30, chars: int = 500, rows: i
 
 def plain_text(value: Any) -> str:
     """The value for another program: text as it is, everything else as JSON on one line."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=_other)
+    return value if isinstance(value, str) else "".join(pieces(value))
 
 
 @dataclass
@@ -59,9 +57,9 @@ class _Layout:
     shortened: bool = False
     _used: int = field(default=1)
 
-    def pieces(self, value: Any, room: int, indent: str) -> Iterator[Piece]:
-        """The value on one line if it has room there, else one item to a line."""
-        line = self._on_one_line(value, room)
+    def pieces(self, value: Any, room: int, indent: str, taken: int = 0) -> Iterator[Piece]:
+        """The value on one line if it has room there beside what is taken, else one item to a line."""
+        line = self._on_one_line(value, room - taken)
         if line is not None:
             yield from line
             return
@@ -85,7 +83,7 @@ class _Layout:
             if label:
                 yield label, _KEY
                 yield ": ", ""
-            yield from self.pieces(item, room - len(_INDENT) - len(label) - 3, deeper)
+            yield from self.pieces(item, room - len(_INDENT), deeper, len(label) + len(": ,"))
             if shown < len(value):
                 yield ",", ""
         if shown < len(value):
@@ -135,16 +133,14 @@ class _Layout:
         elif isinstance(value, bytes):
             yield visible(binary(value), keep=""), style
         else:
-            yield json.dumps(value, default=_other) if isinstance(value, _JSON) else visible(str(value)), style
+            yield json.dumps(value) if isinstance(value, bool | int | float | None) else visible(str(value)), style
 
     @staticmethod
     def _members(value: Any) -> Iterator[tuple[Any, Any]]:
         if isinstance(value, list):
             return ((None, item) for item in value)
-        return iter(value.items())
-
-
-_JSON = (bool, int, float, type(None), list, dict)
+        # Lua has no order of its own for these; the same table should look the same each time.
+        return iter(sorted(value.items(), key=lambda item: (isinstance(item[0], str), item[0])))
 
 
 def _key(key: Any) -> str:
@@ -153,7 +149,3 @@ def _key(key: Any) -> str:
 
 def _quoted(text: str) -> str:
     return visible(json.dumps(clean(text), ensure_ascii=False), keep="")
-
-
-def _other(value: Any) -> Any:
-    return binary(value) if isinstance(value, bytes) else str(value)

@@ -1,0 +1,79 @@
+"""The expenses story: a model needs one number out of two thousand items, and writes one script to get it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from expenses import get_expenses
+from rich import box
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from moonbox import Sandbox
+from moonbox.audit.terminal import seconds, size
+from moonbox.audit.timeline import timeline_text
+from moonbox.tools.signature import render
+
+if TYPE_CHECKING:
+    from moonbox import Run
+
+SCRIPT = Path(__file__).with_name("expenses.lua")
+WIDTH = 92
+
+
+def main() -> None:
+    """Run the script and show the story."""
+    show(Console(width=min(WIDTH, Console().width)), run())
+
+
+def run() -> Run:
+    """What a model's script comes to, in a sandbox with one tool."""
+    with Sandbox(tools=[get_expenses]) as sandbox:
+        return sandbox.run(SCRIPT.read_text(encoding="utf-8"))
+
+
+def show(console: Console, run: Run) -> None:
+    """The question, the script, its result, its calls, and what it saved."""
+    run.unwrap()
+    source = Syntax(run.source.strip(), "lua", theme="ansi_dark", background_color="default")
+    tool = Text("it may call  ", "dim") + Text(render(get_expenses, "signature", name="tools.get_expenses"), "cyan")
+    console.print(Panel(Group(source, Text(), tool), title="what the model wrote", box=box.ROUNDED, border_style="dim"))
+    console.print(Text.assemble("\nit returns  ", (f"{run.value:,.2f}", "bold green"), "\n"))
+    console.print(Text(f"its {len(run.calls)} calls, five at a time, in {seconds(run.usage.wall)}", "bold"))
+    for line in timeline_text(run, console.width):
+        console.print(line, soft_wrap=True)
+    console.print(Text("\nwhat the model has to read", "bold"))
+    console.print(_comparison(run))
+    console.print(Text("a token is taken as four bytes, which is a rough rule", "dim"))
+
+
+def _comparison(run: Run) -> Table:
+    """One script beside the same calls made one by one through the model."""
+    results = [_bytes(call.result) for call in run.calls]
+    calls = [_bytes({"name": call.tool, "arguments": call.arguments}) for call in run.calls]
+    items = sum(len(call.result) for call in run.calls)
+    answer = len(run.for_model().encode())
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    table.add_column("a tool call each", justify="right")
+    table.add_column("one script", justify="right", style="green")
+    table.add_row(
+        "calls that the model writes", f"{len(calls)} ({size(sum(calls))})", f"1 ({size(len(run.source.encode()))})"
+    )
+    table.add_row("items in its context", f"{items:,}", "0")
+    table.add_row("bytes in its context", f"{sum(results):,}", f"{answer:,}")
+    table.add_row("tokens, roughly", f"{sum(results) // 4:,}", f"{max(1, answer // 4):,}")
+    return table
+
+
+def _bytes(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+if __name__ == "__main__":
+    main()

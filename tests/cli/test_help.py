@@ -1,0 +1,86 @@
+"""Help, versions, suggestions and completion."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox import __version__
+from moonbox.cli.app import COMMANDS, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_every_command_loads_and_is_summed_up_as_its_help_begins(entry) -> None:  # type: ignore[no-untyped-def]
+    assert (load(entry).help or "").partition("\n")[0] == entry.summary
+
+
+def test_the_list_of_commands(moonbox: Moonbox) -> None:
+    done = moonbox("--help")
+    assert done.returncode == 0
+    for entry in COMMANDS:
+        assert f" {entry.name} " in done.stdout
+        assert entry.summary in done.stdout
+    assert "moonbox run -e '6 * 7'" in done.stdout
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version(moonbox: Moonbox, flag: str) -> None:
+    assert moonbox(flag).stdout == f"moonbox {__version__}\n"
+
+
+def test_version_and_help_load_nothing_heavy() -> None:
+    script = (
+        "import sys; sys.argv = ['moonbox', sys.argv[1]]\n"
+        "from moonbox.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted(set(sys.modules) & {'pydantic', 'lupa', 'prompt_toolkit', 'asyncio', 'sqlite3', 'typer'}))"
+    )
+    for flag, loaded in (("--version", "[]"), ("--help", "['typer']")):
+        done = subprocess.run([sys.executable, "-c", script, flag], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == loaded
+
+
+def test_help_of_a_command_has_examples_and_every_limit(moonbox: Moonbox) -> None:
+    from dataclasses import fields
+
+    from moonbox.limits import Limits
+
+    shown = moonbox("run", "--help").stdout
+    assert "moonbox run report.lua --tools crm:tools" in shown
+    for field in fields(Limits):
+        option = "--max-calls" if field.name == "max_tool_calls" else f"--{field.name.replace('_', '-')}"
+        assert option in shown
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),
+        (["run", "--timout", "5"], "No such option: --timout (Possible options: "),
+        (["audit", "lst"], "No such command 'lst'. Did you mean 'list'?"),
+        (["run", "-e", "1", "--timeout", "soon"], "'soon' is not a length of time such as"),
+        (["run", "-e", "1", "--max-memory", "1.5"], "'1.5' is not a number of bytes"),
+    ],
+)
+def test_slips_are_answered_with_what_is_right(moonbox: Moonbox, args: list[str], said: str) -> None:
+    done = moonbox(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_shell_completion(moonbox: Moonbox) -> None:
+    asked = {"_MOONBOX_COMPLETE": "complete_bash", "COMP_WORDS": "moonbox run --max-o", "COMP_CWORD": "2"}
+    assert moonbox(env=asked).stdout.split() == ["--max-operations", "--max-output"]
+    asked = {"_MOONBOX_COMPLETE": "complete_bash", "COMP_WORDS": "moonbox d", "COMP_CWORD": "1"}
+    assert moonbox(env=asked).stdout.split() == ["doctor"]
+    asked = {"_MOONBOX_COMPLETE": "complete_bash", "COMP_WORDS": "moonbox run --limits u", "COMP_CWORD": "3"}
+    assert moonbox(env=asked).stdout.split() == ["untrusted"]

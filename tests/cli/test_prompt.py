@@ -1,0 +1,119 @@
+"""Whether a script is complete, and what can be completed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent, DummyCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from moonbox import Sandbox
+from moonbox.cli.completeness import checker
+from moonbox.cli.completion import Names, ScriptCompleter
+from moonbox.cli.prompt import Prompt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("1 + 1", True),
+        ("x = 1", True),
+        ("for i = 1, 2 do", False),
+        ("function f()\n  return 1\nend", True),
+        ("{1,", False),
+        ("return [[text", False),
+        ("--[[ comment", False),
+        ("x = = 1", True),
+        ("'open string", True),
+        ("f(", False),
+        ("end", True),
+        ("'\ud800'", True),
+    ],
+)
+def test_more_lines_only_where_they_can_help(text: str, complete: bool) -> None:
+    assert checker("lua")(text) is complete
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [("1 + 1", True), ("let x = 5;", True), ("if true {", False), ("let x = #{a: 1,", False), ("let = 5", True)],
+)
+def test_rhai_too(text: str, complete: bool) -> None:
+    assert checker("rhai")(text) is complete
+
+
+def test_checking_runs_nothing() -> None:
+    assert checker("lua")("while true do end")
+
+
+def typed(keys: str) -> str:
+    """What the prompt gives after these keys."""
+    with create_pipe_input() as keyboard, create_app_session(input=keyboard, output=DummyOutput()):
+        keyboard.send_text(keys)
+        return Prompt("lua", DummyCompleter(), checker("lua")).ask()
+
+
+def test_lines_are_set_in_and_closed_where_they_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOONBOX_HOME", str(tmp_path))
+    keys = "for i = 1, 2 do\rif i > 1 then\rprint(i)\relse\rprint{\r1,\r}\rend\rend\r"
+    assert typed(keys).splitlines() == [
+        "for i = 1, 2 do",
+        "  if i > 1 then",
+        "    print(i)",
+        "  else",
+        "    print{",
+        "      1,",
+        "    }",
+        "  end",
+        "end",
+    ]
+
+
+def test_enter_alone_and_commands_are_handed_over_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOONBOX_HOME", str(tmp_path))
+    assert typed("\r") == ""
+    assert typed(":docs (\r") == ":docs ("
+    assert typed("f(\x1b\r") == "f("  # Alt-Enter: as it is
+
+
+@pytest.fixture(scope="module")
+def names() -> Names:
+    def find_customer(name: str) -> str:
+        """Find one."""
+        return name
+
+    with Sandbox({"crm": [find_customer]}, isolation="inline") as sandbox:
+        return Names.of(sandbox)
+
+
+def offered(names: Names, text: str) -> list[str]:
+    completer = ScriptCompleter(names, ["function", "for"], {"docs": "", "limits": ""})
+    return [found.text for found in completer.get_completions(Document(text), CompleteEvent())]
+
+
+def test_names(names: Names) -> None:
+    assert offered(names, "tools.") == ["crm"]
+    assert offered(names, "x = tools.crm.f") == ["find_customer"]
+    assert offered(names, "fo") == ["for"]
+    assert "print" in offered(names, "return pr")
+    assert offered(names, "math.max") == ["max", "maxinteger"]
+    assert offered(names, "s:gs") == ["gsub"]
+    assert offered(names, "coroutine.") == offered(names, "setmeta") == offered(names, "io.") == []
+    assert offered(names, 'docs["parallel.m') == ['parallel.map"]']
+    assert offered(names, ":") == ["docs", "limits"]
+    assert offered(names, ":docs tools.crm") == ["tools.crm.find_customer"]
+    assert offered(names.with_globals({"total": "number"}), "tot") == ["total"]
+
+
+def test_features_bring_their_names() -> None:
+    with Sandbox(isolation="inline", lua_features={"coroutines", "metatables"}) as sandbox:
+        names = Names.of(sandbox)
+    assert "wrap" in offered(names, "coroutine.")
+    assert offered(names, "setm") == ["setmetatable"]

@@ -1,0 +1,202 @@
+"""`moonbox repl`, at a real terminal and in a pipe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .terminal import Terminal
+
+    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+    Open = Callable[..., Terminal]
+
+ENTER, CTRL_C, CTRL_D, TAB, UP = "\r", "\x03", "\x04", "\t", "\x1b[A"
+
+
+@pytest.fixture
+def repl(terminal: Open) -> Callable[..., Terminal]:
+    """A prompt that waits for its first script."""
+
+    def start(*args: str, **more: str) -> Terminal:
+        screen = terminal("repl", *args, **more)
+        screen.expect(":help for help")
+        screen.expect("lua> ")
+        return screen
+
+    return start
+
+
+def test_globals_stay_and_values_are_shown(repl: Open) -> None:
+    screen = repl()
+    screen.type("x = {a = 1, list = {'é', 2.5, true}}" + ENTER)
+    screen.expect("lua> ")
+    screen.type("x, null" + ENTER)
+    screen.expect('{"a": 1, "list": ["é", 2.5, true]}\nnull\n')
+    screen.expect("lua> ")
+    screen.type(CTRL_D)
+    assert screen.ended() == 0
+
+
+def test_an_incomplete_script_goes_on(repl: Open) -> None:
+    screen = repl()
+    for line in ("for i = 1, 2 do", "if i > 1 then", "print('i is ' .. i)", "end"):
+        screen.type(line + ENTER)
+        screen.expect("...> ")
+    screen.type("end" + ENTER)
+    screen.expect("i is 2\n")
+
+
+def test_an_error_shows_its_line_and_the_next_script_runs(repl: Open) -> None:
+    screen = repl()
+    screen.type("nix.y" + ENTER)
+    screen.expect("line 1: runtime error: attempt to index a nil value (global 'nix')\n  1 | nix.y\n")
+    screen.type("'still ' .. 'here'" + ENTER)
+    screen.expect('"still here"\n')
+
+
+def test_ctrl_c_stops_the_script_only(repl: Open) -> None:
+    screen = repl("--tools", "kit")
+    screen.type("kept = 5 tools.add(1) tools.noisy() while true do end" + ENTER)
+    screen.expect("from the tool")
+    screen.type(CTRL_C)
+    screen.expect("stopped; globals are kept")
+    screen.expect("lua> ")
+    screen.type("kept" + ENTER)
+    screen.expect("5\n")
+    screen.type("half a scr" + CTRL_C)
+    screen.expect("lua> ")
+    screen.type("6 * 7" + ENTER)
+    screen.expect("42\n")
+
+
+def test_ctrl_c_at_a_question_withdraws_it(repl: Open) -> None:
+    screen = repl("--tools", "kit")
+    screen.type("tools.delete{path = 'a'}" + ENTER)
+    screen.expect("[e]dit: ")
+    screen.type(CTRL_C)
+    screen.expect("stopped; globals are kept")
+    screen.expect("lua> ")
+    screen.type("1 + 1" + ENTER)  # the withdrawn question must not eat this
+    screen.expect("2\n")
+
+
+def test_a_tool_call_and_its_timeline(repl: Open) -> None:
+    screen = repl("--tools", "kit")
+    screen.type("tools.add{a = 1} + tools.add{a = 2}" + ENTER)
+    screen.expect("5\n")
+    screen.expect("2 calls · ")
+    screen.type(":calls" + ENTER)
+    screen.expect("2 add ")
+    screen.expect("✓")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("tools.dou", "tools.double"),
+        ("string.gma", "string.gmatch"),
+        ("parallel.set", "parallel.settle"),
+        ("my_long", "my_long_name"),
+        ("docs['tools.dou", "docs['tools.double']"),
+        (":glo", ":globals"),
+        (":docs tools.dou", ":docs tools.double"),
+    ],
+)
+def test_tab_completes(repl: Open, typed: str, completed: str) -> None:
+    screen = repl("--tools", "kit:box")
+    screen.type("my_long_name = 1" + ENTER)
+    screen.expect("lua> ")
+    screen.type(typed + TAB)
+    screen.expect(completed)
+
+
+def test_history_is_kept_for_its_owner_alone(repl: Open, tmp_path: Path) -> None:
+    first = repl()
+    first.type("return 'from before'" + ENTER)
+    first.expect('"from before"\n')
+    first.expect("lua> ")
+    first.type(CTRL_D)
+    assert first.ended() == 0
+    kept = tmp_path / "home" / "repl_history"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    second = repl()
+    second.type(UP + ENTER)
+    second.expect('"from before"\n')
+
+
+def test_commands(repl: Open) -> None:
+    screen = repl("--tools", "kit", "--timeout", "7")
+    screen.type("x = 1 function f() end" + ENTER)
+    screen.expect("lua> ")
+    screen.type(":globals" + ENTER)
+    screen.expect("f  function\nx  number\n")
+    screen.type(":limits" + ENTER)
+    screen.expect("timeout         7 s\n")
+    screen.type(":docs tools.add" + ENTER)
+    screen.expect("add(a: integer, b?: integer) -> integer — Add two numbers.\n")
+    screen.type(":docs" + ENTER)
+    screen.expect("tools.double")
+    screen.type(":reset" + ENTER)
+    screen.expect("a fresh environment\n")
+    screen.type(":globals" + ENTER)
+    screen.expect("nothing is defined yet\n")
+    screen.type(":gobals" + ENTER)
+    screen.expect("error: there is no command :gobals; did you mean :globals?\n")
+    screen.type(":docs ad" + ENTER)
+    screen.expect("error: there is no documentation of 'ad'")
+    screen.type(":help" + ENTER)
+    screen.expect(":reset    start afresh")
+    screen.expect("lua> ")
+    screen.type(":quit" + ENTER)
+    assert screen.ended() == 0
+
+
+def test_a_script_that_takes_its_worker_along_loses_the_globals(repl: Open) -> None:
+    screen = repl("--timeout", "0.2")
+    screen.type("x = 1" + ENTER)
+    screen.expect("lua> ")
+    screen.type("return (('a'):rep(40)):find(('a-'):rep(8) .. 'b')" + ENTER)
+    screen.expect("limit reached (time)")
+    screen.expect("globals are gone")
+    screen.expect("lua> ")
+    screen.type("x == nil" + ENTER)
+    screen.expect("true\n")
+
+
+def test_in_a_pipe_scripts_are_read_one_after_another(moonbox: Moonbox) -> None:
+    script = "x = 4\n\nfor i = 1, 2 do\n  print(i)\nend\nx * 2\n'text'\n:globals\n"
+    done = moonbox("repl", input=script)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n2\n8\ntext\nx  number\n", "")
+
+
+def test_in_a_pipe_a_failure_is_told_and_the_rest_runs(moonbox: Moonbox) -> None:
+    done = moonbox("repl", input="error('no')\n1 + 1\n:quit\n3\n")
+    assert (done.returncode, done.stdout) == (1, "2\n")
+    assert done.stderr.startswith("line 1: runtime error: no\n")
+
+
+def test_in_a_pipe_an_incomplete_end_is_an_error(moonbox: Moonbox) -> None:
+    done = moonbox("repl", input="while true do\n")
+    assert done.returncode == 1
+    assert "syntax error: 'end' expected (to close 'while' at line 1) near <eof>" in done.stderr
+
+
+def test_wrong_use(moonbox: Moonbox) -> None:
+    done = moonbox("repl", "--language", "cobol")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: unknown language 'cobol'; choose one of: lua, ")
+
+
+def test_no_history_file_is_no_obstacle(terminal: Open, tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file where the folder should be")
+    screen = terminal("repl")
+    screen.expect("lua> ")
+    screen.type("1 + 1" + ENTER)
+    screen.expect("2\n")
+    assert (tmp_path / "home").is_file()

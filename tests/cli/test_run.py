@@ -1,0 +1,287 @@
+"""`moonbox run`: what it prints where, its exit status, its options, its errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox import Run
+from moonbox.audit.sinks import open_trail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .terminal import Terminal
+
+    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+    Open = Callable[..., Terminal]
+
+
+def test_an_expression_is_a_script(moonbox: Moonbox) -> None:
+    done = moonbox("run", "-e", "6 * 7")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
+
+
+def test_output_comes_first_and_values_are_plain_in_a_pipe(moonbox: Moonbox) -> None:
+    done = moonbox("run", "-", input='print("a", {1, 2}) return "x\\27[1m", {k = {1.5, null}}, nil, "é"')
+    assert done.stdout == 'a\t[1,2]\nx\x1b[1m\n{"k":[1.5,null]}\nnull\né\n'
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_string_that_is_not_utf8_goes_out_as_its_bytes(moonbox: Moonbox) -> None:
+    done = moonbox("run", "-e", 'return "\\xff\\x00"')
+    assert done.stdout.encode("utf-8", "surrogateescape") == b"\xff\x00"
+
+
+def test_a_failed_script_shows_its_line_and_exits_with_1(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "bad.lua").write_text("print('before')\nlocal x = 1\nreturn x.y.z\n")
+    done = moonbox("run", "bad.lua")
+    assert (done.returncode, done.stdout) == (1, "before\n")
+    assert done.stderr.splitlines()[:3] == [
+        "bad.lua:3: runtime error: attempt to index a number value (local 'x')",
+        "  3 | return x.y.z",
+        "    |        ^",
+    ]
+
+
+def test_json_is_the_whole_run(moonbox: Moonbox) -> None:
+    done = moonbox("run", "--json", "--tools", "kit", "-e", 'print("hi") return tools.add{a = 2, b = 3}')
+    run = Run.from_json(done.stdout)
+    assert (run.ok, run.value, run.output) == (True, 5, "hi\n")
+    assert [(call.tool, call.arguments, call.result) for call in run.calls] == [("add", {"a": 2, "b": 3}, 5)]
+
+
+def test_json_of_a_failed_run(moonbox: Moonbox) -> None:
+    done = moonbox("run", "--json", "-e", "x = = 1")
+    data = json.loads(done.stdout)
+    assert (done.returncode, data["ok"], data["error"]["kind"], done.stderr) == (1, False, "syntax", "")
+
+
+@pytest.mark.parametrize(
+    ("option", "script", "limit"),
+    [
+        ("--timeout=200ms", "while true do end", "time"),
+        ("--max-operations=10k", "while true do end", "operations"),
+        ("--max-memory=4MiB", "local t = {} while true do t[#t + 1] = {} end", "memory"),
+        ("--max-calls=2", "while true do tools.add{a = 1} end", "calls"),
+        ("--max-output=100", "while true do print('x') end", "output"),
+        ("--limits=untrusted", "while true do end", "operations"),
+    ],
+)
+def test_limits_hold(moonbox: Moonbox, option: str, script: str, limit: str) -> None:
+    done = moonbox("run", option, "--tools", "kit", "-e", script)
+    assert done.returncode == 1
+    assert f"limit reached ({limit}): " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reference", "script", "said"),
+    [
+        ("kit:add", "tools.add(1, 2)", "3\n"),
+        ("kit:double", "tools.double(4)", "8\n"),
+        ("kit:box", "tools.add(1) + tools.double(1)", "4\n"),
+        ("kit", "tools.add(1)", "2\n"),
+        ("kit.py:box", "tools.double(1)", "2\n"),
+    ],
+)
+def test_tools_from_python(moonbox: Moonbox, reference: str, script: str, said: str) -> None:
+    done = moonbox("run", "--tools", reference, "-e", script)
+    assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
+
+
+def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
+    done = moonbox("run", "-t", "kit", "-e", "tools.noisy()")
+    assert (done.stdout, done.stderr) == ("done\n", "from the tool\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nix.lua"], "error: there is no file 'nix.lua'\n"),
+        (["sumary.lua"], "error: there is no file 'sumary.lua'; did you mean `summary.lua`?\n"),
+        (["folder"], "error: 'folder' is a folder, not a script\n"),
+        (["binary.lua"], "error: 'binary.lua' is binary, not a script: byte 2 is zero\n"),
+        (["latin.lua"], "error: 'latin.lua' is not UTF-8 text: byte 4 is 0xe9\n"),
+        (["compiled.lua"], "error: 'compiled.lua' is compiled Lua; only source text can be run\n"),
+        ([], "error: give a file, - for standard input, or -e SCRIPT\n"),
+        (["summary.lua", "-e", "1"], "error: both a file and -e were given: give one\n"),
+        (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
+        (["-e", "1", "--features", "io"], "error: --features: there is no 'io'; choose from: coroutines, metatables\n"),
+        (["-e", "1", "-t", "kit:ad"], "error: --tools kit:ad: the module 'kit' has no 'ad'; did you mean `add`?\n"),
+        (["-e", "1", "-t", "kitt:x"], "error: --tools kitt:x: there is no module 'kitt'; did you mean `kit`?\n"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(moonbox: Moonbox, tmp_path: Path, args: list[str], message: str) -> None:
+    (tmp_path / "summary.lua").write_text("return 1")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary.lua").write_bytes(b"ab\0cd")
+    (tmp_path / "latin.lua").write_bytes(b"-- \xc3\xe9t\xe9"[:3] + b" \xe9")
+    (tmp_path / "compiled.lua").write_bytes(b"\x1bLua\x54")
+    done = moonbox("run", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_another_suffix_needs_a_language(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "script.txt").write_text("return 1")
+    done = moonbox("run", "script.txt")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: 'script.txt' does not end in .lua")
+    assert moonbox("run", "script.txt", "--language", "lua").stdout == "1\n"
+
+
+def test_rhai_by_its_suffix(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "sum.rhai").write_text(
+        "#!/usr/bin/env -S moonbox run\nlet t = 0; for x in [1, 2, 3] { t += add(x, 1); } t"
+    )
+    assert moonbox("run", "sum.rhai", "-t", "kit").stdout == "9\n"
+    done = moonbox("run", "--language", "rhai", "-e", "let x = ")
+    assert done.stderr.startswith("line 1: syntax error: Script is incomplete")
+
+
+def test_a_script_may_name_its_interpreter(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("#!/usr/bin/env -S moonbox run\nreturn x.y")
+    done = moonbox("run", "tool")
+    assert done.stderr.startswith("tool:2: runtime error: attempt to index a nil value (global 'x')")
+
+
+def test_features_open_parts_of_lua(moonbox: Moonbox) -> None:
+    script = "setmetatable({}, {__index = function() return 7 end}).x"
+    assert moonbox("run", "--features", "metatables,coroutines", "-e", script).stdout == "7\n"
+    assert "setmetatable" in moonbox("run", "-e", script).stderr
+
+
+def test_inline_isolation(moonbox: Moonbox) -> None:
+    assert moonbox("run", "--isolation", "inline", "-e", "1 + 1").stdout == "2\n"
+
+
+def test_runs_are_kept_only_when_asked(moonbox: Moonbox, tmp_path: Path) -> None:
+    moonbox("run", "-e", "1")
+    assert not (tmp_path / "home").exists()
+    moonbox("run", "-e", "2", "--audit", "on")
+    moonbox("run", "-e", "3", env={"MOONBOX_AUDIT": "on"})
+    moonbox("run", "-e", "4", "--audit", "off", env={"MOONBOX_AUDIT": "on"})
+    moonbox("run", "-e", "5", "--audit", "other.jsonl")
+    assert [run.title for run in open_trail(tmp_path / "home" / "audit.db").list()] == ["3", "2"]
+    assert [run.title for run in open_trail(tmp_path / "other.jsonl").list()] == ["5"]
+    assert "1 call" not in moonbox("audit", "list").stdout
+    assert moonbox("audit", "list").stdout.count("ok") == 2
+
+
+def test_an_approve_tool_is_refused_where_nobody_can_be_asked(moonbox: Moonbox) -> None:
+    done = moonbox("run", "-t", "kit", "-e", "tools.delete{path = 'a'}")
+    assert done.returncode == 1
+    assert "denied: the tool 'delete' needs a person's approval and nobody can be asked here" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(environment: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "moonbox.cli", "run", "-e", "return (('x'):rep(900000))"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read(1) == b"x"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 1
+
+
+def test_ctrl_c_ends_with_130_and_keeps_what_was_printed(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "kit.py").write_text("import sys\ndef ready():\n    print('ready', file=sys.stderr, flush=True)\n")
+    command = [sys.executable, "-m", "moonbox.cli", "run", "-t", "kit:ready"]
+    command += ["-e", "print('so far') tools.ready() while true do end"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, env=environment, cwd=tmp_path) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stderr.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, b"so far\n")
+    assert err.startswith(b"error: interrupted after 1 call")
+
+
+# In a terminal
+
+
+def test_values_are_laid_out_and_coloured(terminal: Open) -> None:
+    screen = terminal("run", "-e", "print('\\27[2J') return {name = 'x', list = {1, 2}}, 'text', '\\27]0;t\\7'")
+    assert screen.ended() == 0
+    assert screen.text.splitlines() == ["\\x1b[2J", '{"list": [1, 2], "name": "x"}', "text", "\\x1b]0;t\\x07"]
+    assert '\x1b[34m"name"\x1b[0m' in screen.raw
+
+
+def test_a_long_value_is_shortened(terminal: Open) -> None:
+    screen = terminal("run", "-e", "local t = {} for i = 1, 1000 do t[i] = 'item ' .. i end return t")
+    assert screen.ended() == 0
+    assert "… 800 more" in screen.text
+    assert "shortened for the terminal; pipe it, or use --json, for all of it" in screen.text
+
+
+def test_an_error_is_coloured(terminal: Open) -> None:
+    screen = terminal("run", "-e", "return nix.y")
+    assert screen.ended() == 1
+    assert "\x1b[1;31mruntime error: \x1b[0m" in screen.raw
+
+
+def test_calls_are_shown_while_they_happen(terminal: Open, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    screen = terminal("run", "-t", "kit", "-e", "tools.add(1) return tools.wait{fifo = 'fifo'}")
+    screen.expect("2 calls")
+    screen.expect('wait {"fifo":"fifo"}')
+    fifo.write_text("the answer")
+    screen.expect("the answer")
+    assert screen.ended() == 0
+    assert "2 calls · " in screen.rest
+
+
+def test_a_person_is_asked(terminal: Open) -> None:
+    script = "for _, p in ipairs{'a', 'b', 'c', 'd', 'e'} do print(select(2, pcall(tools.delete, {path = p}))) end"
+    screen = terminal("run", "-t", "kit", "-e", script)
+    question = "run it? [y]es, [n]o, [a]lways, [e]dit: "
+    screen.expect('delete needs your agreement: Delete a file for good.\n  path = "a"\n')
+    screen.expect(question)
+    screen.type("what\n")
+    screen.expect(question)
+    screen.type("y\n")
+    screen.expect('path = "b"')
+    screen.expect(question)
+    screen.type("n keep it\n")
+    screen.expect('path = "c"')
+    screen.expect(question)
+    screen.type("e\n")
+    screen.expect("fields to change")
+    screen.type('{"path": \n')
+    screen.expect("that is not JSON")
+    screen.expect(question)
+    screen.type("e\n")
+    screen.expect("fields to change")
+    screen.type('{"path": "z"}\n')
+    screen.expect('path = "d"')
+    screen.expect(question)
+    screen.type("a\n")
+    screen.expect("deleted a\ndelete: a person declined this call: keep it\ndeleted z\ndeleted d\ndeleted e\n")
+    assert screen.ended() == 0
+
+
+def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
+    screen = terminal("run", "-t", "kit", "-e", "tools.delete{path = ('x'):rep(2500) .. '\\27[2J'}")
+    screen.expect("xxx … 511 more characters are not shown")
+    screen.expect("[v]iew all: ")
+    screen.type("v\n")
+    screen.expect('xxx\\u001b[2J"\n')
+    screen.type("\x04")
+    screen.expect("denied: a person declined this call")
+    assert screen.ended() == 1
+
+
+def test_ctrl_c_at_a_question_ends_the_run(terminal: Open) -> None:
+    screen = terminal("run", "-t", "kit", "-e", "print('before') tools.delete{path = 'a'}")
+    screen.expect("[e]dit: ")
+    screen.type("\x03")
+    screen.expect("before\nerror: interrupted after 1 call")
+    assert screen.ended() == 130
