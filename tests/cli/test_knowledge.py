@@ -148,7 +148,7 @@ def test_stats(project: Path) -> None:
     ("content", "message"),
     [
         (None, "error: there is no configuration moonbox.toml; `moonbox init` makes one, --config names another\n"),
-        ("[knowledge", "error: the configuration moonbox.toml cannot be read: "),
+        ("[knowledge", "error: moonbox.toml is not valid TOML: "),
         ("[knowledge]\npaht = 1", "error: knowledge: unknown key 'paht'; did you mean 'path'?\n"),
     ],
 )

@@ -92,6 +92,7 @@ def site() -> Iterator[Site]:
 
         def answer(self, body: bytes) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
+            headers["port"] = str(self.client_address[1])
             site.requests.append((self.path, headers))
             found = site.pages.get(self.path, (404, {}, b"not here"))
             status, more, data = found(headers, body) if callable(found) else found

@@ -16,23 +16,36 @@ from moonbox.knowledge.embedding.openai import OpenAIEmbedder, OpenAIEmbeddings
 from .meaning import answer_embeddings, vector_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from .conftest import Site
 
+    Make = Callable[..., tuple[OpenAIEmbedder, list[float]]]
 
-def embedder(site: Site, **more: Any) -> tuple[OpenAIEmbedder, list[float]]:
-    pauses: list[float] = []
-    options = OpenAIEmbeddings(**{"url": f"{site.url}/v1", "model": "meaning", **more})
-    return OpenAIEmbedder(options, pause=pauses.append), pauses
+
+@pytest.fixture
+def embedder(site: Site) -> Iterator[Callable[..., tuple[OpenAIEmbedder, list[float]]]]:
+    made: list[OpenAIEmbedder] = []
+
+    def make(**more: Any) -> tuple[OpenAIEmbedder, list[float]]:
+        pauses: list[float] = []
+        options = OpenAIEmbeddings(**{"url": f"{site.url}/v1", "model": "meaning", **more})
+        made.append(OpenAIEmbedder(options, pause=pauses.append))
+        return made[-1], pauses
+
+    yield make
+    for one in made:
+        one.close()
 
 
 def sent(site: Site) -> list[dict[str, Any]]:
     return [json.loads(headers["sent"]) for _, headers in site.requests]
 
 
-def test_the_wire_format(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wire_format(site: Site, monkeypatch: pytest.MonkeyPatch, embedder: Make) -> None:
     site.pages["/v1/embeddings"] = answer_embeddings
     monkeypatch.setenv("MY_KEY", "sk-secret")
-    made, _ = embedder(site, key_env="MY_KEY", dimensions=16, query_prefix="query: ", document_prefix="text: ")
+    made, _ = embedder(key_env="MY_KEY", dimensions=16, query_prefix="query: ", document_prefix="text: ")
     assert isinstance(made, Embedder)
     assert made.name == "meaning@16 after 'text: '"
     assert made.embed(["a cat"], "query") == [vector_of("query: a cat")]
@@ -47,29 +60,42 @@ def test_the_wire_format(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-def test_texts_go_in_batches_and_come_back_in_order(site: Site) -> None:
+def test_texts_go_in_batches_and_come_back_in_order(site: Site, embedder: Make) -> None:
     site.pages["/v1/embeddings"] = answer_embeddings  # answers in reverse order
-    made, _ = embedder(site, batch=3)
+    made, _ = embedder(batch=3)
     texts = [f"text {number}" for number in range(8)]
     assert made.embed(texts, "document") == [vector_of(text) for text in texts]
     assert [len(body["input"]) for body in sent(site)] == [3, 3, 2]
     assert "authorization" not in site.requests[0][1]
 
 
-def test_failures_that_pass_are_tried_again(site: Site) -> None:
+def test_one_connection_serves_many_requests(site: Site, embedder: Make) -> None:
+    site.pages["/v1/embeddings"] = answer_embeddings
+    made, _ = embedder()
+    made.embed(["a"], "query")
+    made.embed(["b"], "query")
+    assert len({headers["port"] for _, headers in site.requests}) == 1
+    made.close()
+    made.close()
+    assert made.embed(["c"], "query") == [vector_of("c")]
+    assert len({headers["port"] for _, headers in site.requests}) == 2
+    made.close()
+
+
+def test_failures_that_pass_are_tried_again(site: Site, embedder: Make) -> None:
     answers = [(429, {"retry-after": "7"}, b"slow down"), (503, {}, b""), (500, {"retry-after": "1000"}, b"")]
 
     def moody(headers: dict[str, str], body: bytes) -> Any:
         return answers.pop(0) if answers else answer_embeddings(headers, body)
 
     site.pages["/v1/embeddings"] = moody
-    made, pauses = embedder(site)
+    made, pauses = embedder()
     assert made.embed(["x"], "query") == [vector_of("x")]
     assert pauses == [7.0, 2.0, 30.0]
 
 
-def test_failures_that_stay(site: Site) -> None:
-    made, pauses = embedder(site, attempts=2)
+def test_failures_that_stay(site: Site, embedder: Make) -> None:
+    made, pauses = embedder(attempts=2)
     site.pages["/v1/embeddings"] = (502, {}, b"bad\ngateway")
     with pytest.raises(EmbeddingError) as caught:
         made.embed(["x"], "query")
@@ -79,7 +105,7 @@ def test_failures_that_stay(site: Site) -> None:
     with pytest.raises(EmbeddingError, match=r"answered 401: nothing$"):
         made.embed(["x"], "query")
     assert len(pauses) == 1
-    nobody, pauses = embedder(site, url="http://127.0.0.1:1/v1", attempts=3)
+    nobody, pauses = embedder(url="http://127.0.0.1:1/v1", attempts=3)
     with pytest.raises(EmbeddingError, match=r"^http://127.0.0.1:1/v1/embeddings did not answer: .* \(3 attempts\)$"):
         nobody.embed(["x"], "query")
     assert pauses == [1.0, 2.0]
@@ -107,25 +133,25 @@ def test_failures_that_stay(site: Site) -> None:
         (b'{"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}', "vectors of different lengths"),
     ],
 )
-def test_answers_that_are_nonsense(site: Site, body: bytes, message: str) -> None:
+def test_answers_that_are_nonsense(site: Site, body: bytes, message: str, embedder: Make) -> None:
     site.pages["/v1/embeddings"] = (200, {"content-type": "application/json"}, body)
     with pytest.raises(EmbeddingError) as caught:
-        embedder(site)[0].embed(["a", "b"], "document")
+        embedder()[0].embed(["a", "b"], "document")
     assert message in str(caught.value)
 
 
-def test_a_key_that_is_not_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_not_there(site: Site, monkeypatch: pytest.MonkeyPatch, embedder: Make) -> None:
     monkeypatch.delenv("MY_KEY", raising=False)
     with pytest.raises(ConfigError) as caught:
-        embedder(site, key_env="MY_KEY")[0].embed(["x"], "query")
+        embedder(key_env="MY_KEY")[0].embed(["x"], "query")
     assert str(caught.value) == "the environment variable MY_KEY (embeddings.key_env) is not set"
 
 
-def test_redirects_are_not_followed_with_the_key(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redirects_are_not_followed_with_the_key(site: Site, monkeypatch: pytest.MonkeyPatch, embedder: Make) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret")
     site.pages["/v1/embeddings"] = (307, {"location": "/elsewhere"}, b"")
     with pytest.raises(EmbeddingError, match=r"answered 307"):
-        embedder(site, key_env="MY_KEY")[0].embed(["x"], "query")
+        embedder(key_env="MY_KEY")[0].embed(["x"], "query")
     assert site.asked() == ["/v1/embeddings"]
 
 

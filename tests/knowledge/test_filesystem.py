@@ -228,3 +228,11 @@ def test_pdfs_without_pypdf_are_skipped(root: Path, monkeypatch: pytest.MonkeyPa
 
 def test_the_default_globs_hold_no_secrets() -> None:
     assert not any("env" in glob or glob == "*" or "pem" in glob for glob in filesystem.DOCUMENTS)
+
+
+def test_a_relative_path_is_relative_to_where_one_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(root, "a.md")
+    monkeypatch.chdir(root.parent)
+    path_as_text: Any = "root"
+    (item,) = scan(path_as_text)
+    assert item.source_url == path.as_uri()

@@ -201,7 +201,7 @@ def test_progress_is_told(base: KnowledgeBase, listed: Listed, monkeypatch: pyte
         ("scan", 1, 2),
         ("scan", 2, 2),
         ("remove", 1, 1),
-        ("done", 0, 1),
+        ("done", 2, 2),
     ]
     assert told[1].rate > 0
     assert (told[-1].updated, told[-1].removed, told[-1].problems) == (1, 1, 1)

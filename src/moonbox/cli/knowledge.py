@@ -216,6 +216,8 @@ def _progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
             rate = f"{progress.rate:,.0f}/s" if progress.rate else ""
             described = f"{name}: {_PHASES[progress.phase]}"
             bar.update(task, description=described, completed=progress.done, total=progress.total, rate=rate)
+            if progress.phase == "done":
+                bar.refresh()  # the last figures, however quick it was
 
         yield show
 

@@ -165,8 +165,11 @@ class KnowledgeBase:
             )
 
     def close(self) -> None:
-        """Close the file. Closing twice is fine; using it afterwards raises ClosedError."""
+        """Close the file, and the embedder's connections. Closing twice is fine; using it later raises ClosedError."""
         self._database.close()
+        close = getattr(self._embedder, "close", None)
+        if close is not None:
+            close()
 
     def __enter__(self) -> KnowledgeBase:
         return self

@@ -145,6 +145,7 @@ class Database:
             db.execute("PRAGMA foreign_keys=ON")
             db.execute("PRAGMA trusted_schema=OFF")
             db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("PRAGMA secure_delete=ON")  # a document that was removed is gone from the file too
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the file, which connecting does not
         except BaseException:
             db.close()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_RANKED", "Match", "keyword_matches"]
 
-MOST_RANKED = 4_500
+MOST_RANKED = 3_000
 """Ranking costs two microseconds a chunk. What is in more chunks than this hardly tells documents apart: then those
 that have it in title or heading are ranked, and of the rest those that were indexed last."""
 
@@ -50,10 +50,11 @@ def keyword_matches(
 class _Search:
     def __init__(self, db: sqlite3.Connection, limit: int, sources: Sequence[int] | None, excluded: str | None) -> None:
         self._db, self._limit = db, limit
-        self._where = "passage_index MATCH :terms"
+        self._within = "passage_index MATCH :terms"
         self._values: dict[str, object] = {}
         if sources is not None:
-            self._where += f" AND ({chunks_of('rowid', sources)})"
+            self._within += f" AND ({chunks_of('rowid', sources)})"
+        self._where = self._within
         if excluded:
             # In the whole document, not in this chunk alone.
             self._where += (
@@ -65,8 +66,10 @@ class _Search:
         """Documents with a chunk that fits the terms."""
         if not self._is_common(terms):
             return self._top(terms)
-        named = self._top(f"{{title heading}} : ({terms})", among=MOST_RANKED // 3)
-        return _best([*named, *self._top(terms, among=MOST_RANKED * 2 // 3)], self._limit)
+        named = self._top(f"{{title heading}} : ({terms})")
+        if len(named) == self._limit:
+            return named  # their weight would have put them first anyhow
+        return _best([*named, *self._top(terms)], self._limit)
 
     def spread(self, query: Query) -> list[Match]:
         """Documents that meet every group, each perhaps in another chunk."""
@@ -82,21 +85,14 @@ class _Search:
         rare = [word for word in words if not self._is_common(word)]
         return (self.ranked(" OR ".join(rare)) if rare else []) or self.ranked(" OR ".join(words))
 
-    def _top(
-        self,
-        terms: str,
-        condition: str = "",
-        values: Mapping[str, object] | None = None,
-        *,
-        among: int = MOST_RANKED,
-    ) -> list[Match]:
+    def _top(self, terms: str, condition: str = "", values: Mapping[str, object] | None = None) -> list[Match]:
         """The best chunk of each of the best documents, among the chunks that were indexed last."""
         wanted = self._limit * 4
         while True:
             rows = self._db.execute(
                 "SELECT id, score FROM ("
                 f"SELECT rowid AS id, -bm25(passage_index, {WEIGHTS}) AS score FROM passage_index"
-                f" WHERE {self._where}{condition} ORDER BY rowid DESC LIMIT {among}"
+                f" WHERE {self._where}{condition} ORDER BY rowid DESC LIMIT {MOST_RANKED}"
                 ") ORDER BY score DESC, id LIMIT :wanted",
                 {"terms": terms, "wanted": wanted, **self._values, **(values or {})},
             ).fetchall()
@@ -107,8 +103,7 @@ class _Search:
 
     def _is_common(self, terms: str) -> bool:
         found = self._db.execute(
-            f"SELECT 1 FROM passage_index WHERE {self._where} LIMIT 1 OFFSET {MOST_RANKED}",
-            {"terms": terms, **self._values},
+            f"SELECT 1 FROM passage_index WHERE {self._within} LIMIT 1 OFFSET {MOST_RANKED}", {"terms": terms}
         ).fetchone()
         return found is not None
 

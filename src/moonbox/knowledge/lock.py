@@ -7,7 +7,7 @@ import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from moonbox.knowledge.errors import SyncBusy
+from moonbox.knowledge.errors import KnowledgeError, SyncBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def only_one(store: Path, source: int, wait: float, describe: Callable[[], str])
                 break
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
+                    raise KnowledgeError(f"the lock {path} cannot be taken: {error}") from error
                 if left <= 0:
                     raise SyncBusy(describe()) from None
         try:

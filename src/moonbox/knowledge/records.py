@@ -124,7 +124,7 @@ class Progress:
     source: str
     phase: Literal["scan", "remove", "embed", "done"]
     done: int = 0
-    """Items of this phase that are finished."""
+    """Items of this phase that are finished; of the scan, when all is done."""
     total: int | None = None
     """How many this phase will have, where that is known."""
     added: int = 0

@@ -59,7 +59,7 @@ def synchronise(
             report = sync.report()
             _finish(database, source, run, status, report)
         database.maintain()
-        sync.tell("done", force=True)
+        sync.finish()
         return report
 
 
@@ -103,13 +103,18 @@ class _Sync:
             for source_id, known in self._known.items()
             if known.fingerprint is not None and known.fingerprint.startswith(salt)
         }
+        scan: Any = ()
         try:
-            for scanned in self.connector.scan(unchanged):
+            scan = self.connector.scan(unchanged)
+            for scanned in scan:
                 self._take(scanned, salt)
         except MoonboxError as error:
             self.error = str(error)
         except Exception as error:  # noqa: BLE001 - a connector is anybody's code: its failure ends this scan alone
             self.error = f"{type(error).__name__}: {error}"
+        finally:
+            if hasattr(scan, "close"):
+                scan.close()  # a generator holds files and processes, which must not wait for the garbage collector
         self._flush()
         if self.error is None:
             self._remove([known.document for source_id, known in self._known.items() if source_id not in self._seen])
@@ -137,6 +142,11 @@ class _Sync:
         self.progress(
             Progress(self.name, phase, done, self._total, seconds=now - self._started, rate=rate, **self._numbers())
         )
+
+    def finish(self) -> None:
+        """Report that all is done."""
+        self._phase_started, self._total = self._started, self.counts["done"]
+        self.tell("done", done=self.counts["done"], force=True)
 
     def report(self) -> SyncReport:
         with self.database.reading() as db:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003 - pydantic reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
@@ -50,6 +50,7 @@ class Filesystem:
     """What a document's address is made from, with {path}; without it the address is the file's own."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
         positive("max_file_size", self.max_file_size)
         Globs(self.include, self.exclude).check()
 
@@ -123,7 +124,7 @@ class Filesystem:
     def _address(self, path: str) -> str:
         if self.url is not None:
             return self.url.replace("{path}", quote(path, errors="surrogateescape"))
-        return (self.path / path).as_uri()
+        return (self.path.absolute() / path).as_uri()
 
 
 def document_item(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003 - pydantic reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
@@ -47,6 +47,7 @@ class Git:
     """What a document's address is made from, with {path} and {commit}."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
         positive("max_file_size", self.max_file_size)
         Globs(self.include, self.exclude).check()
 

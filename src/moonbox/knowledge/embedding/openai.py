@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -63,6 +64,8 @@ class OpenAIEmbedder:
 
     def __init__(self, options: OpenAIEmbeddings, *, pause: Callable[[float], None] = time.sleep) -> None:
         self.options, self._pause = options, pause
+        self._lock = threading.Lock()
+        self._kept: tuple[int, httpx.Client] | None = None
 
     @property
     def name(self) -> str:
@@ -74,12 +77,26 @@ class OpenAIEmbedder:
     def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
         prefix = self.options.query_prefix if kind == "query" else self.options.document_prefix
         vectors: list[list[float]] = []
-        with self._client() as client:
-            for start in range(0, len(texts), self.options.batch):
-                vectors += self._request(client, [prefix + text for text in texts[start : start + self.options.batch]])
+        client, size = self._client(), self.options.batch
+        for start in range(0, len(texts), size):
+            vectors += self._request(client, [prefix + text for text in texts[start : start + size]])
         return vectors
 
+    def close(self) -> None:
+        """Close the connections that are kept for the next request."""
+        with self._lock:
+            if self._kept is not None and self._kept[0] == os.getpid():
+                self._kept[1].close()
+            self._kept = None
+
     def _client(self) -> httpx.Client:
+        """One client for all requests of a process: a new one costs more than many a request."""
+        with self._lock:
+            if self._kept is None or self._kept[0] != os.getpid():
+                self._kept = (os.getpid(), self._new_client())
+            return self._kept[1]
+
+    def _new_client(self) -> httpx.Client:
         try:
             import httpx
         except ImportError:
