@@ -62,8 +62,9 @@ class Attempt:
             return self._record(ended, None, tuple(ended.values))
         return self._record(ended, self._explain(ended))
 
-    def cancelled(self) -> Run:
-        """We stopped the script because nobody waits for it any more; the worker lives."""
+    def cancelled(self, *, drained: bool) -> Run:
+        """We stopped the script because nobody waits for it any more; the worker lives if it said so to the end."""
+        self.lost = not drained
         return self._record(None, self._stopped("cancelled"))
 
     def gone(self, reason: int, how: str) -> Run:

@@ -12,7 +12,7 @@ from moonbox.sandbox.blocking import GRACE, Lost
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
     from moonbox.sandbox.conversation import Ended
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AwaitedDrive", "AwaitingExecutor"]
 
 _LOOK_AGAIN = 0.1
+_BREATH = 32
 
 
 class AwaitingExecutor:
@@ -82,43 +83,58 @@ class AwaitedDrive:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._sending = asyncio.Lock()
         self._ready: list[Reply] = []
-        self._flushing = False
+        self._sends: set[asyncio.Task[None]] = set()
         self._stopping = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._frames = 0
+        self.drained = False
+        """The worker has said how the run ended, so that it can be used again."""
 
     async def run(self, opening: bytes) -> Ended:
         """Returns how the run ended, or raises Lost. Cancellation stops the script first."""
         self._arm()
+        cancelled = False
         try:
-            await self._send(opening)
-            try:
-                return await self._until_ended()
-            except asyncio.CancelledError:
-                self._stop(protocol.REASON_CANCELLED)
-                await self._until_ended()
-                raise
+            with self._link.in_use():
+                await self._send(opening)
+                try:
+                    return await self._until_ended()
+                except asyncio.CancelledError:
+                    cancelled = True
+                    self._stop(protocol.REASON_CANCELLED)
+                    await self._until_ended()
+                    raise
         except WorkerError as problem:
+            reason = self._stopping or (protocol.REASON_CANCELLED if self._link.closed else 0)
             how = await asyncio.to_thread(self._kill) or str(problem)
-            raise Lost(self._stopping, how, cancelled=self._stopping == protocol.REASON_CANCELLED) from None
+            raise Lost(reason, how, cancelled=cancelled) from None
         finally:
             if self._timer is not None:
                 self._timer.cancel()
             self._exchange.abandon_all()
             for task in self._tasks.values():
                 task.cancel()
-            if self._tasks:
-                await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            if not self.drained:
+                self._link.hang_up()  # nobody knows what the worker is doing; whoever still sends is told
+            await asyncio.gather(*self._tasks.values(), *self._sends, return_exceptions=True)
 
     async def _until_ended(self) -> Ended:
         while True:
             step = self._exchange.feed(*await self._link.areceive())
             if step.ended is not None:
+                self.drained = True
                 return step.ended
             await self._act(step)
+            self._frames += 1
+            if self._frames % _BREATH == 0:  # frames that are there already do not suspend: let the timer have its turn
+                await asyncio.sleep(0)
 
     async def _act(self, step: Step) -> None:
         if step.halt is not None:
-            await self._send(self._exchange.conversation.halt(step.halt))
+            self._stop(step.halt)
+            return
+        if self._stopping:
+            self._exchange.refuse(step.jobs)
             return
         for call in step.dropped:
             task = self._tasks.pop(call, None)
@@ -127,21 +143,28 @@ class AwaitedDrive:
         self._exchange.drop(step.dropped)
         if step.replies:
             await self._send(self._exchange.answers(list(step.replies)))
-        if not self._stopping:
-            for job in step.jobs:
-                self._tasks[job.request.id] = asyncio.create_task(self._perform(job))
+        for job in step.jobs:
+            self._tasks[job.request.id] = asyncio.create_task(self._perform(job))
 
     async def _perform(self, job: Job) -> None:
         reply = await self._exchange.pipeline.perform(job.request, job.entry, self._exchange.recorder, self._executor)
         self._tasks.pop(job.request.id, None)
         if not self._stopping and job.request.id in self._exchange.entries:
             self._ready.append(reply)
-            if not self._flushing:
-                self._flushing = True
-                await asyncio.sleep(0)  # others that are done now go along
-                self._flushing = False
-                replies, self._ready = self._ready, []
-                await self._send(self._exchange.answers(replies))
+            if len(self._ready) == 1:
+                self._send_soon(self._answer())
+
+    async def _answer(self) -> None:
+        """Send what is ready; others that are done by now go along."""
+        replies, self._ready = self._ready, []
+        if replies and not self._stopping:
+            await self._send(self._exchange.answers(replies))
+
+    def _send_soon(self, sending: Coroutine[Any, Any, None]) -> None:
+        """In a task of its own, which is not cancelled with the call's: half a frame would make the worker useless."""
+        task = asyncio.get_running_loop().create_task(sending)
+        self._sends.add(task)
+        task.add_done_callback(self._sends.discard)
 
     async def _send(self, data: bytes) -> None:
         async with self._sending:
@@ -172,10 +195,10 @@ class AwaitedDrive:
             task.cancel()
         self._link.stop(self._exchange.number, reason)
         loop = asyncio.get_running_loop()
-        self._halting = loop.create_task(self._halt(reason))
+        self._send_soon(self._halt(reason))
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_later(GRACE, self._link.close)
+        self._timer = loop.call_later(GRACE, self._link.hang_up)
 
     async def _halt(self, reason: int) -> None:
         with contextlib.suppress(WorkerError):

@@ -17,6 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import WorkerError
+from moonbox.sandbox.exchange import Step
 from moonbox.worker import protocol
 from moonbox.worker.link import TimedOut, Woken
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from moonbox.sandbox.conversation import Ended
-    from moonbox.sandbox.exchange import Exchange, Job, Step
+    from moonbox.sandbox.exchange import Exchange, Job
     from moonbox.sandbox.pipeline import Reply
     from moonbox.sandbox.recorder import CallEntry
     from moonbox.sandbox.threads import LoopThread, Threads
@@ -84,6 +85,9 @@ class BlockingDrive:
         self._executor = BlockingExecutor(loop, self._wake)
         self._stopping = 0
         self._stop_until = 0.0
+        self._interrupted = False
+        self.drained = False
+        """The worker has said how the run ended, so that it can be used again."""
         # Shared between the caller's thread and the helper
         self._turn = threading.Condition()
         self._helping = False
@@ -98,10 +102,11 @@ class BlockingDrive:
     def run(self, opening: bytes) -> Ended:
         """Returns how the run ended, or raises Lost. KeyboardInterrupt stops the script first."""
         try:
-            self._link.send(opening)
-            return self._alone()
+            with self._link.in_use():
+                self._send(opening)
+                return self._alone()
         except WorkerError as problem:
-            raise Lost(self._stopping, self._kill() or str(problem)) from None
+            raise self._lost(problem) from None
         finally:
             self._exchange.abandon_all()
             if self._bell is not None:
@@ -114,8 +119,12 @@ class BlockingDrive:
             self._stop_until = time.monotonic() + GRACE
             self._stopping = reason
             self._link.stop(self._exchange.number, reason)
-            with contextlib.suppress(WorkerError):
-                self._link.send(self._exchange.conversation.halt(reason))
+            with contextlib.suppress(WorkerError, TimedOut):
+                self._link.send(self._exchange.conversation.halt(reason), 0.0)
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        self.stop(protocol.REASON_CANCELLED)
 
     # The caller's thread, before the first call
 
@@ -124,7 +133,7 @@ class BlockingDrive:
             try:
                 step = self._next()
             except KeyboardInterrupt:
-                self.stop(protocol.REASON_CANCELLED)
+                self._interrupt()
                 self._drain()
                 raise
             if step.ended is not None:
@@ -141,28 +150,49 @@ class BlockingDrive:
     def _next(self, *, wake: socket.socket | None = None, until: float | None = None) -> Step:
         """The next frame's step. At the deadline the script is stopped; past the grace period the worker is killed."""
         while True:
-            rest = self._stop_until - time.monotonic() if self._stopping else self._clock.remaining()
+            rest = self._rest()
+            if rest is not None and rest <= 0:  # looked at for every frame: a worker may send them without end
+                if self._stopping:
+                    raise WorkerError("it did not stop")
+                self.stop(protocol.REASON_TIME)
+                continue
             timeout = rest if until is None else min(until, rest) if rest is not None else until
             try:
                 kind, payload = self._link.receive(timeout, wake)
             except TimedOut:
-                if self._stopping and time.monotonic() >= self._stop_until:
-                    raise WorkerError("it did not stop") from None
-                rest = self._clock.remaining()
-                if not self._stopping and rest is not None and rest <= 0:
-                    self.stop(protocol.REASON_TIME)
-                elif until is not None:
+                if until is not None:
                     raise
                 continue
             step = self._exchange.feed(kind, payload)
             if step.halt is not None:
-                self._link.send(self._exchange.conversation.halt(step.halt))
+                self.stop(step.halt)
                 continue
+            if step.ended is not None:
+                self.drained = True
+            elif self._stopping:
+                self._exchange.refuse(step.jobs)
+                step = Step()
             return step
 
+    def _rest(self) -> float | None:
+        """Seconds until something must be done about the time."""
+        return self._stop_until - time.monotonic() if self._stopping else self._clock.remaining()
+
     def _reply(self, replies: list[Reply]) -> None:
-        if replies:
-            self._link.send(self._exchange.answers(replies))
+        if replies and not self._stopping:
+            self._send(self._exchange.answers(replies))
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._link.send(data, self._rest())
+        except TimedOut:
+            self._stopping = self._stopping or protocol.REASON_TIME
+            raise WorkerError("it does not take what it is sent") from None
+
+    def _lost(self, problem: WorkerError) -> Lost:
+        """The worker is gone; when we hung up on it, that was to cancel the run."""
+        reason = self._stopping or (protocol.REASON_CANCELLED if self._link.closed else 0)
+        return Lost(reason, self._kill() or str(problem), cancelled=self._interrupted)
 
     # The helper drives, the caller looks on
 
@@ -187,7 +217,7 @@ class BlockingDrive:
                         self._link.ending.kill()
             except KeyboardInterrupt:
                 interrupted = True
-                self.stop(protocol.REASON_CANCELLED)
+                self._interrupt()
         if isinstance(self._outcome, BaseException):
             raise self._outcome
         ended = self._outcome if self._outcome is not None else self._in_charge(interrupted=interrupted)
@@ -199,13 +229,14 @@ class BlockingDrive:
         """In the helper: run tools and drive, until the run ends or the caller takes over."""
         outcome: Ended | BaseException
         try:
-            while step.ended is None:
-                self._replies = list(step.replies)
-                self._queue.extend(step.jobs)
-                if not self._run_queue():
-                    return
-                self._reply(self._replies)
-                step = self._next()
+            with self._link.in_use():
+                while step.ended is None:
+                    self._replies = list(step.replies)
+                    self._queue.extend(step.jobs)
+                    if not self._run_queue():
+                        return
+                    self._reply(self._replies)
+                    step = self._next()
             outcome = step.ended
         except BaseException as problem:  # noqa: BLE001 - handed over to the caller's thread, which raises it
             outcome = problem
@@ -250,7 +281,7 @@ class BlockingDrive:
             except (TimedOut, Woken):
                 self._collect()
             except KeyboardInterrupt:
-                self.stop(protocol.REASON_CANCELLED)
+                self._interrupt()
                 self._drain()
                 raise
 

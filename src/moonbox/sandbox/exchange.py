@@ -105,11 +105,15 @@ class Exchange:
             if entry is not None:
                 entry.abandon("cancelled")
 
+    def refuse(self, jobs: tuple[Job, ...]) -> None:
+        """Calls that came while the run was being stopped are not made."""
+        for job in jobs:
+            job.entry.abandon("cancelled")
+
     def abandon_all(self) -> None:
         """The run is over: what is still under way goes on without us, and the record says so."""
         for entry in self.recorder.open_entries():
-            if entry.cancel is not None:
-                entry.cancel()
+            entry.leave_behind()
 
     def _asked(self, event: Asked) -> Step:
         replies: list[Reply] = []

@@ -75,6 +75,7 @@ class Pipeline:
         allow_nan: bool,
         first_index: int = 1,
         direct: bool = False,
+        always: set[str] | None = None,
     ) -> None:
         self._toolbox = toolbox
         self._functions = functions
@@ -87,7 +88,7 @@ class Pipeline:
         self.allow_nan = allow_nan
         self._first = first_index
         self._direct = direct
-        self._always: set[str] = set()
+        self._always: set[str] = set() if always is None else always  # paths of tools that need no more asking
 
     # What is not a call of the user's: answered at once, not counted
 

@@ -8,26 +8,28 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Call, CallError, CallStatus, Observation, Run, Usage
+from moonbox.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.audit.telemetry import CallSpan, Telemetry
-    from moonbox.errors import ScriptError, ToolError
+    from moonbox.errors import ScriptError
     from moonbox.sandbox.clock import RunClock
     from moonbox.sandbox.conversation import Ended
 
 __all__ = ["CallEntry", "Recorder"]
 
 _REMEMBERED_FAILURES = 32
+_MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
 
 
 class CallEntry:
     """One call while it is under way. Whoever finishes it first decides; later endings are ignored."""
 
     __slots__ = (
-        "_lock", "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "duration",
-        "error", "id", "index", "queued", "received", "result", "retry_of", "started", "status", "tool",
+        "_left", "_lock", "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline",
+        "duration", "error", "id", "index", "queued", "received", "result", "retry_of", "started", "status", "tool",
     )  # fmt: skip
 
     def __init__(self, index: int, batch: int, call: int, tool: str, arguments: Any, size: int) -> None:
@@ -52,10 +54,13 @@ class CallEntry:
         """On the monotonic clock: when the tool's own timeout passes."""
         self.cancel: Callable[[], object] | None = None
         """Stops what runs for it, where that is possible."""
+        self._left = False
         self._lock = threading.Lock()
 
     def begin(self, timeout: float | None = None) -> None:
-        """The tool itself starts now."""
+        """The tool itself starts now; ToolError when its run is over already."""
+        if self._left or not self.open:
+            raise ToolError("the run is over", code="cancelled")
         self.began = time.monotonic()
         self.queued = self.began - self.received
         if timeout is not None:
@@ -93,6 +98,12 @@ class CallEntry:
         if self.cancel is not None:
             self.cancel()
         return True
+
+    def leave_behind(self) -> None:
+        """Its run is over: what has begun goes on without us, what has not does not begin."""
+        self._left = True
+        if self.cancel is not None:
+            self.cancel()
 
     def _stop_clock(self) -> None:
         now = time.monotonic()
@@ -191,7 +202,8 @@ class Recorder:
         self._failed.append(entry)
 
     def observed(self, name: str, value: Any) -> None:
-        self._observations.append(Observation(name, value))
+        if len(self._observations) < _MOST_OBSERVATIONS:
+            self._observations.append(Observation(name, value))
 
     def open_entries(self) -> list[CallEntry]:
         with self._lock:

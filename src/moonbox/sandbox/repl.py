@@ -65,6 +65,9 @@ class Repl:
         self._lost_unseen = False
         self._number = 0
         self._closed = False
+        self._paused = False
+        """A step-by-step run waits for its caller's answers."""
+        self._always: set[str] = set()
         self._gate = Gate()
         self._additions = sandbox._additions.copy()
         self._sources: dict[str, str] = {}
@@ -88,12 +91,19 @@ class Repl:
                 return self._conclude(attempt, attempt.refused)
             drive = BlockingDrive(attempt.link, attempt.exchange, self._sandbox._threads, self._sandbox._loop)
             try:
-                return self._conclude(attempt, attempt.ended(drive.run(attempt.opening)))
+                ended = drive.run(attempt.opening)
             except Lost as lost:
-                return self._conclude(attempt, attempt.gone(lost.reason, lost.how))
+                run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
+                if lost.cancelled:
+                    raise KeyboardInterrupt from None
+                return run
             except KeyboardInterrupt:
-                self._conclude(attempt, attempt.cancelled())
+                self._conclude(attempt, attempt.cancelled(drained=drive.drained))
                 raise
+            except BaseException:
+                self._lose()  # something of ours failed: nobody knows what the worker is doing now
+                raise
+            return self._conclude(attempt, attempt.ended(ended))
         finally:
             self._gate.leave()
 
@@ -111,15 +121,19 @@ class Repl:
                 return self._conclude(attempt, attempt.refused)
             drive = AwaitedDrive(attempt.link, attempt.exchange, self._sandbox._threads)
             try:
-                return self._conclude(attempt, attempt.ended(await drive.run(attempt.opening)))
+                ended = await drive.run(attempt.opening)
             except Lost as lost:
                 run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
                 if lost.cancelled:
                     raise asyncio.CancelledError from None
                 return run
             except asyncio.CancelledError:
-                self._conclude(attempt, attempt.cancelled())
+                self._conclude(attempt, attempt.cancelled(drained=drive.drained))
                 raise
+            except BaseException:
+                self._lose()  # something of ours failed: nobody knows what the worker is doing now
+                raise
+            return self._conclude(attempt, attempt.ended(ended))
         finally:
             self._gate.leave()
 
@@ -131,10 +145,11 @@ class Repl:
         self._enter()
         try:
             self._acquire()
-            return Stepper(self, source, limits or self._limits).begin()
+            stepper = Stepper(self, source, limits or self._limits)
         except BaseException:
             self._gate.leave()
             raise
+        return stepper.begin()  # which lets the next run in when this one is over
 
     async def astart(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
         """The same, awaited."""
@@ -167,15 +182,16 @@ class Repl:
             self._acquire()
             link = self._link
             assert link is not None
-            link.send(protocol.frame(protocol.GLOBALS, b""))
             try:
-                kind, payload = link.receive(_ANSWER_SECONDS)
+                with link.in_use():
+                    link.send(protocol.frame(protocol.GLOBALS, b""), _ANSWER_SECONDS)
+                    kind, payload = link.receive(_ANSWER_SECONDS)
             except TimedOut:
                 raise WorkerError("the worker did not answer") from None
             if kind != protocol.DEFINED:
                 raise WorkerError("the worker answered something else")
             data = decode_json(payload, max_nodes=_MOST_GLOBALS, max_depth=1)
-            return {str(name): str(what) for name, what in sorted(data)}
+            return dict(sorted(_pairs(data)))
         except (WorkerError, ValueError, TypeError) as problem:
             self._lose()
             raise WorkerError(f"the worker was lost: {problem}") from None
@@ -261,6 +277,8 @@ class Repl:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("the Repl is closed")
+        if self._paused:
+            raise UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
 
     def _check_still_open(self) -> None:
         if self._closed:
@@ -336,6 +354,7 @@ class Repl:
             context=sandbox.context,
             allow_nan=sandbox.allow_nan,
             first_index=LANGUAGES[sandbox.language].first_index,
+            always=self._always,
         )
 
     # One run
@@ -394,6 +413,12 @@ class Repl:
             run = self._before_write(run)
         self._sandbox._write(run)
         return run
+
+
+def _pairs(data: Any) -> list[tuple[str, str]]:
+    if not isinstance(data, list):
+        raise ValueError("a malformed answer")
+    return [(name, what) for name, what in data if isinstance(name, str) and isinstance(what, str)]
 
 
 def _checked_source(source: str) -> str:

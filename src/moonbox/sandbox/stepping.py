@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Run
 from moonbox.errors import ToolError, UsageError, WorkerError
-from moonbox.sandbox.blocking import BlockingDrive, Lost
+from moonbox.sandbox.blocking import BlockingDrive
 from moonbox.sandbox.decisions import Answer, ToolCall
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ class Stepper(BlockingDrive):
         sandbox = repl._sandbox
         super().__init__(self._attempt.link, self._attempt.exchange, sandbox._threads, sandbox._loop)
         self._jobs: dict[int, Job] = {}
+        self._left = False
 
     def begin(self) -> Run | Pause:
         if self._attempt.refused is not None:
             return self._over(self._attempt.refused)
-        return self._guarded(lambda: self._link.send(self._attempt.opening))
+        return self._guarded(lambda: self._send(self._attempt.opening))
 
     def go_on(self, answers: dict[int, Answer]) -> Run | Pause:
         self._clock.go_on()
@@ -107,15 +109,29 @@ class Stepper(BlockingDrive):
 
     def _guarded(self, first: Any) -> Run | Pause:
         """Do `first`, then drive on to the next pause or the end."""
+        self._repl._paused = False
         try:
-            first()
-            return self._drive_on()
+            with self._link.in_use():
+                first()
+                return self._drive_on()
         except WorkerError as problem:
-            lost = Lost(self._stopping, self._kill() or str(problem))
+            lost = self._lost(problem)
             return self._over(self._attempt.gone(lost.reason, lost.how))
         except KeyboardInterrupt:
-            self._over(self._attempt.cancelled())
+            self._after_interrupt()
             raise
+        except BaseException:
+            if not self.drained:
+                self._repl._lose()  # something of ours failed: nobody knows what the worker is doing now
+            self._leave()
+            raise
+
+    def _after_interrupt(self) -> None:
+        self._interrupt()
+        with contextlib.suppress(WorkerError, KeyboardInterrupt), self._link.in_use():
+            self._drain()
+        self._exchange.abandon_all()
+        self._over(self._attempt.cancelled(drained=self.drained))
 
     def _drive_on(self) -> Run | Pause:
         while True:
@@ -135,6 +151,7 @@ class Stepper(BlockingDrive):
             self._reply(replies)
             if calls:
                 self._clock.pause()
+                self._repl._paused = True
                 return Pause(self, tuple(calls))
 
     def _look_at(self, job: Job) -> tuple[Any, ToolCall | None]:
@@ -174,6 +191,12 @@ class Stepper(BlockingDrive):
         try:
             return self._repl._conclude(self._attempt, run)
         finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Let the next run in, once."""
+        if not self._left:
+            self._left = True
             self._repl._gate.leave()
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["LoopThread", "Threads"]
 
 _IDLE_SECONDS = 10.0
+_CANCEL_SECONDS = 2.0
 
 
 class Threads:
@@ -98,7 +99,10 @@ class LoopThread:
             loop, self._loop = self._loop, None
         if loop is None or self._thread is None:
             return
-        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(5)
+        try:
+            asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(_CANCEL_SECONDS)
+        except TimeoutError:
+            return  # a tool does not let itself be cancelled: its thread is a daemon and is left behind
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
         loop.close()

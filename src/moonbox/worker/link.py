@@ -15,6 +15,8 @@ from moonbox.worker import protocol
 from moonbox.worker.incoming import Reader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from moonbox.worker.pool import Ending
 
 __all__ = ["Link", "TimedOut", "Woken", "socket_pairs"]
@@ -22,6 +24,7 @@ __all__ = ["Link", "TimedOut", "Woken", "socket_pairs"]
 _CHUNK = 1 << 18
 _SPIN = 0.00006
 _LARGEST_FRAME = 1 << 20
+_LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
 
 
 class TimedOut(Exception):
@@ -45,6 +48,8 @@ class Link:
         self._poll.register(sock.fileno(), select.POLLIN)
         self._quick = 0
         self._sending = threading.Lock()
+        self._using = threading.Lock()
+        self._users = 0
         self._bell: socket.socket | None = None
         self._bell_fd = -1
         self.greeting: bytes | None = None
@@ -58,19 +63,31 @@ class Link:
     def allow_frames_of(self, largest: int) -> None:
         self._reader.largest = largest
 
-    def send(self, data: bytes) -> None:
-        """Send all of it; WorkerError when the worker is gone."""
+    def send(self, data: bytes, timeout: float | None = None) -> None:
+        """Send all of it. Raises TimedOut when the worker does not take it in time, WorkerError when it is gone."""
         view = memoryview(data)
         self.sent += len(data)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if not self._sending.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+            raise TimedOut
         try:
-            with self._sending:
-                while view:
-                    try:
-                        view = view[self._sock.send(view) :]
-                    except BlockingIOError:
-                        select.select([], [self._sock], [])
+            while view:
+                try:
+                    view = view[self._sock.send(view) :]
+                except BlockingIOError:
+                    self._wait_to_send(deadline)
         except (OSError, ValueError):
             raise WorkerError("the worker is gone") from None
+        finally:
+            self._sending.release()
+
+    def _wait_to_send(self, deadline: float | None) -> None:
+        rest = None if deadline is None else deadline - time.monotonic()
+        if rest is not None and rest <= 0:
+            raise TimedOut
+        poll = select.poll()
+        poll.register(self._sock.fileno(), select.POLLOUT)
+        poll.poll(_milliseconds(rest))
 
     def receive(self, timeout: float | None, bell: socket.socket | None = None) -> tuple[int, bytes]:
         """The next frame. Raises TimedOut, Woken, or WorkerError when the worker is gone or breaks the protocol."""
@@ -100,13 +117,19 @@ class Link:
             self._poll.register(self._bell_fd, select.POLLIN)
 
     def alive(self) -> bool:
-        """Whether the worker still holds its end. Reads what is there."""
+        """Whether the worker, which has nothing to say now, still holds its end and says nothing."""
+        if self.closed:
+            return False
         try:
-            while self._read():
-                pass
+            while self.greeting is None and self._read():
+                found = self._reader.next()
+                if found is not None and found[0] == protocol.READY:
+                    self.greeting = found[1]
+                elif found is not None:
+                    return False
+            return self.greeting is None or not (self._reader.pending or self._read())
         except WorkerError:
             return False
-        return not self.closed
 
     def _wait(self, deadline: float | None) -> None:
         """Read what is there, or wait for it: spinning briefly while answers have been coming quickly."""
@@ -123,9 +146,8 @@ class Link:
             self._quick = 4
             return
         began = time.monotonic()
-        milliseconds = None if deadline is None else max(0.0, (deadline - began) * 1000)
         try:
-            ready = self._poll.poll(milliseconds)
+            ready = self._poll.poll(_milliseconds(None if deadline is None else deadline - began))
         except (OSError, ValueError):
             raise WorkerError("the worker is gone") from None
         if not ready:
@@ -188,14 +210,41 @@ class Link:
         with contextlib.suppress(OSError, ValueError):
             self._control.send(protocol.STOP.pack(number, reason))
 
-    def close(self) -> None:
-        """Hang up; the worker ends by itself."""
-        if not self.closed:
-            self.closed = True
+    def hang_up(self) -> None:
+        """Nothing more goes either way: whoever waits here is told that the worker is gone, and the worker ends."""
+        self.closed = True
+        for end in (self._sock, self._control):
             with contextlib.suppress(OSError):
-                self._sock.shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Hang up, and let go of the sockets as soon as nobody uses them."""
+        with self._using:
+            self.hang_up()
+            self._release_unless_used()
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """While somebody waits on the sockets, `close` by another thread leaves them open: numbers are used again."""
+        with self._using:
+            if self.closed:
+                raise WorkerError("the worker is gone")
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._using:
+                self._users -= 1
+                self._release_unless_used()
+
+    def _release_unless_used(self) -> None:
+        if self.closed and not self._users:
             self._sock.close()
             self._control.close()
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else min(max(0.0, seconds * 1000), _LONGEST_POLL)
 
 
 def socket_pairs() -> tuple[Any, Any, Any, Any]:

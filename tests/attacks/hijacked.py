@@ -1,0 +1,128 @@
+"""A worker that somebody else has taken over: it speaks over the real sockets, and says what a test tells it to."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import threading
+from typing import TYPE_CHECKING, Any
+
+from moonbox import Sandbox
+from moonbox.worker import protocol
+from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.pool import Pool
+from moonbox.worker.protocol import HEADER, frame
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    Script = Callable[["Peer"], None]
+
+
+class Peer:
+    """The worker's end of one link."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+
+    def send(self, kind: int, payload: bytes | Any) -> None:
+        """A frame; anything but bytes is sent as JSON."""
+        self.raw(frame(kind, payload if isinstance(payload, bytes) else json.dumps(payload).encode()))
+
+    def raw(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def receive(self) -> tuple[int, Any]:
+        kind, length = HEADER.unpack(self._exactly(HEADER.size))
+        payload = self._exactly(length)
+        return kind, marshal.loads(payload) if payload else None
+
+    def wait_for(self, kind: int) -> Any:
+        while True:
+            got, value = self.receive()
+            if got == kind:
+                return value
+
+    def done(self, **changes: Any) -> None:
+        self.send(protocol.DONE, done(**changes))
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self.sock.recv(size - len(data))
+            if not more:
+                raise ConnectionError
+            data += more
+        return data
+
+
+class _NoProcess:
+    def kill(self) -> str:
+        return ""
+
+
+class HijackedSource:
+    """Workers that follow scripts: the first one the first script, and so on; the last script is used again."""
+
+    def __init__(self, *scripts: Script) -> None:
+        self._scripts = list(scripts)
+        self.spawned = 0
+        self._threads: list[threading.Thread] = []
+
+    def spawn(self) -> Link:
+        main, control, theirs, theirs_control = socket_pairs()
+        script = self._scripts[min(self.spawned, len(self._scripts) - 1)]
+        self.spawned += 1
+
+        def live() -> None:
+            with theirs, theirs_control:
+                try:
+                    script(Peer(theirs))
+                except OSError:  # the host hung up
+                    pass
+
+        thread = threading.Thread(target=live, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+        return Link(main, control, None, _NoProcess())
+
+    def configure(self, config: dict[str, Any]) -> None:
+        pass
+
+    def close(self) -> None:
+        for thread in self._threads:
+            thread.join(5)
+            assert not thread.is_alive(), "the host did not hang up"
+
+
+def hijacked_box(*scripts: Script, **options: Any) -> Sandbox:
+    """A Sandbox whose workers follow these scripts."""
+    box = Sandbox(min_workers=0, **options)
+    box._pool = Pool(HijackedSource(*scripts), spares=0, most=8)
+    return box
+
+
+def done(**changes: Any) -> dict[str, Any]:
+    """How a run ended, as an honest worker would say it."""
+    return {
+        "kind": "ok",
+        "limit": "",
+        "message": "",
+        "operations": None,
+        "memory": 0,
+        "cpu": 0.0,
+        "cut": 0,
+        "values": [42],
+        "frames": [],
+        "extra": {},
+        **changes,
+    }
+
+
+def honest(peer: Peer) -> None:
+    """Every run returns 42."""
+    peer.send(protocol.READY, b"")
+    while True:
+        peer.wait_for(protocol.RUN)
+        peer.done()

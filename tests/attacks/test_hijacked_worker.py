@@ -1,0 +1,486 @@
+"""Protocol abuse by a hijacked worker: whatever it says, the host ends it, keeps its head and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, tool
+from moonbox.worker import protocol
+from moonbox.worker.protocol import CALLS, CANCEL, DEFINED, DONE, OUTPUT, READY, RUN, frame
+
+from .hijacked import done, hijacked_box, honest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .hijacked import Peer
+
+LIMITS = Limits(timeout=0.4, max_output=1000, max_memory=4_000_000)
+
+
+@tool
+def echo(value: object = None) -> object:
+    """Give it back."""
+    return value
+
+
+def without(key: str) -> bytes:
+    data = done()
+    del data[key]
+    return json.dumps(data).encode()
+
+
+def calls(*items: Any) -> bytes:
+    return frame(CALLS, json.dumps(list(items)).encode())
+
+
+def ended(**changes: Any) -> bytes:
+    return frame(DONE, json.dumps(done(**changes)).encode())
+
+
+SPECIAL = "\x01"
+NONSENSE: dict[str, bytes] = {
+    "unknown type": frame(99, b""),
+    "a frame of the host's own": frame(RUN, b""),
+    "a second greeting": frame(READY, b"") + frame(READY, b""),
+    "an answer that nobody asked for": frame(DEFINED, b"[]"),
+    "giant length": struct.pack("<BI", DONE, 2**32 - 1),
+    "length just above the limit": struct.pack("<BI", DONE, LIMITS.max_memory + (1 << 20) + 1),
+    "random bytes": bytes(range(256)) * 10,
+    "empty end": frame(DONE, b""),
+    "not JSON": frame(DONE, b"{'kind': 'ok'}"),
+    "not UTF-8": frame(DONE, b'{"kind": "\xff"}'),
+    "UTF-16": frame(DONE, json.dumps(done()).encode("utf-16")),
+    "marshal": frame(DONE, __import__("marshal").dumps(done())),
+    "half a surrogate pair": frame(DONE, json.dumps(done()).replace('"message": ""', '"message": "\\ud800"').encode()),
+    "NaN": frame(DONE, json.dumps(done(values=[float("nan")])).encode()),
+    "infinite seconds": frame(DONE, json.dumps(done()).replace('"cpu": 0.0', '"cpu": 1e999').encode()),
+    "trailing text": frame(DONE, json.dumps(done()).encode() + b"x"),
+    "an array as end": frame(DONE, b"[]"),
+    "text as end": frame(DONE, b'"ok"'),
+    **{f"end without {key}": frame(DONE, without(key)) for key in done()},
+    "unknown kind": ended(kind="fine"),
+    "kind of a record": ended(kind="crashed"),
+    "unknown limit": ended(kind="stop", limit="patience"),
+    "kind is a number": ended(kind=1),
+    "message is null": ended(message=None),
+    "values is a table": ended(values={}),
+    "values is text": ended(values="abc"),
+    "frames is text": ended(frames="abc"),
+    "frames of one": ended(frames=[["script"]]),
+    "frames with a line of text": ended(frames=[["script", "1", "f"]]),
+    "frames with a huge line": ended(frames=[["script", 10**30, "f"]]),
+    "extra is a list": ended(extra=[]),
+    "memory is a float": ended(memory=1.5),
+    "memory is huge": ended(memory=10**40),
+    "memory is negative": ended(memory=-1),
+    "memory is true": ended(memory=True),
+    "cut is huge": ended(cut=2**63),
+    "cpu is an integer": ended(cpu=1),
+    "cpu is negative": ended(cpu=-1.0),
+    "operations is text": ended(operations="many"),
+    "operations is huge": ended(operations=2**80),
+    "nested in 500 levels": ended(values=json.loads("[" * 500 + "]" * 500)),
+    "nested in 100,000 levels": frame(DONE, b'{"values":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    "opened 100,000 times": frame(DONE, b"[" * 100_000),
+    "nested marks": frame(
+        DONE, json.dumps(done()).replace("[42]", '[{"\\u0001m":[[1,' * 300 + "1" + "]]}]" * 300).encode()
+    ),
+    "bytes that are none": ended(values=[{SPECIAL + "b": 5}]),
+    "bytes beyond 255": ended(values=[{SPECIAL + "b": "\u0100"}]),
+    "an unknown mark": ended(values=[{SPECIAL + "x": 1}]),
+    "pairs that are none": ended(values=[{SPECIAL + "m": {"ab": 1}}]),
+    "pairs of text": ended(values=[{SPECIAL + "m": ["ab", "cd"]}]),
+    "pairs of three": ended(values=[{SPECIAL + "m": [[1, 2, 3]]}]),
+    "a key that is a list": ended(values=[{SPECIAL + "m": [[[1], 2]]}]),
+    "a key that is true": ended(values=[{SPECIAL + "m": [[True, 2]]}]),
+    "rows that are none": ended(values=[{SPECIAL + "t": 1}]),
+    "rows without columns": ended(values=[{SPECIAL + "t": [["a"]]}]),
+    "rows of text": ended(values=[{SPECIAL + "t": [["a"], "xyz"]}]),
+    "rows with names that are none": ended(values=[{SPECIAL + "t": [[1], [2]]}]),
+    "rows of unlike length": ended(values=[{SPECIAL + "t": [["a", "b"], [1], [1, 2]]}]),
+    "more names than columns": ended(values=[{SPECIAL + "t": [["a", "b"], [1]]}]),
+    "no calls": calls(),
+    "calls are a table": frame(CALLS, b"{}"),
+    "a call is text": calls("abc"),
+    "a call of two parts": calls([1, "tools.echo"]),
+    "a call with arguments by name": calls([1, "tools.echo", {}]),
+    "a call with a target that is a number": calls([1, 2, []]),
+    "a call with an id of text": calls(["1", "tools.echo", []]),
+    "a call with the id true": calls([True, "tools.echo", []]),
+    "a call with a huge id": calls([10**30, "tools.echo", []]),
+    "a call with the id 0": calls([0, "tools.echo", []]),
+    "two calls with one id": calls([1, "tools.echo", []], [1, "tools.echo", []]),
+    "calls with falling ids": calls([5, "tools.echo", []], [4, "tools.echo", []]),
+    "a target of megabytes": calls([1, "tools." + "x" * 1_000_000, []]),
+    "20,000 calls at once": calls(*([n, "tools.echo", []] for n in range(1, 20_001))),
+    "a cancellation of text": frame(CANCEL, b'"abc"'),
+    "a cancellation of floats": frame(CANCEL, b"[1.5]"),
+    "a cancellation of nulls": frame(CANCEL, b"[null]"),
+    "output above the limit": frame(OUTPUT, b"x" * 1001),
+    "output above the limit in parts": frame(OUTPUT, b"x" * 600) * 2,
+    "empty output": frame(OUTPUT, b""),
+    "more elements than memory could hold": frame(DONE, json.dumps(done(values=[0] * 300_000)).encode()),
+    "more rows than memory could hold": frame(
+        DONE, json.dumps(done(values=[{SPECIAL + "t": [["a"], [0] * 150_000]}])).encode()
+    ),
+    "an unfinished string with a million escaped quotes": frame(DONE, b'{"a":"' + b'\\",' * 1_000_000),
+}
+
+
+@pytest.mark.parametrize("said", NONSENSE.values(), ids=NONSENSE.keys())
+def test_nonsense_ends_the_worker_and_nothing_else(said: bytes) -> None:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.raw(said)
+        peer.receive()
+
+    with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+        run = repl.run("anything")
+        assert run.error is not None
+        assert run.error.kind == "crashed"
+        assert run.state_lost
+        again = repl.run("anything")
+        assert (again.values, again.error, again.state_lost) == ((42,), None, False)
+
+
+@pytest.mark.parametrize("said", list(NONSENSE.values())[::9], ids=list(NONSENSE)[::9])
+def test_nonsense_to_asyncio(said: bytes) -> None:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.raw(said)
+        peer.receive()
+
+    async def main() -> None:
+        async with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+            run = await repl.arun("anything")
+            assert run.error is not None
+            assert run.error.kind == "crashed"
+            assert (await repl.arun("anything")).values == (42,)
+
+    asyncio.run(main())
+
+
+def dying(peer: Peer) -> None:
+    peer.send(READY, b"")
+    peer.wait_for(RUN)
+    peer.raw(frame(DONE, json.dumps(done()).encode())[:20])
+
+
+def test_a_truncated_frame() -> None:
+    with hijacked_box(dying, honest, limits=LIMITS) as box, box.repl() as repl:
+        run = repl.run("anything")
+        assert run.error is not None
+        assert run.error.kind == "crashed"
+        assert repl.run("anything").value == 42
+
+
+def endless(what: bytes) -> Callable[[Peer], None]:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        while True:
+            peer.raw(what)
+
+    return hijacked
+
+
+def counting_calls(target: str) -> Callable[[Peer], None]:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        number = 0
+        drain = threading.Thread(target=_drain, args=(peer,), daemon=True)
+        drain.start()
+        while True:
+            number += 1
+            peer.raw(calls([number, target, ["words"]]))
+
+    return hijacked
+
+
+def _drain(peer: Peer) -> None:
+    try:
+        while peer.sock.recv(1 << 16):
+            pass
+    except OSError:
+        pass
+
+
+FLOODS = {
+    "cancellations": endless(frame(CANCEL, b"[]") * 50),
+    "clock": counting_calls("sys.clock"),
+    "documentation": counting_calls("docs.get"),
+    "calls past the budget": counting_calls("tools.echo"),
+    "calls of nothing": counting_calls("nowhere.echo"),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
+def test_a_flood_of_frames_ends_at_the_deadline(flood: Callable[[Peer], None]) -> None:
+    with hijacked_box(flood, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+        began = time.monotonic()
+        run = repl.run("anything")
+        assert time.monotonic() - began < 10
+        assert run.error is not None
+        assert run.error.kind in ("limit", "crashed")
+        assert run.state_lost
+        assert len(run.calls) <= 50
+        assert repl.run("anything").value == 42
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
+def test_a_flood_does_not_hold_up_the_event_loop(flood: Callable[[Peer], None]) -> None:
+    async def main() -> None:
+        async with hijacked_box(flood, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+            run, ticks = await asyncio.gather(repl.arun("anything"), _tick())
+            assert run.error is not None
+            assert run.state_lost
+            assert ticks == 5
+            assert (await repl.arun("anything")).value == 42
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+async def _tick() -> int:
+    for _ in range(5):
+        await asyncio.sleep(0.01)
+    return 5
+
+
+def test_a_frame_byte_by_byte_ends_at_the_deadline() -> None:
+    def slow(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        for byte in struct.pack("<BI", DONE, 100_000) + b"[" * 100_000:
+            peer.raw(bytes([byte]))
+            time.sleep(0.01)
+
+    with hijacked_box(slow, honest, limits=LIMITS) as box, box.repl() as repl:
+        run = repl.run("anything")
+        assert run.error is not None
+        assert (run.error.kind, run.error.limit) == ("limit", "time")
+        assert run.state_lost
+        assert repl.run("anything").value == 42
+
+
+def deaf(peer: Peer) -> None:
+    """Never reads a byte, and never hangs up by itself."""
+    peer.send(READY, b"")
+    select_until_closed(peer)
+
+
+def select_until_closed(peer: Peer) -> None:
+    import select
+
+    poll = select.poll()
+    poll.register(peer.sock.fileno(), 0)  # only the hang-up
+    poll.poll(15_000)
+
+
+def test_a_worker_that_does_not_read() -> None:
+    with hijacked_box(deaf, honest, limits=LIMITS) as box, box.repl() as repl:
+        began = time.monotonic()
+        run = repl.run("-- " + "x" * 3_000_000)
+        assert time.monotonic() - began < 10
+        assert run.error is not None
+        assert (run.error.kind, run.error.limit) == ("limit", "time")
+        assert repl.run("anything").value == 42
+
+
+def test_a_worker_that_does_not_read_asyncio() -> None:
+    async def main() -> None:
+        async with hijacked_box(deaf, honest, limits=LIMITS) as box, box.repl() as repl:
+            run = await repl.arun("-- " + "x" * 3_000_000)
+            assert run.error is not None
+            assert (run.error.kind, run.error.limit) == ("limit", "time")
+            assert (await repl.arun("anything")).value == 42
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_a_worker_that_calls_and_does_not_read_the_answer() -> None:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.raw(calls([1, "tools.big", []]))
+        select_until_closed(peer)
+
+    @tool
+    def big() -> str:
+        """Much."""
+        return "x" * 3_000_000
+
+    with hijacked_box(hijacked, honest, tools=[big], limits=LIMITS) as box, box.repl() as repl:
+        run = repl.run("anything")
+        assert run.error is not None
+        assert (run.error.kind, run.error.limit) == ("limit", "time")
+        assert run.calls[0].status == "ok"
+        assert repl.run("anything").value == 42
+
+
+def test_a_worker_that_ignores_the_stop() -> None:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.raw(calls([1, "tools.echo", []]))
+        while True:
+            peer.receive()
+
+    with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+        run = repl.run("anything")
+        assert run.error is not None
+        assert (run.error.kind, run.error.limit) == ("limit", "time")
+        assert run.state_lost
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        frame(DONE, json.dumps(done(values=["stale"])).encode()),
+        frame(OUTPUT, b"stale"),
+        calls([1, "tools.echo", []]),
+        frame(CANCEL, b"[1]"),
+        b"\x14",
+    ],
+    ids=["another end", "output", "a call", "a cancellation", "the beginning of a frame"],
+)
+def test_what_comes_after_the_end_never_reaches_the_next_run(extra: bytes) -> None:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.raw(frame(DONE, json.dumps(done()).encode()) + extra)
+        peer.receive()
+
+    with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+        assert repl.run("anything").values == (42,)
+        again = repl.run("anything")
+        assert (again.values, again.output, again.calls) == ((42,), "", ())
+        assert again.state_lost  # the worker that said too much was ended
+
+
+def test_a_flood_between_runs() -> None:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.done()
+        while True:
+            peer.raw(frame(OUTPUT, b"x" * 1000) * 50)
+
+    with hijacked_box(hijacked, honest, limits=LIMITS) as box, box.repl() as repl:
+        assert repl.run("anything").value == 42
+        time.sleep(0.05)  # let it fill the socket
+        assert repl.run("anything").value == 42
+
+
+def test_globals_of_a_hijacked_worker() -> None:
+    from moonbox.errors import WorkerError
+
+    for said in (b"[1]", b'[["a"]]', b"{}", b'"abc"', b"[[[]]]", b"", b"[" * 5000, b'[["\\ud800", "x"]]'):
+
+        def hijacked(peer: Peer, said: bytes = said) -> None:
+            peer.send(READY, b"")
+            peer.wait_for(protocol.GLOBALS)
+            peer.raw(frame(DEFINED, said))
+            peer.receive()
+
+        with hijacked_box(hijacked, honest, limits=LIMITS) as box, box.repl() as repl:
+            try:
+                found = repl.globals()
+            except WorkerError:
+                found = {}
+            assert found == {}
+            assert repl.run("anything").value == 42
+
+
+def test_many_names_and_frames_are_cut() -> None:
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.done(
+            kind="runtime",
+            message="script:1: attempt to call a nil value (global 'x')",
+            frames=[["script", 1, "f" * 10_000]] * 1000,
+            extra={"names": ["name"] * 20_000 + [5, None, "x" * 1_000_000]},
+        )
+        peer.receive()
+
+    with hijacked_box(hijacked, limits=Limits(timeout=5)) as box, box.repl() as repl:
+        began = time.monotonic()
+        run = repl.run("x()")
+        assert time.monotonic() - began < 5
+        assert run.error is not None
+        assert run.error.kind == "runtime"
+        assert len(str(run.error.to_dict())) < 500_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs /proc to measure memory")
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(lambda size: b'{"values":[' + b"[]," * (size // 3) + b"[]]}", id="empty arrays"),
+        pytest.param(lambda size: b'{"values":[' + b"{}," * (size // 3) + b"{}]}", id="empty tables"),
+        pytest.param(lambda size: b'{"values":[' + b"0.1," * (size // 4) + b"1]}", id="numbers"),
+        pytest.param(
+            lambda size: b'{"values":[{"\\u0001t":[["a"],[' + b"1," * (size // 2) + b"1]]}]}", id="rows of a number"
+        ),
+        pytest.param(lambda size: b'{"values":[{"\\u0001t":[["a"],"' + b"x" * size + b'"]}]}', id="rows of text"),
+        pytest.param(lambda size: b'{"values":["' + b"\\u0001" * (size // 6) + b'"]}', id="escapes"),
+        pytest.param(lambda size: b'{"values":"' + b'\\",[' * (size // 4), id="an unfinished string"),
+        pytest.param(lambda size: b"[" * size, id="brackets"),
+    ],
+)
+def test_memory_of_the_host_stays_bounded(payload: Callable[[int], bytes]) -> None:
+    limits = Limits(timeout=20, max_memory=16_000_000, max_array=10_000_000)
+    said = frame(DONE, payload(limits.max_memory))
+
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.raw(said)
+        peer.receive()
+
+    with hijacked_box(hijacked, honest, limits=limits) as box, box.repl() as repl:
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        before = _memory("VmRSS")
+        run = repl.run("anything")
+        assert run.error is not None
+        assert run.error.kind == "crashed"
+        assert _memory("VmHWM") - before < limits.max_memory * 10
+
+
+def test_arguments_without_end_are_not_kept() -> None:
+    """Fifty calls with all the memory a script may have would make the record fifty times as large."""
+
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        threading.Thread(target=_drain, args=(peer,), daemon=True).start()
+        for number in range(1, 50):
+            peer.raw(calls([number, "tools.echo", [{"value": "x" * 3_000_000}]]))
+        select_until_closed(peer)
+
+    limits = Limits(timeout=10, max_memory=4_000_000)
+    with hijacked_box(hijacked, honest, tools=[echo], limits=limits) as box, box.repl() as repl:
+        run = repl.run("anything")
+        assert run.error is not None
+        assert run.error.kind == "crashed"
+        assert len(run.calls) <= 6
+        assert repl.run("anything").value == 42
+
+
+def _memory(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(name)
