@@ -1,0 +1,152 @@
+"""The `[serve]` section: who may use the server, how much at a time, and how long it remembers.
+
+[serve]
+host = "0.0.0.0"
+port = 8808
+token = "${MOONBOX_TOKEN}"
+hosts = ["tools.example.com"]
+
+[serve.oauth]                     # instead of, or beside, a token
+issuer = "https://login.example.com"
+resource = "https://tools.example.com/mcp"
+scopes = ["moonbox"]
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotation at run time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+from moonbox.errors import ConfigError, UsageError
+from moonbox.knowledge.contract import CLOSED, positive, read
+
+if TYPE_CHECKING:
+    from moonbox.config import Config
+
+__all__ = ["LOOPBACK_NAMES", "OAuthSettings", "ServeSettings", "is_loopback"]
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_SHORTEST_TOKEN = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class OAuthSettings:
+    """Tokens of an authorization server: signed JWTs that were issued for us."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    issuer: str
+    """The authorization server; tokens must name it as `iss`."""
+    resource: str
+    """Our own public address, with /mcp at the end; tokens must name it as `aud`."""
+    scopes: tuple[str, ...] = ()
+    """Scopes that a token must have."""
+    jwks_url: str | None = None
+    """Where its keys are; else the issuer's metadata says so."""
+
+    def __post_init__(self) -> None:
+        for name in ("issuer", "resource", "jwks_url"):
+            url = getattr(self, name)
+            if url is None:
+                continue
+            parts = urlsplit(url)
+            if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+                continue
+            raise ConfigError(f"{name} must be an https:// address, not {url!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeSettings:
+    """How moonbox is served."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    host: str = "127.0.0.1"
+    port: int = 8808
+    token: str | None = None
+    """Clients send it as `Authorization: Bearer <token>`. Without one, only loopback addresses are served."""
+    tokens: Mapping[str, str] = field(default_factory=dict)
+    """One for each client, by the client's name: each has its own runs, state and share of the limits."""
+    oauth: OAuthSettings | None = None
+    hosts: tuple[str, ...] = ()
+    """Host headers that are answered, beside the address that is served and the names of this machine."""
+    origins: tuple[str, ...] = ()
+    """Web origins whose pages may use the server; none by default."""
+    max_calls: int = 16
+    """Calls of one client at the same time; further ones wait."""
+    max_waiting: int = 64
+    """Calls of one client that may wait; further ones are refused."""
+    requests_per_minute: int = 6_000
+    """HTTP requests from one address."""
+    max_body: int = 4 * 1024 * 1024
+    """Bytes of one HTTP request."""
+    max_conversations: int = 200
+    """Conversations whose state is kept at the same time."""
+    idle_seconds: float = 1_800.0
+    """How long a conversation's state is kept after its last call."""
+    answer_seconds: float = 600.0
+    """How long a person may take to answer a question."""
+    start_wait: float = 10.0
+    """How long the first list of tools waits for servers that are still starting."""
+    structured: bool = True
+    """Give the script's value as structured content too, beside the text."""
+    direct_without_asking: bool = True
+    """Whether a client that cannot pass our question on may itself call tools that need approval: it asks its own way."""
+
+    def __post_init__(self) -> None:
+        names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
+        for name in names:
+            positive(name, getattr(self, name))
+        for name in ("max_waiting", "start_wait"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if not 0 <= self.port <= 65_535:
+            raise ConfigError(f"port must be from 0 to 65535, not {self.port}")
+        for token in (self.token, *self.tokens.values()):
+            if token is not None and len(token) < _SHORTEST_TOKEN:
+                raise ConfigError(f"a token must have at least {_SHORTEST_TOKEN} characters")
+        if len(set(self.tokens.values()) | {self.token}) != len(self.tokens) + 1:
+            raise ConfigError("two clients must not have the same token")
+
+    @classmethod
+    def from_config(cls, config: Config) -> ServeSettings:
+        return cls.from_dict(config.section("serve"))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ServeSettings:
+        """Unknown keys are refused."""
+        return read(cls, data, "[serve]")
+
+    @property
+    def protected(self) -> bool:
+        """Whether clients must show a token."""
+        return bool(self.token is not None or self.tokens or self.oauth is not None)
+
+    @property
+    def host_names(self) -> frozenset[str]:
+        """The Host headers that are answered, without ports; empty where any is."""
+        own = {self.host if ":" not in self.host else f"[{self.host.strip('[]')}]"}
+        if is_loopback(self.host):
+            return frozenset({*LOOPBACK_NAMES, *own, *self.hosts})
+        if self.host in ("0.0.0.0", "::"):
+            return frozenset({*LOOPBACK_NAMES, *self.hosts}) if self.hosts else frozenset()
+        return frozenset({*own, *self.hosts})
+
+    def check_address(self) -> None:
+        """Refuse to serve strangers without a token."""
+        if not self.protected and not is_loopback(self.host):
+            raise UsageError(
+                f"serving on {self.host} needs a token: pass --token or set [serve] token, or serve on 127.0.0.1"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
