@@ -46,10 +46,11 @@ class Limits:
                 wanted = "a whole number" if whole else "a number of seconds"
                 raise UsageError(f"Limits.{field.name} must be {wanted}, not {value!r}")
             least = _LEAST.get(field.name, 1)
-            if not least <= value < float("inf") or (field.name == "timeout" and value <= 0):
+            if not least <= value or (field.name == "timeout" and value <= 0):
                 raise UsageError(f"Limits.{field.name} must be {_range(field.name, least)}, not {value!r}")
-        if self.max_depth > _DEEPEST:
-            raise UsageError(f"Limits.max_depth must be at most {_DEEPEST}, not {self.max_depth}")
+            most = _MOST.get(field.name, _LARGEST)
+            if value > most:
+                raise UsageError(f"Limits.{field.name} must be at most {most}, not {value!r}")
 
     @classmethod
     def quick(cls, **changes: Any) -> Limits:
@@ -86,7 +87,11 @@ class Limits:
 
 _OPTIONAL = frozenset({"timeout", "max_operations", "max_tool_calls"})
 _LEAST = {"timeout": 0, "max_tool_calls": 0, "max_memory": MIB, "max_output": 0, "max_string": 64}
-_DEEPEST = 180  # JSON and Lua parsers recurse on the C stack; both are safe well past this
+_LARGEST = 2**48  # far more than any machine has, and a multiple of it still fits into 64 bits
+_MOST = {
+    "timeout": 1_000_000_000,  # thirty years; clocks of the system take not much more
+    "max_depth": 180,  # JSON and Lua parsers recurse on the C stack; both are safe well past this
+}
 _PRESETS: dict[str, dict[str, Any]] = {
     "quick": {"timeout": 5.0, "max_operations": 10_000, "max_tool_calls": 10, "max_array": 10_000},
     "standard": {"timeout": 30.0, "max_operations": 100_000, "max_tool_calls": 50, "max_array": 10_000},

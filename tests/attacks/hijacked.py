@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import marshal
 import threading
@@ -76,11 +77,8 @@ class HijackedSource:
         self.spawned += 1
 
         def live() -> None:
-            with theirs, theirs_control:
-                try:
-                    script(Peer(theirs))
-                except OSError:  # the host hung up
-                    pass
+            with theirs, theirs_control, contextlib.suppress(OSError):  # the host hung up
+                script(Peer(theirs))
 
         thread = threading.Thread(target=live, daemon=True)
         thread.start()

@@ -35,6 +35,7 @@ class Attempt:
         update: bytes,
         translated: str,
         bad: BadSyntax | None,
+        too_large: bool,
         limits: Limits,
         sources: Mapping[str, str],
         tools: Collection[str],
@@ -52,9 +53,12 @@ class Attempt:
         self._guest = exchange.recorder.language != "lua"
         self.opening = update + exchange.begin(translated.encode("utf-8", "replace"))
         self.refused: Run | None = None
-        """The record of a script that does not compile; then nothing is sent."""
+        """The record of a script that does not compile or is too large; then nothing is sent."""
         if bad is not None:
             self.refused = self._record(None, explain_syntax(bad, exchange.recorder.source))
+        elif too_large:
+            said = f"the script has {len(translated)} characters, too many for max_memory = {limits.max_memory} bytes"
+            self.refused = self._record(None, self._stopped("memory", said))
 
     def ended(self, ended: Ended) -> Run:
         """The worker said how it ended."""
@@ -94,8 +98,8 @@ class Attempt:
             limits=self._limits,
         )
 
-    def _stopped(self, limit: str) -> ScriptError:
-        ending = Ending(kind="stop", limit=limit, message="", frames=(), data=None, names=())
+    def _stopped(self, limit: str, message: str = "") -> ScriptError:
+        ending = Ending(kind="stop", limit=limit, message=message, frames=(), data=None, names=())
         return explain(ending, sources=self._sources, tools=self._tools, limits=self._limits)
 
     def _record(self, ended: Ended | None, error: ScriptError | None, values: tuple[object, ...] = ()) -> Run:

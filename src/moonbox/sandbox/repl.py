@@ -38,6 +38,7 @@ _KEPT_SOURCES = 20
 _ANSWER_SECONDS = 10.0
 _MOST_GLOBALS = 100_000  # nodes of the answer; the engine tells at most 10 000 names
 _FRAME_SLACK = 1 << 20
+_SOURCE_SHARE = 4  # the compiler holds a script more than once
 
 
 class Repl:
@@ -381,12 +382,14 @@ class Repl:
         pipeline = self._pipeline if limits is self._limits else self._make_pipeline(limits)
         exchange = Exchange(limits, pipeline, recorder, self._number, self._sandbox._on_call)
         translated, bad = self._translate(source)
+        too_large = len(translated) > limits.max_memory // _SOURCE_SHARE
         return Attempt(
             link=self._link,
             exchange=exchange,
-            update=self._update_worker(limits) if bad is None else b"",
+            update=b"" if bad or too_large else self._update_worker(limits),
             translated=translated,
             bad=bad,
+            too_large=too_large,
             limits=limits,
             sources=dict(self._sources),
             tools=self.toolbox.paths(),

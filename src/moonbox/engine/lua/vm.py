@@ -60,6 +60,7 @@ class LuaVM:
         self._interrupt = Interrupt(lua54.__file__)
         self._reason = 0
         self._run_number = 0
+        self._early = 0, 0
         self._peak = 0
         self._max_memory = 0
         self._printed = 0
@@ -129,8 +130,10 @@ class LuaVM:
         self._peak = 0
         chunk = b"script" if number == 1 else b"script#%d" % number
         began = time.thread_time()
-        self._limit_memory(0)
+        self._limit_memory(len(source))  # handing it over is not protected: Lua would end the whole process
         self._run_number = number
+        if self._early[0] == number:
+            self.interrupt(*self._early)
         try:
             result = self._run(source, chunk, seed, self._lua_limits)
         except Exception as problem:  # noqa: BLE001 - whatever lupa raises here, the run failed and the host must hear it
@@ -147,7 +150,8 @@ class LuaVM:
         return outcome
 
     def interrupt(self, number: int, reason: int) -> bool:
-        """From another thread: stop that run. False when it is not under way."""
+        """From another thread: stop that run. False when it is not under way; it stops as soon as it begins."""
+        self._early = number, reason
         if self._run_number != number:
             return False
         self._reason = reason
@@ -188,6 +192,7 @@ class LuaVM:
                 if type(value) is str or type(value) is bytes:
                     size += len(value) * 4
                 flat += (call, ok, top(value))
+            size += len(flat) * 64  # the stack may have to grow for them
             return tuple(flat)
         except MemoryError:
             self._reason = self._reason or _MEMORY
