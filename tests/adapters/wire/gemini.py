@@ -114,13 +114,17 @@ def _tools(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for index, declared in enumerate(a_list(declarations, f"tools[{number}].function_declarations")):
             where = f"tools[{number}].function_declarations[{index}]"
             name = tool_name(declared.get("name"), f"{where}.name", found, letter_first=True)
-            needs("parameters" not in declared or "parametersJsonSchema" not in declared, f"{where}: two schemas")
-            given = declared.get("parametersJsonSchema", {"type": "object"})
+            schemas = [declared[key] for key in _SCHEMAS if key in declared]
+            needs(len(schemas) <= 1, f"{where}: parameters and parameters_json_schema exclude each other")
+            given = schemas[0] if schemas else {"type": "object"}
             found[name] = {
                 "description": a_text(declared.get("description"), f"{where}.description", empty=False),
                 "parameters": schema(given, f"{where}.parameters_json_schema"),
             }
     return found
+
+
+_SCHEMAS = ("parameters", "parametersJsonSchema", "parameters_json_schema")  # the API reads both spellings
 
 
 def _answer(seen: Seen, number: int, parts: list[dict[str, Any]], reason: str | None) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(write(turn, seen, number, self.wire.kept))
 
     def _messages(self, body: dict[str, Any]) -> None:
-        self._authorized("x-api-key")
+        self._authorized("authorization", "x-api-key")
         if "anthropic-version" not in self.headers:
             raise Refused("anthropic-version: header is required")
         seen = anthropic.read(body)
@@ -139,9 +139,9 @@ class _Handler(BaseHTTPRequestHandler):
         turn, number = self.wire.answer(seen)
         self._send((gemini.stream if streaming else gemini.write)(turn, seen, number))
 
-    def _authorized(self, header: str) -> None:
-        if not self.headers.get(header):
-            raise Refused(f"{header}: an API key is required", 401)
+    def _authorized(self, *headers: str) -> None:
+        if not any(self.headers.get(header) for header in headers):
+            raise Refused(f"{headers[0]}: an API key is required", 401)
 
     def _send(self, answer: Any) -> None:
         if isinstance(answer, dict):

@@ -1,0 +1,169 @@
+"""Anthropic: messages."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from moonbox.adapters.answering import ModelCall
+from moonbox.adapters.base import needed
+from moonbox.adapters.chat import as_dict
+from moonbox.adapters.loop import ModelAdapter
+from moonbox.errors import MoonboxError
+
+if TYPE_CHECKING:
+    from anthropic.types import Message, MessageParam, ToolParam, ToolResultBlockParam, ToolUseBlock
+
+    from moonbox.adapters.dialect import Collector
+    from moonbox.codemode.mode import Reply
+
+    _Base = ModelAdapter[ToolUseBlock, ToolResultBlockParam, Message, MessageParam, ToolParam]
+else:
+    _Base = ModelAdapter
+
+__all__ = ["AnthropicMessages"]
+
+_MAX_TOKENS = 8192
+_CUT = ("max_tokens", "model_context_window_exceeded")
+
+
+class AnthropicMessages(_Base):
+    """Code mode for `client.messages`.
+
+    With `cache` the definitions end with a cache breakpoint: they do not change, so that later requests read them from
+    Anthropic's prompt cache.
+    """
+
+    def __init__(self, source: Any = (), *, cache: bool = False, **settings: Any) -> None:
+        needed("anthropic", extra="anthropic", purpose=type(self).__name__)
+        self._cache = cache
+        super().__init__(source, **settings)
+
+    @property
+    def tools(self) -> list[ToolParam]:
+        definitions = self.mode.definitions("anthropic")
+        if self._cache and definitions:
+            definitions[-1]["cache_control"] = {"type": "ephemeral"}
+        return cast("list[ToolParam]", definitions)
+
+    def _call(self, call: Any) -> ModelCall:
+        block = as_dict(call)
+        return ModelCall(block.get("id") or "", block.get("name") or "", block.get("input"), origin=block)
+
+    def _calls(self, response: Any) -> list[ModelCall]:
+        message = as_dict(response)
+        blocks = message.get("content") or []
+        calls = [self._call(block) for block in blocks if block.get("type") == "tool_use"]
+        if calls and message.get("stop_reason") in _CUT and blocks[-1].get("type") == "tool_use":
+            last = calls[-1]  # the client has completed its JSON by guessing
+            calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
+        return calls
+
+    def _result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
+        result: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}
+        if reply.is_error:
+            result["is_error"] = True
+        return result
+
+    def _said(self, response: Any) -> list[Any]:
+        blocks = [_sendable(block) for block in as_dict(response).get("content") or ()]
+        return [{"role": "assistant", "content": blocks}] if blocks else []
+
+    def _messages(self, results: list[Any]) -> list[Any]:
+        return [{"role": "user", "content": results}]
+
+    def _text(self, response: Any) -> str:
+        blocks = as_dict(response).get("content") or ()
+        return "".join(block.get("text") or "" for block in blocks if block.get("type") == "text")
+
+    def _is_over(self, response: Any) -> bool:
+        return not self._calls(response) and as_dict(response).get("stop_reason") != "pause_turn"
+
+    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+        addition = self.system_prompt
+        if system and not isinstance(system, str):  # blocks of text, perhaps with cache breakpoints
+            prompt: Any = [*system, {"type": "text", "text": addition}] if addition else list(system)
+        else:
+            prompt = "\n\n".join(part for part in (system, addition) if part)
+        request = {"max_tokens": _MAX_TOKENS, **request, **({"system": prompt} if prompt else {})}
+        return history, {**request, "tools": [*self.tools, *request.get("tools", ())]}
+
+    def _request(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
+        return {**request, "messages": messages}
+
+    def _default_client(self, *, awaited: bool) -> Any:
+        import anthropic
+
+        return anthropic.AsyncAnthropic() if awaited else anthropic.Anthropic()
+
+    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+        return client.messages.create(**request, **({"stream": True} if stream else {}))
+
+    def _collector(self) -> Collector:
+        return _MessageCollector()
+
+
+class _MessageCollector:
+    """Puts the events of a message together."""
+
+    def __init__(self) -> None:
+        self._message: dict[str, Any] | None = None
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._json: dict[int, str] = {}
+
+    def add(self, chunk: Any) -> str:
+        event = as_dict(chunk)
+        match event.get("type"):
+            case "message_start":
+                self._message = dict(event["message"])
+            case "content_block_start":
+                self._blocks[event["index"]] = dict(event["content_block"])
+            case "content_block_delta":
+                return self._more(event["index"], event["delta"])
+            case "message_delta" if self._message is not None:
+                self._message.update(event["delta"])
+                usage = {**(self._message.get("usage") or {}), **(event.get("usage") or {})}
+                self._message["usage"] = usage
+        return ""
+
+    def whole(self) -> Any:
+        from anthropic.types import Message
+
+        if self._message is None or self._message.get("stop_reason") is None:
+            raise MoonboxError("the stream ended before the message was complete")
+        for index, text in self._json.items():
+            if text:
+                self._blocks[index]["input"] = _read(text)
+        content = [self._blocks[index] for index in sorted(self._blocks)]
+        return Message.construct(**{**self._message, "content": content})
+
+    def _more(self, index: int, delta: dict[str, Any]) -> str:
+        block = self._blocks[index]
+        match delta.get("type"):
+            case "text_delta":
+                block["text"] = (block.get("text") or "") + delta["text"]
+                return str(delta["text"])
+            case "input_json_delta":
+                self._json[index] = self._json.get(index, "") + delta["partial_json"]
+            case "thinking_delta":
+                block["thinking"] = (block.get("thinking") or "") + delta["thinking"]
+            case "signature_delta":
+                block["signature"] = delta["signature"]
+            case "citations_delta":
+                block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        return ""
+
+
+def _read(text: str) -> dict[str, Any]:
+    """A tool's input; what is not a JSON object is kept so that the model can be told."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {"malformed": text}
+    return value if isinstance(value, dict) else {"malformed": text}
+
+
+def _sendable(block: dict[str, Any]) -> dict[str, Any]:
+    """A block of an answer as one of the next request: without what the client library added to it."""
+    return {key: value for key, value in block.items() if value is not None and key != "parsed_output"}

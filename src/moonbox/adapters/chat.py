@@ -1,0 +1,181 @@
+"""The messages of chat completions, which OpenAI, LiteLLM, llama-cpp-python and many servers share."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, cast
+
+from moonbox.adapters.answering import ModelCall
+from moonbox.adapters.dialect import CallT, MessageT, ResponseT, ResultT, ToolT
+from moonbox.adapters.loop import ModelAdapter
+
+if TYPE_CHECKING:
+    from moonbox.adapters.dialect import Collector
+    from moonbox.codemode.mode import Reply
+
+__all__ = ["ChatCollector", "ChatCompletions", "as_dict"]
+
+_ONLY_IN_ANSWERS = ("annotations", "audio", "function_call", "parsed")
+
+
+class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
+    """An adapter whose messages have `role`, `content`, `tool_calls` and `tool_call_id`."""
+
+    @property
+    def tools(self) -> list[ToolT]:
+        return cast("list[ToolT]", self.mode.definitions("openai"))
+
+    @abstractmethod
+    def _whole(self, answer: dict[str, Any]) -> ResponseT:
+        """An answer in the package's own type."""
+
+    def _call(self, call: Any) -> ModelCall:
+        made = as_dict(call)
+        if "custom" in made:  # a tool that takes text instead of JSON: the script itself
+            custom = made["custom"]
+            arguments: Any = {self.mode.parameter: custom.get("input")}
+            return ModelCall(made.get("id") or "", custom.get("name") or "", arguments, origin=made)
+        function = made.get("function") or {}
+        return ModelCall(made.get("id") or "", function.get("name") or "", function.get("arguments"), origin=made)
+
+    def _calls(self, response: Any) -> list[ModelCall]:
+        message, reason = _choice(response)
+        calls = [self._call(call) for call in _tool_calls(message)]
+        if calls and reason == "length":
+            last = calls[-1]
+            calls[-1] = ModelCall(last.id, last.name, last.arguments, cut=True, origin=last.origin)
+        return calls
+
+    def _result(self, call: ModelCall, reply: Reply) -> ResultT:
+        return cast("ResultT", {"role": "tool", "tool_call_id": call.id, "content": reply.text})
+
+    def _said(self, response: Any) -> list[Any]:
+        message, _ = _choice(response)
+        said = {key: value for key, value in message.items() if key not in _ONLY_IN_ANSWERS and value is not None}
+        calls = [_readable(call) for call in _tool_calls(message)]
+        if calls:
+            said["tool_calls"] = calls
+        return [{"role": "assistant", "content": None if calls else "", **said}]
+
+    def _messages(self, results: list[ResultT]) -> list[MessageT]:
+        return cast("list[MessageT]", results)
+
+    def _text(self, response: Any) -> str:
+        message, _ = _choice(response)
+        return message.get("content") or message.get("refusal") or ""
+
+    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+        prompt = "\n\n".join(part for part in (system, self.system_prompt) if part)
+        if prompt:
+            first = as_dict(history[0]) if history else {}
+            if first.get("role") in ("system", "developer") and isinstance(first.get("content"), str):
+                if not first["content"].endswith(prompt):  # a conversation that goes on has it already
+                    history[0] = {**first, "content": f"{first['content']}\n\n{prompt}"}
+            else:
+                history.insert(0, {"role": "system", "content": prompt})
+        tools = [*self.tools, *request.get("tools", ())]
+        return history, {**request, **({"tools": tools} if tools else {})}
+
+    def _request(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
+        return {**request, "messages": messages}
+
+    def _collector(self) -> Collector:
+        return ChatCollector(self._whole)
+
+
+class ChatCollector:
+    """Puts the deltas of a chat completion together."""
+
+    def __init__(self, whole: Any) -> None:
+        self._make = whole
+        self._head: dict[str, Any] = {}
+        self._message: dict[str, Any] = {"role": "assistant", "content": None}
+        self._calls: list[dict[str, Any]] = []
+        self._places: dict[int, int] = {}
+        self._reason: str | None = None
+
+    def add(self, chunk: Any) -> str:
+        data = as_dict(chunk)
+        self._head.update({key: value for key, value in data.items() if key != "choices" and value is not None})
+        choice = next((item for item in data.get("choices") or () if item.get("index", 0) == 0), None)
+        if choice is None:
+            return ""
+        self._reason = choice.get("finish_reason") or self._reason
+        delta = choice.get("delta") or {}
+        for key, value in delta.items():
+            if key not in ("tool_calls", "role") and value is not None:
+                self._message[key] = _joined(self._message.get(key), value)
+        for part in delta.get("tool_calls") or ():
+            self._add_call(part)
+        return delta.get("content") or ""
+
+    def whole(self) -> Any:
+        for number, call in enumerate(self._calls):
+            call.setdefault("type", "function")
+            call["id"] = call.get("id") or f"call_{number}"
+        message = {**self._message, **({"tool_calls": self._calls} if self._calls else {})}
+        choice = {"index": 0, "message": message, "finish_reason": self._reason or "stop", "logprobs": None}
+        return self._make({**self._head, "object": "chat.completion", "choices": [choice]})
+
+    def _add_call(self, part: dict[str, Any]) -> None:
+        index = part.get("index")
+        index = len(self._calls) if index is None else index
+        place = self._places.get(index)
+        if place is None or (part.get("id") and self._calls[place].get("id") not in (None, part["id"])):
+            place = self._places[index] = len(self._calls)  # some servers give every call the same index
+            self._calls.append({})
+        call = self._calls[place]
+        for key, value in part.items():
+            if key in ("function", "custom") and isinstance(value, dict):
+                inner = call.setdefault(key, {})
+                for name, text in value.items():
+                    if name == "name":
+                        inner[name] = text or inner.get(name, "")
+                    elif text is not None:
+                        inner[name] = _joined(inner.get(name), text)
+            elif key != "index" and value is not None:
+                call[key] = value
+
+
+def as_dict(item: Any) -> dict[str, Any]:
+    """A package's object, or a dict, as a dict without what it leaves open."""
+    if isinstance(item, dict):
+        return item
+    # All of them are pydantic models, built without validation from whatever the server sent.
+    return cast("dict[str, Any]", item.model_dump(by_alias=True, exclude_none=True, warnings=False))
+
+
+def _choice(response: Any) -> tuple[dict[str, Any], str | None]:
+    """The message of the first choice, and why it ended."""
+    choices = as_dict(response).get("choices") or ()
+    if not choices:
+        return {}, None
+    return choices[0].get("message") or {}, choices[0].get("finish_reason")
+
+
+def _tool_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """The calls, each with an id: some servers give none."""
+    calls = message.get("tool_calls") or ()
+    return [{**call, "id": call.get("id") or f"call_{number}"} for number, call in enumerate(calls)]
+
+
+def _readable(call: dict[str, Any]) -> dict[str, Any]:
+    """The call as it may stand in the messages: servers that read the arguments of earlier calls refuse bad JSON."""
+    function = call.get("function")
+    if not isinstance(function, dict):
+        return call
+    function = {key: value for key, value in function.items() if key != "parsed_arguments"}
+    text = function.get("arguments")
+    try:
+        valid = isinstance(json.loads(text), dict) if isinstance(text, str) else False
+    except (ValueError, RecursionError):
+        valid = False
+    if not valid:
+        function["arguments"] = json.dumps({"malformed": text} if text else {})
+    return {**call, "function": function}
+
+
+def _joined(before: Any, more: Any) -> Any:
+    return before + more if isinstance(before, str) and isinstance(more, str) else more

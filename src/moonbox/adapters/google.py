@@ -1,0 +1,203 @@
+"""Google GenAI: generate_content, for the Gemini API and for Vertex AI."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from moonbox.adapters.answering import ModelCall
+from moonbox.adapters.base import needed
+from moonbox.adapters.loop import ModelAdapter
+from moonbox.errors import MoonboxError
+
+if TYPE_CHECKING:
+    from google.genai.types import Content, FunctionCall, GenerateContentResponse, Part, Tool
+
+    from moonbox.adapters.dialect import Collector
+    from moonbox.codemode.mode import Reply
+
+    _Base = ModelAdapter[FunctionCall, Part, GenerateContentResponse, Content, Tool]
+else:
+    _Base = ModelAdapter
+
+__all__ = ["GoogleGenAI"]
+
+_MALFORMED = "Your last function call was malformed and was not run. Write it again as a plain call of one function."
+_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+
+
+class GoogleGenAI(_Base):
+    """Code mode for `client.models.generate_content`. Its results are Parts, as a chat's `send_message` takes."""
+
+    def __init__(self, source: Any = (), **settings: Any) -> None:
+        self._types: Any = needed(
+            "google.genai.types", package="google-genai", extra="google", purpose=type(self).__name__
+        )
+        super().__init__(source, **settings)
+
+    @property
+    def tools(self) -> list[Tool]:
+        return [self._types.Tool.model_validate(item) for item in self.mode.definitions("gemini")]
+
+    def _call(self, call: Any) -> ModelCall:
+        return ModelCall(call.id or "", call.name or "", call.args or {}, origin=call)
+
+    def _calls(self, response: Any) -> list[ModelCall]:
+        parts = [part for part in _parts(response) if part.text != ""]
+        calls = [self._call(part.function_call) for part in parts if part.function_call is not None]
+        if calls and _reason(response) == "MAX_TOKENS" and parts[-1].function_call is not None:
+            last = calls[-1]
+            calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
+        return calls
+
+    def _result(self, call: ModelCall, reply: Reply) -> Part:
+        answer = {"error" if reply.is_error else "output": reply.text}
+        response = self._types.FunctionResponse(id=call.id or None, name=call.name, response=answer)
+        return self._types.Part(function_response=response)  # type: ignore[no-any-return]  # the package's own Part
+
+    def _said(self, response: Any) -> list[Content]:
+        parts = [part for part in _parts(response) if part.text != "" or part.thought_signature is not None]
+        return [self._types.Content(role="model", parts=parts)] if parts else []
+
+    def _messages(self, results: list[Part]) -> list[Content]:
+        return [self._types.Content(role="user", parts=results)]
+
+    def _text(self, response: Any) -> str:
+        return "".join(part.text for part in _parts(response) if part.text and not part.thought)
+
+    def _is_over(self, response: Any) -> bool:
+        return not self._calls(response) and _reason(response) != "MALFORMED_FUNCTION_CALL"
+
+    def _nudge(self, response: Any) -> list[Content]:
+        return [self._types.Content(role="user", parts=[self._types.Part(text=_MALFORMED)])]
+
+    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Content], dict[str, Any]]:
+        types = self._types
+        history = [messages] if isinstance(messages, str) else list(messages)
+        contents = [
+            types.Content(role="user", parts=[types.Part(text=item)])
+            if isinstance(item, str)
+            else types.Content.model_validate(item)
+            for item in history
+        ]
+        config = types.GenerateContentConfig.model_validate(request.get("config") or {}).model_copy()
+        prompts = [config.system_instruction, system, self.system_prompt]
+        config.system_instruction = _joined([part for part in prompts if part])
+        config.tools = [*self.tools, *(config.tools or ())] or None
+        config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
+        return contents, {**request, "config": config}
+
+    def _request(self, messages: list[Content], request: dict[str, Any]) -> dict[str, Any]:
+        return {**request, "contents": messages}
+
+    def _default_client(self, *, awaited: bool) -> Any:
+        from google import genai
+
+        return genai.Client()
+
+    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+        models = client.aio.models if awaited else client.models
+        return models.generate_content_stream(**request) if stream else models.generate_content(**request)
+
+    def _collector(self) -> Collector:
+        return _ContentCollector(self._types)
+
+
+class _ContentCollector:
+    """Puts the chunks of an answer together."""
+
+    def __init__(self, types: Any) -> None:
+        self._types = types
+        self._parts: list[Any] = []
+        self._last: Any = None
+        self._reason: Any = None
+        self._open: Any = None
+
+    def add(self, chunk: Any) -> str:
+        self._last = chunk
+        candidate = chunk.candidates[0] if chunk.candidates else None
+        if candidate is not None and candidate.finish_reason is not None:
+            self._reason = candidate.finish_reason
+        text = ""
+        for part in _parts(chunk):
+            if part.function_call is not None:
+                self._add_call(part)
+            elif part.text is not None and self._continues(part):
+                self._parts[-1].text += part.text
+            else:
+                self._parts.append(part.model_copy())
+            text += part.text if part.text and not part.thought else ""
+        return text
+
+    def whole(self) -> Any:
+        if self._last is None or self._reason is None:
+            raise MoonboxError("the stream ended before the answer was complete")
+        types = self._types
+        candidate = types.Candidate(
+            content=types.Content(role="model", parts=self._parts), finish_reason=self._reason, index=0
+        )
+        return self._last.model_copy(update={"candidates": [candidate]})
+
+    def _continues(self, part: Any) -> bool:
+        """Whether the text belongs to the part before it; a signature stays on the part where it came."""
+        before = self._parts[-1] if self._parts else None
+        if before is None or before.text is None or bool(before.thought) != bool(part.thought):
+            return False
+        return before.thought_signature is None and part.thought_signature is None
+
+    def _add_call(self, part: Any) -> None:
+        call = part.function_call
+        if self._open is None:
+            self._open = part.model_copy(deep=True)
+            self._open.function_call.partial_args = None
+            self._open.function_call.will_continue = None
+            self._parts.append(self._open)
+        elif call.args:
+            self._open.function_call.args = {**(self._open.function_call.args or {}), **call.args}
+        for piece in call.partial_args or ():
+            arguments = self._open.function_call.args = self._open.function_call.args or {}
+            _put(arguments, piece)
+        if not call.will_continue:
+            self._open = None
+
+
+def _put(arguments: dict[str, Any], piece: Any) -> None:
+    """Put one streamed piece of an argument where its path says."""
+    steps = [key or quoted or other or int(index) for key, index, quoted, other in _STEP.findall(piece.json_path or "")]
+    if not steps:
+        return
+    values = (piece.string_value, piece.number_value, piece.bool_value)
+    value = next((item for item in values if item is not None), None)
+    place: Any = arguments
+    for step, following in pairwise(steps):
+        place = _child(place, step, [] if isinstance(following, int) else {})
+    before = _child(place, steps[-1], None)
+    place[steps[-1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
+
+
+def _child(place: Any, step: str | int, empty: Any) -> Any:
+    if isinstance(place, list):
+        place.extend([None] * (int(step) + 1 - len(place)))
+        if place[int(step)] is None:
+            place[int(step)] = empty
+        return place[int(step)]
+    return place.setdefault(step, empty)
+
+
+def _parts(response: Any) -> list[Any]:
+    candidate = response.candidates[0] if response.candidates else None
+    return list(candidate.content.parts or ()) if candidate is not None and candidate.content is not None else []
+
+
+def _reason(response: Any) -> str:
+    """Why the answer ended."""
+    reason = response.candidates[0].finish_reason if response.candidates else None
+    return str(getattr(reason, "value", reason) or "")
+
+
+def _joined(prompts: list[Any]) -> Any:
+    """One system instruction of text, or a list when it holds more than text."""
+    if all(isinstance(part, str) for part in prompts):
+        return "\n\n".join(prompts) or None
+    return [item for part in prompts for item in (part if isinstance(part, list) else [part])]

@@ -1,0 +1,84 @@
+"""LangChain and LangGraph: code mode as LangChain tools and as middleware of an agent."""
+
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from moonbox.adapters.framework import FrameworkAdapter, imported_from
+
+with imported_from("langchain", extra="langchain"):
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.tools import BaseTool, ToolException
+    from pydantic import Field
+
+if TYPE_CHECKING:
+    from moonbox.adapters.langchain_middleware import MoonboxMiddleware
+    from moonbox.codemode.mode import Reply
+
+__all__ = ["LangChain"]
+
+
+class LangChain(FrameworkAdapter[RunnableConfig]):
+    """Code mode for LangChain and LangGraph.
+
+        agent = create_agent(model, middleware=[LangChain([get_expenses]).middleware])
+
+    Script state is kept for each thread: `{"configurable": {"thread_id": "…"}}`, or what `conversation` makes of the
+    RunnableConfig. Without either, it lasts for one run of an agent with the middleware, and else for one call.
+    """
+
+    @property
+    def tools(self) -> list[BaseTool]:
+        """The code tool and the direct tools: for `bind_tools`, `ToolNode` and agents without the middleware."""
+        return [
+            MoonboxTool(
+                name=function["name"],
+                description=function["description"],
+                args_schema=function["parameters"],
+                adapter=self,
+            )
+            for function in self._functions()
+        ]
+
+    @property
+    def middleware(self) -> MoonboxMiddleware:
+        """For `create_agent`: tools, system prompt, state for each run, and answers to calls that make no sense."""
+        from moonbox.adapters.langchain_middleware import MoonboxMiddleware
+
+        return MoonboxMiddleware(self)
+
+    def conversation_of(self, config: RunnableConfig) -> str | None:
+        """The conversation that a call with this configuration belongs to; None where nothing names one."""
+        if (named := self._named(config)) is not None:
+            return named
+        thread = (config.get("configurable") or {}).get("thread_id")
+        return f"thread-{thread}" if thread is not None else running_agent.get()
+
+
+class MoonboxTool(BaseTool):
+    """One tool of code mode. What the model got wrong is in its answer, with the status "error"."""
+
+    adapter: Any = Field(exclude=True, repr=False)
+    handle_tool_error: Any = True
+
+    # Arguments of the model's come by name: these two must not be in the way of any.
+    def _run(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> str:
+        conversation = self.adapter.conversation_of(moonbox_config)
+        return _text(self.adapter._answer(self.name, arguments, conversation))
+
+    async def _arun(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> str:
+        conversation = self.adapter.conversation_of(moonbox_config)
+        return _text(await self.adapter._aanswer(self.name, arguments, conversation))
+
+
+running_agent: ContextVar[str | None] = ContextVar("moonbox_running_agent", default=None)
+"""The conversation of the agent's run in which a tool is called, set by the middleware."""
+
+
+def _text(reply: Reply) -> str:
+    if reply.is_error:
+        raise ToolException(reply.text)
+    return reply.text

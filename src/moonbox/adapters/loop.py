@@ -1,0 +1,267 @@
+"""The loop of asking a model and answering its calls, written once for every provider, blocking and awaited."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic
+
+from moonbox.adapters.answering import aanswer, aanswer_all, answer, answer_all
+from moonbox.adapters.dialect import CallT, Dialect, MessageT, ResponseT, ResultT, ToolT
+from moonbox.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncIterable,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Generator,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
+
+    from moonbox.adapters.answering import ModelCall
+    from moonbox.codemode.mode import Reply
+
+__all__ = ["ModelAdapter", "Outcome"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[ResponseT, MessageT]):
+    """How a conversation with the model ended."""
+
+    text: str
+    """What the model said last."""
+    response: ResponseT
+    """Its last answer."""
+    messages: list[MessageT]
+    """The whole conversation, ready to be continued."""
+    replies: tuple[Reply, ...]
+    """Every answer to a call, with the Run behind it."""
+    finished: bool
+    """False when `max_turns` were used up while the model still called tools."""
+
+
+class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
+    """Tools in the provider's own types, the handler of its calls, and the loop around both.
+
+    A loop of your own needs `tools` and either `turn` (what to add to the messages, nothing when the model is done) or
+    `handle`. `run` is that loop. Each has an awaited twin.
+    """
+
+    # Answering calls
+
+    def handle(self, call: CallT, *, conversation: str = "") -> ResultT:
+        """The result of one of the model's calls. What the model got wrong is in the result; nothing is raised."""
+        made = self._call(call)
+        return self._result(made, answer(self.mode, made, conversation))
+
+    async def ahandle(self, call: CallT, *, conversation: str = "") -> ResultT:
+        """The same, awaited."""
+        made = self._call(call)
+        return self._result(made, await aanswer(self.mode, made, conversation))
+
+    def handle_all(self, response: ResponseT, *, conversation: str = "") -> list[ResultT]:
+        """The results of every call in the model's answer, in order; scripts run one after another, tools together."""
+        calls = self._calls(response)
+        replies = answer_all(self.mode, calls, conversation)
+        return [self._result(call, reply) for call, reply in zip(calls, replies, strict=True)]
+
+    async def ahandle_all(self, response: ResponseT, *, conversation: str = "") -> list[ResultT]:
+        """The same, awaited."""
+        calls = self._calls(response)
+        replies = await aanswer_all(self.mode, calls, conversation)
+        return [self._result(call, reply) for call, reply in zip(calls, replies, strict=True)]
+
+    def turn(self, response: ResponseT, *, conversation: str = "") -> list[MessageT]:
+        """What to add to the messages: the model's answer and the results of its calls; nothing when it is done."""
+        if self._is_over(response):
+            return []
+        results = self.handle_all(response, conversation=conversation)
+        return [*self._said(response), *(self._messages(results) if results else self._nudge(response))]
+
+    async def aturn(self, response: ResponseT, *, conversation: str = "") -> list[MessageT]:
+        """The same, awaited."""
+        if self._is_over(response):
+            return []
+        results = await self.ahandle_all(response, conversation=conversation)
+        return [*self._said(response), *(self._messages(results) if results else self._nudge(response))]
+
+    # Streaming
+
+    def collect(self, stream: Iterable[Any], on_text: Callable[[str], Any] | None = None) -> ResponseT:
+        """A streamed answer put together, as if it had not been streamed; `on_text` gets the text as it comes."""
+        collector = self._collector()
+        try:
+            for chunk in stream:
+                text = collector.add(chunk)
+                if text and on_text is not None:
+                    on_text(text)
+        finally:
+            _close(stream)
+        return collector.whole()  # type: ignore[no-any-return]  # a collector makes its adapter's own response
+
+    async def acollect(self, stream: AsyncIterable[Any], on_text: Callable[[str], Any] | None = None) -> ResponseT:
+        """The same, awaited; `on_text` may be asynchronous."""
+        collector = self._collector()
+        try:
+            async for chunk in stream:
+                text = collector.add(chunk)
+                if text and on_text is not None:
+                    shown = on_text(text)
+                    if inspect.isawaitable(shown):
+                        await shown
+        finally:
+            closed = _close(stream)
+            if inspect.isawaitable(closed):
+                await closed
+        return collector.whole()  # type: ignore[no-any-return]  # as above
+
+    # The whole loop
+
+    def run(
+        self,
+        messages: str | Sequence[MessageT],
+        *,
+        model: str = "",
+        client: Any = None,
+        system: str | None = None,
+        max_turns: int = 20,
+        conversation: str | None = None,
+        on_text: Callable[[str], Any] | None = None,
+        **request: Any,
+    ) -> Outcome[ResponseT, MessageT]:
+        """Ask the model and answer its calls until it is done.
+
+        messages       what the user asks, or the messages so far; they are not changed
+        client         the package's own client; by default one made from the environment
+        system         your system prompt; what the code tool needs is added to it
+        max_turns      how often the model is asked at most
+        conversation   whose script state to use and keep; by default a new one, which ends with this call
+        on_text        called with the model's text as it comes; the answers are then streamed
+        request        anything else for the request; `tools` in it are added to ours
+        """
+        steps = self._steps(messages, system, max_turns, {"model": model, **request} if model else request)
+        with self._state(conversation) as key, self._opened(client) as used:
+            step = next(steps)
+            while True:
+                done: Any
+                if isinstance(step, dict):
+                    done = self._ask(used, step, on_text)
+                else:
+                    done = answer_all(self.mode, step, key)
+                try:
+                    step = steps.send(done)
+                except StopIteration as end:
+                    return end.value  # type: ignore[no-any-return]  # what _steps returns
+
+    async def arun(
+        self,
+        messages: str | Sequence[MessageT],
+        *,
+        model: str = "",
+        client: Any = None,
+        system: str | None = None,
+        max_turns: int = 20,
+        conversation: str | None = None,
+        on_text: Callable[[str], Any] | None = None,
+        **request: Any,
+    ) -> Outcome[ResponseT, MessageT]:
+        """The same, awaited."""
+        steps = self._steps(messages, system, max_turns, {"model": model, **request} if model else request)
+        async with self._aopened(client) as used:
+            with self._state(conversation) as key:
+                step = next(steps)
+                while True:
+                    done: Any
+                    if isinstance(step, dict):
+                        done = await self._aask(used, step, on_text)
+                    else:
+                        done = await aanswer_all(self.mode, step, key)
+                    try:
+                        step = steps.send(done)
+                    except StopIteration as end:
+                        return end.value  # type: ignore[no-any-return]  # as above
+
+    # Inside
+
+    def _steps(
+        self, messages: Any, system: str | None, max_turns: int, request: dict[str, Any]
+    ) -> Generator[dict[str, Any] | list[ModelCall], Any, Outcome[ResponseT, MessageT]]:
+        """The loop without I/O: yields requests to send and calls to answer."""
+        if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
+            raise UsageError(f"max_turns must be a whole number of at least 1, not {max_turns!r}")
+        history, request = self._start(messages, system, request)
+        replies: list[Reply] = []
+        finished = False
+        for _ in range(max_turns):
+            response = yield self._request(history, request)
+            history = [*history, *self._said(response)]
+            if self._is_over(response):
+                finished = True
+                break
+            calls = self._calls(response)
+            if not calls:
+                history += self._nudge(response)
+                continue
+            answers = yield calls
+            replies += answers
+            history += self._messages([self._result(*pair) for pair in zip(calls, answers, strict=True)])
+        return Outcome(self._text(response), response, history, tuple(replies), finished)
+
+    @contextlib.contextmanager
+    def _state(self, conversation: str | None) -> Iterator[str]:
+        """The key of the script state to use; a new one ends with the run."""
+        if conversation is not None:
+            yield conversation
+            return
+        key = f"run-{uuid.uuid4().hex}"
+        try:
+            yield key
+        finally:
+            self.mode.end(key)
+
+    @contextlib.contextmanager
+    def _opened(self, client: Any) -> Iterator[Any]:
+        used = self._default_client(awaited=False) if client is None else client
+        try:
+            yield used
+        finally:
+            if client is None:
+                _close(used)
+
+    @contextlib.asynccontextmanager
+    async def _aopened(self, client: Any) -> AsyncIterator[Any]:
+        used = self._default_client(awaited=True) if client is None else client
+        try:
+            yield used
+        finally:
+            closed = _close(used) if client is None else None
+            if inspect.isawaitable(closed):
+                await closed
+
+    def _ask(self, client: Any, request: dict[str, Any], on_text: Callable[[str], Any] | None) -> Any:
+        made = self._create(client, request, awaited=False, stream=on_text is not None)
+        if inspect.isawaitable(made):
+            if inspect.iscoroutine(made):
+                made.close()
+            raise UsageError(f"run needs a client that blocks, not {type(client).__name__}; await arun with this one")
+        return made if on_text is None else self.collect(made, on_text)
+
+    async def _aask(self, client: Any, request: dict[str, Any], on_text: Callable[[str], Any] | None) -> Any:
+        made = self._create(client, request, awaited=True, stream=on_text is not None)
+        if not inspect.isawaitable(made):
+            _close(made)
+            raise UsageError(f"arun needs an asynchronous client, not {type(client).__name__}; call run with this one")
+        made = await made
+        return made if on_text is None else await self.acollect(made, on_text)
+
+
+def _close(opened: Any) -> Awaitable[Any] | None:
+    """Give up the connections of a client, or of a stream that may not have been read to its end."""
+    close = getattr(opened, "aclose", None) or getattr(opened, "close", None)
+    return close() if callable(close) else None

@@ -1,0 +1,191 @@
+"""OpenAI: chat completions and responses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from moonbox.adapters.answering import ModelCall
+from moonbox.adapters.base import needed
+from moonbox.adapters.chat import ChatCompletions, as_dict
+from moonbox.adapters.loop import ModelAdapter
+from moonbox.errors import MoonboxError
+
+if TYPE_CHECKING:
+    from openai.types.chat import (
+        ChatCompletion,
+        ChatCompletionMessageParam,
+        ChatCompletionMessageToolCallUnion,
+        ChatCompletionToolMessageParam,
+        ChatCompletionToolUnionParam,
+    )
+    from openai.types.responses import Response, ResponseFunctionToolCall, ResponseInputItemParam, ToolParam
+    from openai.types.responses.response_input_item_param import FunctionCallOutput
+
+    from moonbox.adapters.dialect import Collector
+    from moonbox.codemode.mode import Reply
+
+    _Chat = ChatCompletions[
+        ChatCompletionMessageToolCallUnion,
+        ChatCompletionToolMessageParam,
+        ChatCompletion,
+        ChatCompletionMessageParam,
+        ChatCompletionToolUnionParam,
+    ]
+    _Responses = ModelAdapter[ResponseFunctionToolCall, FunctionCallOutput, Response, ResponseInputItemParam, ToolParam]
+else:
+    _Chat, _Responses = ChatCompletions, ModelAdapter
+
+__all__ = ["OpenAIChat", "OpenAIResponses"]
+
+
+class OpenAIChat(_Chat):
+    """Code mode for `client.chat.completions`, also of servers compatible with OpenAI's.
+
+    With `freeform` the code tool is a custom tool: the model writes the script as it is, not inside JSON.
+    """
+
+    def __init__(self, source: Any = (), *, freeform: bool = False, **settings: Any) -> None:
+        needed("openai", extra="openai", purpose=type(self).__name__)
+        self._freeform = freeform
+        super().__init__(source, **settings)
+
+    @property
+    def tools(self) -> list[ChatCompletionToolUnionParam]:
+        definitions = self.mode.definitions("openai")
+        if self._freeform and self.mode.choice.code:
+            definitions[0] = {"type": "custom", "custom": _custom(definitions[0]["function"])}
+        return cast("list[ChatCompletionToolUnionParam]", definitions)
+
+    def _whole(self, answer: dict[str, Any]) -> ChatCompletion:
+        from openai.types.chat import ChatCompletion
+
+        return ChatCompletion.construct(**answer)
+
+    def _default_client(self, *, awaited: bool) -> Any:
+        return _client(awaited=awaited)
+
+    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+        return client.chat.completions.create(**request, **({"stream": True} if stream else {}))
+
+
+class OpenAIResponses(_Responses):
+    """Code mode for `client.responses`. `freeform` is as with OpenAIChat."""
+
+    def __init__(self, source: Any = (), *, freeform: bool = False, **settings: Any) -> None:
+        needed("openai", extra="openai", purpose=type(self).__name__)
+        self._freeform = freeform
+        super().__init__(source, **settings)
+
+    @property
+    def tools(self) -> list[ToolParam]:
+        definitions = self.mode.definitions("openai-responses")
+        if self._freeform and self.mode.choice.code:
+            definitions[0] = {"type": "custom", **_custom(definitions[0])}
+        return cast("list[ToolParam]", definitions)
+
+    def _call(self, call: Any) -> ModelCall:
+        made = as_dict(call)
+        freeform = made.get("type") == "custom_tool_call"
+        arguments = {self.mode.parameter: made.get("input")} if freeform else made.get("arguments")
+        cut = made.get("status") == "incomplete"
+        return ModelCall(made.get("call_id") or "", made.get("name") or "", arguments, cut, made)
+
+    def _calls(self, response: Any) -> list[ModelCall]:
+        made = as_dict(response)
+        items = made.get("output") or []
+        calls = [self._call(item) for item in items if item.get("type") in _CALLS]
+        if calls and made.get("status") == "incomplete" and items[-1].get("type") in _CALLS:
+            last = calls[-1]
+            calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
+        return calls
+
+    def _result(self, call: ModelCall, reply: Reply) -> FunctionCallOutput:
+        kind = f"{(call.origin or {}).get('type', 'function_call')}_output"
+        return cast("FunctionCallOutput", {"type": kind, "call_id": call.id, "output": reply.text})
+
+    def _said(self, response: Any) -> list[Any]:
+        return [_sendable(item) for item in as_dict(response).get("output") or ()]
+
+    def _messages(self, results: list[Any]) -> list[Any]:
+        return results
+
+    def _text(self, response: Any) -> str:
+        items = [item for item in as_dict(response).get("output") or () if item.get("type") == "message"]
+        parts = [part for item in items for part in item.get("content") or ()]
+        return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
+
+    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+        prompt = "\n\n".join(part for part in (request.get("instructions"), system, self.system_prompt) if part)
+        request = {**request, **({"instructions": prompt} if prompt else {})}
+        return history, {**request, "tools": [*self.tools, *request.get("tools", ())]}
+
+    def _request(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
+        return {**request, "input": messages}
+
+    def _default_client(self, *, awaited: bool) -> Any:
+        return _client(awaited=awaited)
+
+    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+        return client.responses.create(**request, **({"stream": True} if stream else {}))
+
+    def _collector(self) -> Collector:
+        return _ResponseCollector()
+
+
+_CALLS = ("function_call", "custom_tool_call")
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+
+
+class _ResponseCollector:
+    """Puts the events of a response together; the last of them repeats the whole."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, dict[str, Any]] = {}
+        self._last: Any = None
+
+    def add(self, chunk: Any) -> str:
+        event = as_dict(chunk)
+        kind, place = event.get("type", ""), event.get("output_index", 0)
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            self._items[place] = event["item"]
+        elif kind == "response.function_call_arguments.delta":
+            self._more(place, "arguments", event["delta"])
+        elif kind == "response.custom_tool_call_input.delta":
+            self._more(place, "input", event["delta"])
+        elif kind in _ENDS:
+            self._last = event["response"]
+        return event["delta"] if kind == "response.output_text.delta" else ""
+
+    def whole(self) -> Any:
+        from openai.types.responses import Response
+
+        if self._last is None:
+            raise MoonboxError("the stream ended before the response was complete")
+        if not self._last.get("output"):  # some compatible servers leave it out at the end
+            items = [self._items[place] for place in sorted(self._items)]
+            return Response.construct(**{**self._last, "output": items})
+        return Response.construct(**self._last)
+
+    def _more(self, place: int, key: str, text: str) -> None:
+        item = self._items.setdefault(place, {})
+        item[key] = (item.get(key) or "") + text
+
+
+def _custom(definition: dict[str, Any]) -> dict[str, Any]:
+    return {"name": definition["name"], "description": definition["description"], "format": {"type": "text"}}
+
+
+def _sendable(item: dict[str, Any]) -> dict[str, Any]:
+    """An item of an answer as an item of the next request: without what the client library added to it."""
+    sent = {key: value for key, value in item.items() if value is not None and key != "parsed_arguments"}
+    if item.get("type") == "message":
+        content = item.get("content") or ()
+        sent["content"] = [{key: part[key] for key in part if key != "parsed"} for part in content]
+    return sent
+
+
+def _client(*, awaited: bool) -> Any:
+    import openai
+
+    return openai.AsyncOpenAI() if awaited else openai.OpenAI()

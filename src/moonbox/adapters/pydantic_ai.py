@@ -1,0 +1,110 @@
+"""Pydantic AI: code mode as a toolset."""
+
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from moonbox.adapters.answering import ModelCall, aanswer
+from moonbox.adapters.framework import FrameworkAdapter, imported_from
+from moonbox.tools.importers_frameworks import framework_context
+
+with imported_from("pydantic-ai-slim", extra="pydantic-ai"):
+    from pydantic_ai import RunContext, ToolDefinition
+    from pydantic_ai.exceptions import ToolFailed
+    from pydantic_ai.messages import InstructionPart, ModelResponse
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+
+if TYPE_CHECKING:
+    from pydantic_ai.toolsets.abstract import SchemaValidatorProt
+
+__all__ = ["PydanticAI"]
+
+
+class PydanticAI(FrameworkAdapter[RunContext[Any]]):
+    """Code mode for Pydantic AI.
+
+        agent = Agent(model, toolsets=[PydanticAI([get_expenses]).toolset])
+
+    Script state is kept for each conversation of Pydantic AI's: runs that continue a message history, or that are given
+    the same `conversation_id`, share it; `conversation` may name it from the RunContext instead.
+    """
+
+    @property
+    def toolset(self) -> MoonboxToolset:
+        """The code tool and the direct tools, with the instructions that belong to them."""
+        return MoonboxToolset(self)
+
+    def conversation_of(self, context: RunContext[Any]) -> str | None:
+        """The conversation that a call in this context belongs to."""
+        return self._named(context) or context.conversation_id or context.run_id
+
+
+class MoonboxToolset(AbstractToolset[Any]):
+    """Answers an agent's calls through code mode. Make it with `PydanticAI(…).toolset`."""
+
+    def __init__(self, adapter: PydanticAI) -> None:
+        self.adapter = adapter
+
+    @property
+    def id(self) -> str | None:
+        return "moonbox"
+
+    async def get_instructions(self, ctx: RunContext[Any]) -> InstructionPart | None:
+        prompt = self.adapter.system_prompt
+        return InstructionPart(content=prompt, dynamic=False) if prompt else None
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        return {function["name"]: self._tool(function) for function in self.adapter._functions()}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> str:
+        mode, conversation = self.adapter.mode, self.adapter.conversation_of(ctx)
+        arguments = tool_args[_MALFORMED] if set(tool_args) == {_MALFORMED} else tool_args
+        call = ModelCall(ctx.tool_call_id or "", name, arguments, cut=_is_cut(ctx))
+        with framework_context(ctx), self.adapter._kept(conversation) as key:
+            reply = await aanswer(mode, call, key)
+        if reply.is_error:
+            raise ToolFailed(reply.text)
+        return reply.text
+
+    def _tool(self, function: dict[str, Any]) -> ToolsetTool[Any]:
+        definition = ToolDefinition(
+            name=function["name"],
+            description=function["description"],
+            parameters_json_schema=function["parameters"],
+            strict=False,
+        )
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=0, args_validator=_AnyArguments())
+
+
+class _AnyArguments:
+    """Takes whatever the model wrote: code mode says what is wrong with it, however often."""
+
+    def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
+        try:
+            return self.validate_python(json.loads(input))
+        except (ValueError, RecursionError):
+            return self.validate_python(input if isinstance(input, str) else bytes(input).decode("utf-8", "replace"))
+
+    def validate_python(self, input: Any, **_: Any) -> dict[str, Any]:
+        return input if isinstance(input, dict) else {_MALFORMED: input}
+
+
+_MALFORMED = "INVALID_JSON"
+"""The key under which Pydantic AI itself sends malformed arguments back to the model."""
+
+
+def _is_cut(ctx: RunContext[Any]) -> bool:
+    """Whether the model's answer ended at its token limit in this very call, the last of the answer."""
+    said = next((message for message in reversed(ctx.messages) if isinstance(message, ModelResponse)), None)
+    if said is None or said.finish_reason != "length" or not said.tool_calls:
+        return False
+    return said.tool_calls[-1].tool_call_id == ctx.tool_call_id
+
+
+if TYPE_CHECKING:
+    _: SchemaValidatorProt = _AnyArguments()

@@ -1,0 +1,299 @@
+"""The tests that every provider's adapter passes: the same conversations, through its own client and wire format."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from adapters.wire import Say, Scripted, Seen, Turn, Use, Wire, serve
+from moonbox import Toolbox
+from moonbox.errors import ClosedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from moonbox import CodeMode, Sandbox
+    from moonbox.adapters.loop import ModelAdapter, Outcome
+
+SUM = Use("lua_repl", {"source_code": "total = (total or 0) + 20\nreturn total"})
+
+CUT = (
+    "error: your answer ended at its token limit in the middle of this call, so it was not run; "
+    "write a shorter script, or several smaller ones"
+)
+
+
+@dataclass(frozen=True)
+class Provider:
+    """How a provider's adapter and clients are made, and what differs in what the model sees."""
+
+    adapter: Callable[..., ModelAdapter[Any, Any, Any, Any, Any]]
+    client: Callable[[Wire], Any] = lambda wire: None
+    aclient: Callable[[Wire], Any] = lambda wire: None
+    options: Callable[[Wire], dict[str, Any]] = lambda wire: {}
+    """More for each request, where that is how the package learns of the server."""
+    says_errors: bool = False
+    """The wire format marks results that are errors."""
+    has_clients: bool = True
+
+
+class Conformance:
+    """Inherit, and give `provider`."""
+
+    provider: Provider
+
+    @pytest.fixture
+    def agent(self, mode: CodeMode) -> Any:
+        return self.provider.adapter(mode)
+
+    @pytest.fixture(params=["sync", "async", "stream", "async-stream"])
+    def run(self, request: pytest.FixtureRequest) -> Callable[..., Outcome[Any, Any]]:
+        """`agent.run` in its four forms; streamed text must be the text of the outcome's last answer in the end."""
+        return lambda agent, wire, *args, **kw: _run(self.provider, request.param, agent, wire, *args, **kw)
+
+    def test_a_question_without_calls(self, agent: Any, run: Any) -> None:
+        with serve(Scripted(Say("Hello, Ada."))) as wire:
+            done = run(agent, wire, "Greet Ada.", system="Be polite.")
+        assert (done.text, done.finished, done.replies) == ("Hello, Ada.", True, ())
+        seen = wire.seen[0]
+        assert seen.prompts == ("Greet Ada.",)
+        assert seen.system == f"Be polite.\n\n{agent.system_prompt}"
+        assert list(seen.tools) == ["lua_repl", "delete_file", "broken", "meet"]
+        assert seen.tools["lua_repl"]["description"] == agent.mode.description
+        assert seen.tools["delete_file"]["parameters"]["required"] == ["path"]
+
+    def test_three_turns_keep_the_script_state(self, agent: Any, run: Any) -> None:
+        final = lambda seen: Say(f"It is {seen.results[-1].text}.")  # noqa: E731 - a turn of the script
+        with serve(Scripted(SUM, SUM, Turn("One more.", (SUM,)), final)) as wire:
+            done = run(agent, wire, "Count.")
+        assert done.text == "It is 60."
+        assert [reply.text for reply in done.replies] == ["20", "40", "60"]
+        assert [result.text for result in wire.seen[-1].results] == ["20", "40", "60"]
+        assert [call.name for call in wire.seen[-1].called] == ["lua_repl"] * 3
+        assert wire.refused == []
+
+    def test_tools_inside_a_script_and_outside(self, agent: Any, run: Any) -> None:
+        script = """
+            local sum = 0
+            for id = 1, 3 do
+              for _, item in ipairs(tools.get_expenses{employee_id = id}) do sum = sum + item.amount end
+            end
+            return sum
+        """
+        turns = [Use("lua_repl", {"source_code": script}), Use("delete_file", {"path": "a.txt"}), Say("Done.")]
+        with serve(Scripted(*turns)) as wire:
+            done = run(agent, wire, "Add up, then delete a.txt.")
+        assert [reply.text for reply in done.replies] == ["360.0", "deleted a.txt"]
+        assert [call.tool for call in done.replies[0].run.calls] == ["get_expenses"] * 3
+        assert [reply.is_error for reply in done.replies] == [False, False]
+
+    def test_parallel_calls_are_answered_in_order(self, agent: Any, run: Any) -> None:
+        together = [Use("meet", {"name": "a"}), SUM, Use("meet", {"name": "b"}), SUM]
+        with serve(Scripted(together, Say("ok"))) as wire:
+            done = run(agent, wire, "Do it all at once.")
+        assert [reply.text for reply in done.replies] == ["a met", "20", "b met", "40"]
+        assert [result.text for result in wire.seen[-1].results] == ["a met", "20", "b met", "40"]
+
+    def test_mistakes_are_answered_to_the_model(self, agent: Any, run: Any) -> None:
+        wrong = [
+            Use("lua_repl", {}),
+            Use("add", {"a": 1, "b": 2}),
+            Use("delete_fil", {"path": "a"}),
+            Use("delete_file", {"pth": "a"}),
+            Use("broken"),
+            Use("lua_repl", {"source_code": "return 1 +"}),
+        ]
+        with serve(Scripted(wrong, Say("Sorry."))) as wire:
+            done = run(agent, wire, "Make mistakes.")
+        texts = [reply.text for reply in done.replies]
+        assert texts[0] == 'error: lua_repl takes one argument: {"source_code": "<script>"}, not {}'
+        assert texts[1] == "error: add is called from a script: use lua_repl and write tools.add{...}"
+        assert texts[2].startswith("error: there is no tool 'delete_fil'; did you mean `delete_file`?")
+        assert "path" in texts[3] and "pth" in texts[3]
+        assert "no such luck" in texts[4]
+        assert texts[5].startswith("syntax error on line 1")
+        assert all(reply.is_error for reply in done.replies)
+        expected = True if self.provider.says_errors else None
+        assert [result.is_error for result in wire.seen[-1].results] == [expected] * 6
+        assert done.text == "Sorry."
+
+    def test_a_call_that_was_cut_off_is_not_run(self, agent: Any, run: Any) -> None:
+        first = Use("lua_repl", {"source_code": "x = 1 return x"})
+        cut = Use("lua_repl", {"source_code": "x = 2 -- and then"})
+        turns = [Turn(uses=(first, cut), cut=True), Use("lua_repl", {"source_code": "x"}), Say("ok")]
+        with serve(Scripted(*turns)) as wire:
+            done = run(agent, wire, "Write a long script.")
+        assert [reply.text for reply in done.replies] == ["1", CUT, "1"]
+        assert wire.refused == []
+
+    def test_unicode_survives(self, agent: Any, run: Any) -> None:
+        text = "Grüße, 世界 🌍 \\n \"quoted\" 'and' \t tabs"
+        script = f"return [==[{text}]==]"
+        with serve(Scripted(Use("lua_repl", {"source_code": script}), lambda seen: Say(seen.results[-1].text))) as wire:
+            done = run(agent, wire, text)
+        assert done.text == text
+        assert wire.seen[0].prompts == (text,)
+
+    def test_max_turns(self, agent: Any, run: Any) -> None:
+        with serve(lambda seen: SUM) as wire:
+            done = run(agent, wire, "Never stop.", max_turns=3)
+        assert (done.finished, len(done.replies), len(wire.seen)) == (False, 3, 3)
+
+    def test_a_conversation_goes_on(self, agent: Any, run: Any) -> None:
+        with serve(Scripted(SUM, Say("20"), SUM, Say("40"))) as wire:
+            first = run(agent, wire, "Count.", conversation="ada")
+            again = [*first.messages, *agent._start("And again.", None, {})[0][-1:]]
+            second = run(agent, wire, again, conversation="ada")
+        assert second.replies[0].text == "40"
+        seen = wire.seen[-1]
+        assert seen.prompts == ("Count.", "And again.")
+        assert seen.system == agent.system_prompt
+        assert len(seen.called) == 2
+        assert agent.mode.end("ada")
+
+    def test_each_run_has_its_own_state(self, agent: Any, run: Any) -> None:
+        with serve(Scripted(SUM, Say("20"), SUM, Say("20"))) as wire:
+            run(agent, wire, "Count.")
+            done = run(agent, wire, "Count.")
+        assert done.replies[0].text == "20"
+        assert len(agent.mode._conversations) == 0
+
+    def test_the_messages_given_are_not_changed(self, agent: Any, run: Any) -> None:
+        messages = agent._start("Count.", None, {})[0][-1:]
+        before = repr(messages)
+        with serve(Scripted(SUM, Say("ok"))) as wire:
+            run(agent, wire, messages)
+        assert repr(messages) == before
+
+    def test_a_loop_of_ones_own(self, agent: Any) -> None:
+        """`turn` gives what to add, until the model is done."""
+        turns = [[SUM, Use("delete_file", {"path": "x"})], SUM, Say("over")]
+        with serve(Scripted(*turns)) as wire, _opened(self.provider, wire) as client:
+            messages, request = agent._start("Count.", None, {"model": "loopback", **self.provider.options(wire)})
+            for _ in range(5):
+                response = agent._create(client, agent._request(messages, request), awaited=False, stream=False)
+                more = agent.turn(response)
+                if not more:
+                    break
+                messages = [*messages, *more]
+        assert agent._text(response) == "over"
+        assert [result.text for result in wire.seen[-1].results] == ["20", "deleted x", "40"]
+
+    def test_without_tools_it_is_a_calculator(self, run: Any) -> None:
+        with (
+            self.provider.adapter() as agent,
+            serve(Scripted(Use("lua_repl", {"source_code": "6 * 7"}), Say("42"))) as wire,
+        ):
+            done = run(agent, wire, "6 * 7?")
+            assert list(wire.seen[0].tools) == ["lua_repl"]
+        assert done.replies[0].text == "42"
+        with pytest.raises(ClosedError):
+            agent.mode.handle("lua_repl", {"source_code": "1"})
+
+    def test_direct_mode(self, box: Sandbox, run: Any) -> None:
+        with (
+            self.provider.adapter(box, mode="never") as agent,
+            serve(Scripted([Use("add", {"a": 1, "b": 2}), Use("add", {"a": 3, "b": 4})], Say("3 and 7"))) as wire,
+        ):
+            done = run(agent, wire, "Add.")
+            assert "lua_repl" not in wire.seen[0].tools
+            assert wire.seen[0].system == ""
+        assert [reply.text for reply in done.replies] == ["3", "7"]
+        assert box.run("return 1").value == 1
+
+    def test_odd_names_and_schemas_are_acceptable(self, run: Any) -> None:
+        from moonbox import Tool
+
+        odd = [
+            Tool.from_schema(name="2fa code", parameters={}, call=lambda args: "ok", policy="direct"),
+            Tool.from_schema(
+                name="either",
+                description="Takes one of two.",
+                parameters={
+                    "$schema": "https://json-schema.org/draft/2020-12/schema",
+                    "oneOf": [
+                        {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
+                        {"type": "object", "properties": {"tags": {"type": "array"}}, "required": ["tags"]},
+                    ],
+                },
+                call=lambda args: args,
+                policy="direct",
+            ),
+            Tool.from_schema(
+                name="ref",
+                parameters={
+                    "$ref": "#/$defs/Args",
+                    "$defs": {"Args": {"type": "object", "properties": {"x": {"type": ["array", "null"]}}}},
+                },
+                call=lambda args: args,
+                namespace="a.b",
+                policy="direct",
+            ),
+        ]
+        with (
+            self.provider.adapter(Toolbox(odd)) as agent,
+            serve(Scripted([Use("_2fa_code"), Use("either", {"id": 1}), Use("either", {"x": 1})], Say("ok"))) as wire,
+        ):
+            done = run(agent, wire, "Try them.")
+            assert list(wire.seen[0].tools) == ["lua_repl", "_2fa_code", "either", "a__b__ref"]
+        assert [reply.is_error for reply in done.replies] == [False, False, True]
+
+    def test_the_wrong_client(self, agent: Any) -> None:
+        if not self.provider.has_clients:
+            pytest.skip("this package has no clients of two kinds")
+        with serve(Scripted(Say("hi"), Say("hi"))) as wire, _opened(self.provider, wire) as client:
+            with pytest.raises(UsageError, match=r"run needs a client that blocks, not Async.*; await arun with this"):
+                agent.run("hi", model="loopback", client=self.provider.aclient(wire))
+            with pytest.raises(UsageError, match=r"arun needs an asynchronous client, not .*; call run with this one"):
+                asyncio.run(agent.arun("hi", model="loopback", client=client))
+
+    def test_wrong_options(self, agent: Any, mode: CodeMode) -> None:
+        with pytest.raises(UsageError, match="max_turns must be a whole number of at least 1, not 0"):
+            agent.run("hi", model="m", client=object(), max_turns=0)
+        with pytest.raises(UsageError, match="keep_visible belongs to the CodeMode; give it there, or give a Sandbox"):
+            self.provider.adapter(mode, keep_visible=["add"])
+
+
+def _run(provider: Provider, form: str, agent: Any, wire: Wire, messages: Any, **options: Any) -> Any:
+    heard: list[str] = []
+    options = {"model": "loopback", **provider.options(wire), **options}
+    if "stream" in form:
+        options["on_text"] = heard.append
+    if form.startswith("async"):
+        done = asyncio.run(_awaited(provider, agent, wire, messages, options))
+    else:
+        with _opened(provider, wire) as client:
+            done = agent.run(messages, client=client, **options)
+    if "stream" in form:
+        assert "".join(heard).endswith(done.text)
+        assert all(seen.streaming for seen in wire.seen)
+    return done
+
+
+async def _awaited(provider: Provider, agent: Any, wire: Wire, messages: Any, options: dict[str, Any]) -> Any:
+    client = provider.aclient(wire)
+    try:
+        return await agent.arun(messages, client=client, **options)
+    finally:
+        if hasattr(client, "aio"):
+            await client.aio.aclose()
+            client.close()
+        elif client is not None:
+            await client.close()
+
+
+@contextlib.contextmanager
+def _opened(provider: Provider, wire: Wire) -> Iterator[Any]:
+    client = provider.client(wire)
+    try:
+        yield client
+    finally:
+        if client is not None and hasattr(client, "close"):
+            client.close()
+
+
+__all__ = ["SUM", "Conformance", "Provider", "Say", "Scripted", "Seen", "Turn", "Use", "serve"]
