@@ -94,7 +94,7 @@ class ServeSettings:
     structured: bool = True
     """Give the script's value as structured content too, beside the text."""
     direct_without_asking: bool = True
-    """Whether a client that cannot pass our question on may itself call tools that need approval: it asks its own way."""
+    """Whether a client that cannot pass our question on may itself call tools that need approval, asking its way."""
 
     def __post_init__(self) -> None:
         names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
