@@ -103,6 +103,9 @@ def _tool(ending: Ending, said: str, place: Place, listings: Mapping[str, Listin
     hint = None
     if denied:
         hint = "do not make this call again: go on without it, or ask for permission"
+    elif _called_at_once(listings.get(place.chunk), place.at):
+        name = Tools.written(tool) if tool else "tools.name"
+        hint = f"pcall must make the call itself; write: pcall({name}, {{…}})"
     elif retryable:
         name = Tools.written(tool) if tool else "tools.name"
         hint = f"it may work when tried again; to go on without it write: local ok, result = pcall({name}, {{…}})"
@@ -157,6 +160,20 @@ def _tool_column(listing: Listing | None, line: int | None, tool: str | None) ->
     last = tool.rpartition(".")[2]
     found = [token.column for token in listing.words(line) if token.kind == "name" and token.text == last]
     return found[0] if len(found) == 1 else None
+
+
+def _called_at_once(listing: Listing | None, line: int | None) -> bool:
+    """`pcall(tools.x{…})`, which calls the tool before pcall begins."""
+    words = listing.words(line) if listing is not None and line is not None else ()
+    for index, word in enumerate(words):
+        if word.text != "pcall" or [token.text for token in words[index + 1 : index + 3]] != ["(", "tools"]:
+            continue
+        end = index + 3
+        while end + 1 < len(words) and words[end].text == ".":
+            end += 2
+        if end < len(words) and words[end].text in ("{", "("):
+            return True
+    return False
 
 
 def _text(value: Any) -> str | None:

@@ -43,7 +43,7 @@ def _joined(kind: str, what: str, case: Case) -> str | None:
         case "nil":
             if not what:
                 return None
-            return f'{what} is nil; write: tostring({what}), or ({what} or "") for no text'
+            return f'{what} is nil; where it may be missing write: ({what} or "")'
         case "boolean":
             return f"{what or 'a boolean'} must be made text first: tostring({what or 'x'})"
         case "table":

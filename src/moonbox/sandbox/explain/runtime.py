@@ -203,6 +203,8 @@ def _other(case: Case) -> str | None:
         name = next((function for function in case.functions if function != "main chunk"), "")
         who = f"the {name}" if name else "a function"
         return f"{who} calls itself without end: give it a case in which it returns without calling itself"
+    if message == "json.decode expects a string, got table":
+        return "the value is a table already: use it without json.decode"
     if message.startswith("attempt to yield"):
         return "coroutine.yield works only inside a function that coroutine.wrap or coroutine.create runs"
     if message == "error object is a nil value: nil":

@@ -150,7 +150,7 @@ def _reserved(spot: Spot) -> str | None:
         return None
     said = f"'{spot.text}' is a reserved word in Lua"
     if before.text == "." and spot.follows_on_line():
-        return f'{said}; write: ["{spot.text}"] instead of .{spot.text}'
+        return f'{said}: use ["{spot.text}"] instead of .{spot.text}'
     if spot.bracket() == "{" and after.text == "=" and spot.part_start() == spot.index:
         return f'{said}; write: ["{spot.text}"] = …'
     if before.text in ("local", "function", "for", "goto") and spot.failure.text == "<name> expected":

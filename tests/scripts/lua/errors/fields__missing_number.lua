@@ -1,0 +1,7 @@
+-- error: runtime
+-- line: 7
+-- message: attempt to perform arithmetic on a nil value (field 'price')
+-- hint: item.price is nil; where it may be missing write: (item.price or 0)
+
+local item = {name = "x"}
+return item.price * 2

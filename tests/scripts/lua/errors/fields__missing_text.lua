@@ -1,0 +1,7 @@
+-- error: runtime
+-- line: 7
+-- message: attempt to concatenate a nil value (field 'name')
+-- hint: item.name is nil; where it may be missing write: (item.name or "")
+
+local item = {price = 1}
+return "name: " .. item.name

@@ -1,0 +1,8 @@
+-- error: syntax
+-- line: 6
+-- message: '(' expected near 'double'
+-- hint: a function that is a value has no name; write: function(x) … end
+
+local f = function double(x)
+  return x * 2
+end

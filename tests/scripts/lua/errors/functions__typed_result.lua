@@ -1,0 +1,8 @@
+-- error: syntax
+-- line: 6
+-- message: unexpected symbol near ':'
+-- hint: Lua has no type annotations: leave out the : and the type
+
+local function double(x): number
+  return x * 2
+end

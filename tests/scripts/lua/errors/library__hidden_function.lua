@@ -1,0 +1,7 @@
+-- error: runtime
+-- line: 7
+-- message: attempt to call a string value (local 'type')
+-- hint: the local 'type' hides the function of that name: give the variable another name
+
+local type = "order"
+return type(5)

@@ -1,0 +1,6 @@
+-- error: syntax
+-- line: 6
+-- message: malformed number near '1_'
+-- hint: numbers have no _ between digits; write: 1000000
+
+return 1_000_000

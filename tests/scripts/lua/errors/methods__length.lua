@@ -1,0 +1,7 @@
+-- error: runtime
+-- line: 7
+-- message: attempt to call a nil value (field 'length')
+-- hint: there is no method length; write: #list
+
+local list = {1, 2}
+return list.length()

@@ -1,0 +1,7 @@
+-- error: runtime
+-- line: 7
+-- message: attempt to call a nil value (global 'insert')
+-- hint: insert belongs to a library; write: table.insert
+
+local list = {}
+insert(list, 1)

@@ -1,0 +1,9 @@
+-- error: runtime
+-- line: 9
+-- message: attempt to index a nil value (global 'item')
+-- hint: the local item of line 7 ends with its block: declare it before that block begins
+
+for i = 1, 3 do
+  local item = {n = i}
+end
+return item.n

@@ -1,0 +1,5 @@
+-- error: runtime
+-- line: 5
+-- message: the list is empty
+
+error("the list is empty")

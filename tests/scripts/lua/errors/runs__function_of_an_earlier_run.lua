@@ -1,0 +1,11 @@
+function first_name(user)
+  return user.name.first
+end
+-- next run
+-- error: runtime
+-- line: 6
+-- message: attempt to index a nil value (field 'name')
+-- hint: user.name is nil; test it before its fields are used: if user.name then … end
+
+local name = first_name({})
+return name

@@ -1,0 +1,8 @@
+-- error: denied
+-- line: 8
+-- message: not for you
+-- hint: do not make this call again: go on without it, or ask for permission
+-- calls: fail
+
+local x = 1
+return tools.fail{code = "denied", message = "not for you"}

@@ -1,0 +1,9 @@
+-- error: tool
+-- line: 8
+-- message: it failed
+-- hint: it may work when tried again; to go on without it write: local ok, result = pcall(tools.fail, {…})
+-- calls: fail
+
+local x = 1
+local y = tools.fail{retryable = true}
+return y

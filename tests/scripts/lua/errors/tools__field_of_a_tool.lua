@@ -1,0 +1,6 @@
+-- error: runtime
+-- line: 6
+-- message: attempt to index a function value (field 'add')
+-- hint: tools.add is a function: call it before its fields are read
+
+return tools.add.result

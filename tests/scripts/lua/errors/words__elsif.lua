@@ -1,0 +1,11 @@
+-- error: syntax
+-- line: 9
+-- message: 'end' expected (to close 'if' at line 7) near 'elsif'
+-- hint: Lua writes elseif, not elsif; write: elseif (x == 2) then
+
+local x = 2
+if x == 1 then
+  return "one"
+elsif (x == 2) then
+  return "two"
+end
