@@ -143,6 +143,11 @@ def test_sources_limit_what_is_searched(store: Path) -> None:
         assert found(base, "shared", source="two") == ["two.md"]
         assert set(found(base, "shared words", source=["one", "three"])) == {"one.md", "three.md"}
         assert found(base, "shared -words", source="one") == []
+        sources["one"].scanned = [item("one.md", f"shared {LONG} apart")]
+        sources["two"].scanned = [item("two.md", "shared apart")]
+        for name in ("one", "two"):
+            base.sync(name)
+        assert found(base, "shared apart", source="one") == ["one.md"]
         with pytest.raises(UsageError, match=r"^there is no source 'tow'; did you mean 'two'\?$"):
             base.search("shared", source="tow")
 

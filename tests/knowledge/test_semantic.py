@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from moonbox.errors import MissingExtra, UsageError
-from moonbox.knowledge import EmbeddingError, KnowledgeBase
+from moonbox.knowledge import EmbeddingError, KnowledgeBase, vectors
 from moonbox.knowledge.embedding.openai import OpenAIEmbedder, OpenAIEmbeddings
 from moonbox.knowledge.vectors import quantized
 
@@ -181,6 +181,7 @@ def test_embedders_that_answer_nonsense(base: KnowledgeBase, meaning: Meaning) -
     for answer, told in [
         ([], "meaning gave 0 vectors for 4 texts"),
         ([[0.0] * 12] * 4, "the embedder gave a vector without a direction (all zeros, or not finite)"),
+        ([[1.0] * 11 + [math.nan]] * 4, "the embedder gave a vector without a direction (all zeros, or not finite)"),
         ([[math.inf] * 12] * 4, "the embedder gave a vector without a direction (all zeros, or not finite)"),
     ]:
         meaning.embed = lambda texts, kind, answer=answer: answer  # type: ignore[method-assign, misc]
@@ -236,6 +237,32 @@ def test_empty_queries(base: KnowledgeBase) -> None:
     with pytest.raises(UsageError, match=r"^semantic search needs some words to search for$"):
         base.search("  ", mode="semantic")
     assert base.search("  ", mode="hybrid") == []
+
+
+@pytest.mark.parametrize(("candidates", "right"), [(3_000, 100), (200, 90)])
+def test_the_nearest_documents_are_those_of_an_exact_ranking(
+    store: Path, monkeypatch: pytest.MonkeyPatch, candidates: int, right: int
+) -> None:
+    monkeypatch.setattr(vectors, "CANDIDATES", candidates)
+    chance = random.Random(7)
+    centres = [[chance.gauss(0, 1) for _ in range(64)] for _ in range(20)]
+    places = {f"doc{n}": [x + chance.gauss(0, 0.7) for x in chance.choice(centres)] for n in range(600)}
+    queries = {f"query{n}": [x + chance.gauss(0, 0.7) for x in chance.choice(centres)] for n in range(10)}
+
+    class Places:
+        name = "places"
+
+        def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
+            return [{**places, **queries}[text] for text in texts]
+
+    listed = Listed(*(item(name, name) for name in places))
+    with KnowledgeBase(store, sources={"notes": listed}, embedder=Places()) as base:
+        base.sync("notes")
+        same = 0
+        for query, vector in queries.items():
+            exact = sorted(places, key=lambda name, vector=vector: -cosine(places[name], vector))[:10]
+            same += len(set(exact) & set(found(base, query, mode="semantic", limit=10)))
+    assert same >= right - 2  # two neighbours may change places where a byte is too coarse
 
 
 def test_quantized_vectors_keep_their_directions() -> None:

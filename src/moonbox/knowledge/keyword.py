@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from moonbox.knowledge.query import Query
 
-__all__ = ["MOST_RANKED", "Match", "keyword_matches"]
+__all__ = ["MOST_RANKED", "Match", "best_of", "keyword_matches"]
 
 MOST_RANKED = 3_000
 """Ranking costs two microseconds a chunk. What is in more chunks than this hardly tells documents apart: then those
@@ -41,7 +41,7 @@ def keyword_matches(
     search = _Search(db, limit, sources, query.nothing())
     matches = search.ranked(query.every())
     if len(matches) < limit and len(query.groups) > 1:
-        matches = _best([*matches, *search.spread(query)], limit)
+        matches = best_of([*matches, *search.spread(query)], limit)
     if not matches and (most := query.most()):
         matches = search.ranked(most)
     return matches or search.any_of(query.words())
@@ -50,17 +50,11 @@ def keyword_matches(
 class _Search:
     def __init__(self, db: sqlite3.Connection, limit: int, sources: Sequence[int] | None, excluded: str | None) -> None:
         self._db, self._limit = db, limit
-        self._within = "passage_index MATCH :terms"
-        self._values: dict[str, object] = {}
-        if sources is not None:
-            self._within += f" AND ({chunks_of('rowid', sources)})"
-        self._where = self._within
+        self._scope = "" if sources is None else f" AND ({chunks_of('rowid', sources)})"
+        self._condition, self._values = "", {"not": excluded}
         if excluded:
             # In the whole document, not in this chunk alone.
-            self._where += (
-                f" AND {DOCUMENT} NOT IN (SELECT {DOCUMENT} FROM passage_index WHERE passage_index MATCH :not)"
-            )
-            self._values["not"] = excluded
+            self._condition = f" AND {DOCUMENT} NOT IN ({self._documents('not')})"
 
     def ranked(self, terms: str) -> list[Match]:
         """Documents with a chunk that fits the terms."""
@@ -69,15 +63,12 @@ class _Search:
         named = self._top(f"{{title heading}} : ({terms})")
         if len(named) == self._limit:
             return named  # their weight would have put them first anyhow
-        return _best([*named, *self._top(terms)], self._limit)
+        return best_of([*named, *self._top(terms)], self._limit)
 
     def spread(self, query: Query) -> list[Match]:
         """Documents that meet every group, each perhaps in another chunk."""
-        documents = " INTERSECT ".join(
-            f"SELECT {DOCUMENT} FROM passage_index WHERE passage_index MATCH :group{number}"
-            for number in range(len(query.groups))
-        )
         values = {f"group{number}": terms for number, terms in enumerate(query.each)}
+        documents = " INTERSECT ".join(self._documents(name) for name in values)
         return self._top(" OR ".join(query.each), f" AND {DOCUMENT} IN ({documents})", values)
 
     def any_of(self, words: Sequence[str]) -> list[Match]:
@@ -85,30 +76,36 @@ class _Search:
         rare = [word for word in words if not self._is_common(word)]
         return (self.ranked(" OR ".join(rare)) if rare else []) or self.ranked(" OR ".join(words))
 
-    def _top(self, terms: str, condition: str = "", values: Mapping[str, object] | None = None) -> list[Match]:
+    def _top(self, terms: str, condition: str = "", values: Mapping[str, str] | None = None) -> list[Match]:
         """The best chunk of each of the best documents, among the chunks that were indexed last."""
         wanted = self._limit * 4
         while True:
             rows = self._db.execute(
                 "SELECT id, score FROM ("
                 f"SELECT rowid AS id, -bm25(passage_index, {WEIGHTS}) AS score FROM passage_index"
-                f" WHERE {self._where}{condition} ORDER BY rowid DESC LIMIT {MOST_RANKED}"
+                f" WHERE passage_index MATCH :terms{self._scope}{self._condition}{condition}"
+                f" ORDER BY rowid DESC LIMIT {MOST_RANKED}"
                 ") ORDER BY score DESC, id LIMIT :wanted",
                 {"terms": terms, "wanted": wanted, **self._values, **(values or {})},
             ).fetchall()
-            matches = _best([Match(document_of(id), id, score) for id, score in rows], self._limit)
+            matches = best_of([Match(document_of(id), id, score) for id, score in rows], self._limit)
             if len(matches) == self._limit or len(rows) < wanted:
                 return matches
             wanted *= 8  # a few documents with many chunks took all the places
 
     def _is_common(self, terms: str) -> bool:
         found = self._db.execute(
-            f"SELECT 1 FROM passage_index WHERE {self._within} LIMIT 1 OFFSET {MOST_RANKED}", {"terms": terms}
+            f"SELECT 1 FROM passage_index WHERE passage_index MATCH ?{self._scope} LIMIT 1 OFFSET {MOST_RANKED}",
+            (terms,),
         ).fetchone()
         return found is not None
 
+    def _documents(self, name: str) -> str:
+        """The query for the documents that fit the terms of that name."""
+        return f"SELECT {DOCUMENT} FROM passage_index WHERE passage_index MATCH :{name}{self._scope}"
 
-def _best(matches: Sequence[Match], limit: int) -> list[Match]:
+
+def best_of(matches: Sequence[Match], limit: int) -> list[Match]:
     """The best match of each document, best first."""
     best: dict[int, Match] = {}
     for match in sorted(matches, key=lambda match: (-match.score, match.chunk)):

@@ -1,9 +1,9 @@
 """Vectors in the store: written beside the chunks, searched with sqlite-vec.
 
 A vector is kept twice, as one bit and as one byte for each dimension. The bits of all chunks are compared with the
-query's first, and the thousand nearest are then ranked by the bytes: a tenth of the reading of whole vectors, with
-nearly always the same documents at the top. These are ordinary tables, so that a store with vectors stays usable where
-sqlite-vec is missing.
+query's first, and the nearest three thousand are then ranked by the bytes: half the time of ranking all of them. Up to
+that many chunks the ranking is exact, of fifty thousand chunks it finds some 97 of the 100 best. These are ordinary
+tables, so that a store with vectors stays usable where sqlite-vec is missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from moonbox.knowledge.errors import EmbeddingError
 from moonbox.knowledge.ids import chunks_of, document_of, source_range
 from moonbox.knowledge.indexing import text_digest
-from moonbox.knowledge.keyword import Match
+from moonbox.knowledge.keyword import Match, best_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -31,7 +31,7 @@ __all__ = [
     "write_vectors",
 ]
 
-CANDIDATES = 1_000
+CANDIDATES = 3_000
 
 
 def model_id(db: sqlite3.Connection, name: str) -> int | None:
@@ -87,25 +87,26 @@ def semantic_matches(
     """The documents with the nearest chunks, nearest first; the score is the cosine."""
     bits, numbers = quantized(vector)
     scope = "" if sources is None else f" AND ({chunks_of('chunk', sources)})"
-    rows = db.execute(
-        "SELECT vectors.chunk, vec_distance_cosine(vec_int8(numbers), vec_int8(:numbers)) AS distance FROM ("
-        " SELECT chunk, vec_distance_hamming(vec_bit(bits), vec_bit(:bits)) AS apart FROM coarse_vectors"
-        f" WHERE model = :model AND length(bits) = :width{scope} ORDER BY apart LIMIT {CANDIDATES}"
-        ") AS near JOIN vectors ON vectors.chunk = near.chunk ORDER BY distance, vectors.chunk",
-        {"numbers": numbers, "bits": bits, "width": len(bits), "model": model},
-    )
-    best: dict[int, Match] = {}
-    for chunk, distance in rows:
-        best.setdefault(document_of(chunk), Match(document_of(chunk), chunk, 1.0 - distance))
-        if len(best) == limit:
-            break
-    return list(best.values())
+    wanted = limit * 20
+    while True:
+        rows = db.execute(
+            "SELECT chunk, 1.0 - vec_distance_cosine(vec_int8(numbers), vec_int8(:numbers)) AS score FROM vectors"
+            " WHERE chunk IN ("
+            f"SELECT chunk FROM coarse_vectors WHERE model = :model AND length(bits) = :width{scope}"
+            f" ORDER BY vec_distance_hamming(vec_bit(bits), vec_bit(:bits)) LIMIT {CANDIDATES}"
+            ") ORDER BY score DESC, chunk LIMIT :wanted",
+            {"numbers": numbers, "bits": bits, "width": len(bits), "model": model, "wanted": wanted},
+        ).fetchall()
+        matches = best_of([Match(document_of(chunk), chunk, score) for chunk, score in rows], limit)
+        if len(matches) == limit or len(rows) < wanted:
+            return matches
+        wanted *= 8  # a few documents with many chunks took all the places
 
 
 def quantized(vector: Sequence[float]) -> tuple[bytes, bytes]:
     """One bit and one byte for each dimension; the cosine does not mind the scale."""
     largest = max(map(abs, vector), default=0.0)
-    if not largest or not math.isfinite(largest):
+    if not largest or not all(map(math.isfinite, vector)):
         raise EmbeddingError("the embedder gave a vector without a direction (all zeros, or not finite)")
     scale = 127 / largest
     numbers = array.array("b", [round(number * scale) for number in vector])
