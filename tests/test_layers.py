@@ -24,6 +24,7 @@ LAYERS = (
     {"scripts", "knowledge", "hostapi", "config"},
     {"codemode"},
     {"adapters", "mcp", "http"},
+    {"assembly"},
     {"cli"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

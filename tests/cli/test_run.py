@@ -285,3 +285,13 @@ def test_ctrl_c_at_a_question_ends_the_run(terminal: Open) -> None:
     screen.type("\x03")
     screen.expect("before\nerror: interrupted after 1 call")
     assert screen.ended() == 130
+
+
+def test_ctrl_c_withdraws_the_questions_of_a_whole_batch(terminal: Open) -> None:
+    script = "parallel.map({1, 2, 3}, function(i) return tools.delete{path = 'p' .. i} end)"
+    screen = terminal("run", "-t", "kit", "-e", script)
+    screen.expect("[e]dit: ")
+    screen.type("\x03")
+    screen.expect("error: interrupted after 3 calls")
+    assert screen.ended() == 130
+    assert screen.text.count("needs your agreement") == 1

@@ -36,6 +36,7 @@ class Approver:
         self._line = line
         self._one_at_a_time = threading.Lock()
         self._bell_in, self._bell_out = os.pipe()
+        self._withdrawn = False
 
     @classmethod
     def at_terminal(cls, console: Console, line: CallLine) -> Approver | None:
@@ -49,6 +50,8 @@ class Approver:
 
     def __call__(self, call: ToolCall) -> Decision:
         with self._one_at_a_time, self._line.hidden():
+            if self._withdrawn:  # another call of the same batch was being asked about meanwhile
+                return Decision("deny")
             cut = self._show(call, shortened=True)
             question = "run it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "
             while True:
@@ -59,8 +62,13 @@ class Approver:
                 if decision is not None:
                     return decision
 
+    def begin(self) -> None:
+        """A run begins, whose calls may be asked about."""
+        self._withdrawn = False
+
     def withdraw(self) -> None:
-        """Nobody waits for the answer any more: a question that stands is answered with no."""
+        """Nobody waits for an answer any more: questions that stand, or wait for their turn, are answered with no."""
+        self._withdrawn = True
         os.write(self._bell_out, b"!")
         with self._one_at_a_time:
             self._drain_bell()

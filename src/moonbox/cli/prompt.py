@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import Completer
+    from prompt_toolkit.formatted_text import AnyFormattedText
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.lexers import Lexer
@@ -59,7 +60,7 @@ class Prompt:
         label = f"{language}> "
         self._session: PromptSession[str] = PromptSession(
             [("class:prompt", label)],
-            prompt_continuation=[("class:continuation", "." * (len(label) - 2) + "> ")],
+            prompt_continuation=_continuation,
             multiline=True,
             key_bindings=_keys(is_complete),
             completer=completer,
@@ -74,6 +75,11 @@ class Prompt:
     def ask(self) -> str:
         """What was typed. KeyboardInterrupt after Ctrl-C, EOFError after Ctrl-D."""
         return self._session.prompt()
+
+
+def _continuation(width: int, line: int, wrapped: int) -> AnyFormattedText:
+    """What stands before a further line; nothing where a long line only wraps."""
+    return [("class:continuation", " " * width if wrapped else "." * (width - 2) + "> ")]
 
 
 def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:

@@ -34,8 +34,8 @@ class Session:
             self._approver = Approver.at_terminal(screen, self._line)
         if self._approver is not None:
             self._closing.callback(self._approver.close)
-        self._latest = _Latest(settings.trail)
         try:
+            self._latest = _Latest(settings.trail)
             self.sandbox: Sandbox = settings.open(
                 language=language, approve=self._approver, on_call=self._line, audit=self._latest
             )
@@ -53,6 +53,8 @@ class Session:
     def run(self, source: str) -> Run:
         """Run a script. After Ctrl-C it is the record of what the script did until then, with the error `cancelled`."""
         before = self._latest.run
+        if self._approver is not None:
+            self._approver.begin()
         try:
             with self._line.watching() if self._line is not None else contextlib.nullcontext():
                 return self.repl.run(source)
