@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from machine import Machine
-
+from engine.rhai.machine import Machine
 from moonbox.engine.rhai import ParseLimits, RhaiSyntaxError
 from moonbox.engine.rhai.syntax.parser import parse, parse_expression
 

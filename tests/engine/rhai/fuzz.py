@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).parent))
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from conformance import load_cases
-from machine import Machine
-
+from engine.rhai.conformance import load_cases
+from engine.rhai.machine import Machine, ToolFailed
 from moonbox.engine.rhai import RhaiSyntaxError
 
 if TYPE_CHECKING:
@@ -57,10 +57,14 @@ class Trouble(Exception):
     """Something that must not happen."""
 
 
+def own_scripts() -> list[str]:
+    """What there is to start from where the reference's cases are absent."""
+    return [path.read_text(encoding="utf-8") for path in sorted(_SCRIPTS.glob("*.rhai"))]
+
+
 def seeds() -> list[str]:
-    """The reference's cases where they are, and our own scripts."""
-    own = [path.read_text(encoding="utf-8") for path in sorted(_SCRIPTS.glob("*.rhai"))]
-    return own + [str(case["script"]) for case in load_cases() or ()]
+    """Our own scripts, and the reference's cases where they are."""
+    return own_scripts() + [str(case["script"]) for case in load_cases() or ()]
 
 
 class Chance(random.Random):
@@ -134,7 +138,7 @@ class Fuzzer:
     def feed(self, script: str) -> None:
         """Run one input; raises Trouble."""
         if self._used >= _FRESH_EVERY:
-            self._machine, self._used = Machine(LIMITS, {"echo": _echo, "fail": self._fail}), 0
+            self._machine, self._used = Machine(LIMITS, {"echo": _echo, "fail": _fail}), 0
         self._used += 1
         started = time.process_time()
         try:
@@ -154,13 +158,13 @@ class Fuzzer:
         if time.process_time() - started > _SLOW:
             raise Trouble(f"took {time.process_time() - started:.1f} s")
 
-    def _fail(self, _args: object) -> object:
-        lua = self._machine.lua
-        return lua.table_from({"failed": lua.table_from({"code": "failed", "message": "no", "tool": "fail"})})
-
 
 def _echo(args: object) -> object:
     return args
+
+
+def _fail(_args: object) -> object:
+    raise ToolFailed("no")
 
 
 def main(arguments: list[str]) -> int:

@@ -12,7 +12,7 @@ from moonbox.engine.rhai import ParseLimits, compile, runtime_source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Machine", "Outcome"]
+__all__ = ["Later", "Machine", "Outcome", "Stopped", "ToolFailed"]
 
 _HOST = """
 local runtime, limits, tools, printed, clock = ...
@@ -32,10 +32,10 @@ local host = {
   is_stop = function(problem) return type(problem) == "table" and rawget(problem, "stop") == STOP end,
 }
 function host.call(name, args)
-  local answer = tools[name](args)
-  if type(answer) == "table" and answer.failed then error(answer.failed, 0) end
-  if type(answer) == "table" and answer.stopped then host.stop("time", "stopped") end
-  if type(answer) == "table" and answer.waits then coroutine.yield() answer = answer.value end
+  local how, answer = tools[name](args)
+  if how == "waits" then coroutine.yield() end
+  if how == "fails" then error(answer, 0) end
+  if how == "stops" then host.stop("time", "stopped") end
   return answer
 end
 function host.parallel(functions, settle)
@@ -68,6 +68,25 @@ return "error", value
 """
 
 
+class ToolFailed(Exception):
+    """What a tool of a test raises to fail."""
+
+    def __init__(self, message: str, code: str = "failed", retryable: bool = False) -> None:
+        super().__init__(message)
+        self.fields = {"message": message, "code": code, "retryable": retryable}
+
+
+class Stopped(Exception):
+    """What a tool of a test raises to end the run from outside."""
+
+
+@dataclass(frozen=True)
+class Later:
+    """What a tool of a test returns to let the other closures of a `parallel` go on first."""
+
+    value: Any
+
+
 @dataclass
 class Outcome:
     """What a script came to."""
@@ -98,14 +117,15 @@ class Machine:
         self.prints: list[str] = []
         host = self.lua.execute("return function(...) " + _HOST + " end")
         table = self.lua.table_from
+        wrapped = {name: self._tool(name, call) for name, call in (tools or {}).items()}
         self.runtime, self.host = host(
-            runtime_source(), table(limits or {}), table(tools or {}), self.prints.append, clock or (lambda: 0.0)
+            runtime_source(), table(limits or {}), table(wrapped), self.prints.append, clock or (lambda: 0.0)
         )
         self.state = self.runtime.new_state()
         self._run = self.lua.execute("return function(...) " + _RUN + " end")
-        self._items = self.lua.eval(
-            "function(t) local out = {} for k, v in pairs(t) do out[#out+1] = k end return out end"
-        )
+        self._is_array = self.lua.eval("function(host, t) return getmetatable(t) == host.array_mt end")
+        self._is_null = self.lua.eval("function(host, t) return rawequal(t, host.null) end")
+        self._as_array = self.lua.eval("function(host, t) return setmetatable(t, host.array_mt) end")
 
     def run(self, source: str, parse_limits: ParseLimits | None = None) -> Outcome:
         """Compile and run; a syntax error is raised."""
@@ -121,5 +141,42 @@ class Machine:
             outcome.kind, outcome.text, outcome.hint = value.kind, value.text, value.hint
             outcome.error = value.error
         else:
-            outcome.kind, outcome.text = "stopped" if kind == "error" else kind, str(value)
+            outcome.kind = "stopped" if kind == "error" else kind
+            outcome.text = value if isinstance(value, str) else str(value.message)
         return outcome
+
+    def exported(self, outcome: Outcome) -> Any:
+        """The value of a run as Python has it."""
+        return self.to_python(self.runtime.export(outcome.raw))
+
+    def to_python(self, value: Any) -> Any:
+        if lua54.lua_type(value) != "table":
+            return value
+        if self._is_null(self.host, value):
+            return None
+        if self._is_array(self.host, value):
+            return [self.to_python(value[n + 1]) for n in range(len(value))]
+        return {key: self.to_python(item) for key, item in value.items()}
+
+    def to_lua(self, value: Any, *, inside: bool = False) -> Any:
+        if value is None:
+            return self.host.null if inside else None
+        if isinstance(value, list):
+            return self._as_array(self.host, self.lua.table(*(self.to_lua(item, inside=True) for item in value)))
+        if isinstance(value, dict):
+            return self.lua.table_from({key: self.to_lua(item, inside=True) for key, item in value.items()})
+        return value
+
+    def _tool(self, name: str, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def tool(args: Any) -> Any:
+            try:
+                answer = call(self.to_python(args))
+            except ToolFailed as failure:
+                return "fails", self.to_lua({"tool": name, **failure.fields})
+            except Stopped:
+                return "stops", None
+            if isinstance(answer, Later):
+                return "waits", self.to_lua(answer.value)
+            return "answers", self.to_lua(answer)
+
+        return tool

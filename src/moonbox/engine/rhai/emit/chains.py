@@ -192,8 +192,7 @@ class ChainEmitter(CallEmitter):
         if item.type in SCALARS:
             size = self.fn.temp()
             slow = self.call("push", walk.obj, item.text, self.at(step.pos))
-            limit = self.use("max_array")
-            self.emit(f"{size}=#{walk.obj}+1 if {size}>{limit} then {slow} end {walk.obj}[{size}]={item.text}")
+            self.emit(f"{size}=#{walk.obj}+1 if {size}>R.max_array then {slow} end {walk.obj}[{size}]={item.text}")
         else:
             self.emit(self.call("push", walk.obj, item.text, self.at(step.pos)))
         if wanted:

@@ -368,12 +368,12 @@ class StatementEmitter(LoopEmitter):
             self.emit(line)
         self.emit("end)")
         self.emit(f"if not {fine} then")
-        self.fn.cut()
         before = self.fn.locals, self.variables
         error = self.fn.temp()
         declared = self.scopes.declared(stmt)
         wanted = "true" if declared else "false"
         self.emit(f"{value},{error}={self.call('catch', 'K', 'd', state, wanted)}")
+        self.fn.cut()
         for var in declared:
             if self.limits.max_variables is not None:
                 if self.variables >= self.limits.max_variables:

@@ -189,7 +189,10 @@ return function(R, lib, host)
       value, changed = call_native(K, d, pos, name, this, ...)
     else
       value, changed = call_native(K, d, pos, name, ...)
-      if value == nil and is_tool(name) then return call_tool(K, pos, name, ...) end
+    end
+    if value == nil and is_tool(name) then
+      if this ~= nil then return call_tool(K, pos, name, this, ...) end
+      return call_tool(K, pos, name, ...)
     end
     if value ~= nil then return value, changed end
     if this ~= nil then R.not_found(name, pos, this, ...) end
@@ -217,7 +220,7 @@ return function(R, lib, host)
       for n = have, have + 2 do
         if not count and has_script(K, info.name, n + curried) then count = n end
       end
-      count = count or (native[info.name] and have)
+      count = count or (native[info.name] and have) or (is_tool(info.name) and have + 1)
     end
     local impl = not info.curried and fn[true]
     if count == have then
@@ -279,6 +282,7 @@ return function(R, lib, host)
     end
     local value, changed = call_native(K, d, pos, name, target, ...)
     if value ~= nil then return value, changed end
+    if is_tool(name) then return call_tool(K, pos, name, target, ...) end
     R.not_found(name, pos, target, ...)
   end
   R.method = method

@@ -16,9 +16,9 @@ return function(R, lib, host)
 
   local function is_function(name) return state.names[name] ~= nil end
 
-  -- There is no such variable; a function of that name is meant, if there is one.
+  -- There is no such variable; a function or tool of that name is meant, if there is one.
   function R.novar(name, pos, known_outside)
-    if is_function(name) then return R.fn_named(name) end
+    if is_function(name) or (host.has_tool and host.has_tool(name)) then return R.fn_named(name) end
     local hint
     if known_outside == true or (known_outside == false and state.vars[name]) then
       hint = "functions do not see variables outside them: pass " .. name .. " as an argument"
@@ -26,8 +26,6 @@ return function(R, lib, host)
       hint = "the empty value is ()"
     elseif name == "True" or name == "False" then
       hint = "write true or false"
-    elseif host.has_tool and host.has_tool(name) then
-      hint = "that is a tool: call it, " .. name .. "(...)"
     end
     R.raise("ErrorVariableNotFound", "Variable not found: " .. name, pos, { variable = name }, hint)
   end

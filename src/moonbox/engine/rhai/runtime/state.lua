@@ -22,6 +22,7 @@ return function(R, lib, host)
     local budget = allowed or most
     local K = R.new_context(S, { budget = budget })
     R.use_state(S)
+    R.use_limits()
     R.E[1] = nil
     local fine, value = pcall(chunk, R, S, K)
     if K.save then K.save(S.vars) end
@@ -34,8 +35,6 @@ return function(R, lib, host)
   end
 
   -- To the host
-
-  local max_depth = host.limits and host.limits.max_depth or 64
 
   -- `trail` holds the indices and keys that lead to the value.
   local function cannot_cross(trail, depth, what)
@@ -54,7 +53,7 @@ return function(R, lib, host)
     local lua = type(value)
     if lua == "number" or lua == "string" or lua == "boolean" then return value end
     local kind = kind_of(value)
-    if depth > max_depth then cannot_cross(trail, depth, "nested too deeply") end
+    if depth > R.max_depth then cannot_cross(trail, depth, "nested too deeply") end
     if kind == "()" then return host.null end
     if kind == "array" then
       local out = {}

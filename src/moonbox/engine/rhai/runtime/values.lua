@@ -41,12 +41,16 @@ return function(R, lib, host)
   local U = setmetatable({}, UNIT)
   R.U = U
 
-  -- Limits of the run; `max_map` is that of arrays unless the host sets another.
-  local limits = host.limits or {}
-  R.max_string = limits.max_string or huge
-  R.max_array = limits.max_array or huge
-  R.max_map = limits.max_map or R.max_array
-  R.limited = limits.max_string ~= nil or limits.max_array ~= nil or limits.max_map ~= nil
+  -- The limits, which the host may change between runs; `max_map` is that of arrays unless the host sets another.
+  function R.use_limits()
+    local limits = host.limits or {}
+    R.max_string = limits.max_string or huge
+    R.max_array = limits.max_array or huge
+    R.max_map = limits.max_map or R.max_array
+    R.max_depth = limits.max_depth or 64
+    R.limited = limits.max_string ~= nil or limits.max_array ~= nil or limits.max_map ~= nil
+  end
+  R.use_limits()
 
   local chars = setmetatable({}, { __mode = "v" })
   -- The character of that UTF-8 text. There is only one of each, so that they can be compared by identity.
