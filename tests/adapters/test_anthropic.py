@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
 
 import anthropic
+import pytest
+from anthropic.types import Message
 
-from adapters.conformance import Conformance, Provider
+from adapters.conformance import CUT, SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
 from moonbox.adapters.anthropic import AnthropicMessages
+from moonbox.errors import MissingExtra, MoonboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anthropic.types import MessageParam, ToolUseBlock
+
+    from moonbox import CodeMode
+
+HELLO: list[MessageParam] = [{"role": "user", "content": "hi"}]
 
 
 def client(wire: Any) -> anthropic.Anthropic:
@@ -20,5 +35,136 @@ def aclient(wire: Any) -> anthropic.AsyncAnthropic:
     return anthropic.AsyncAnthropic(base_url=wire.url, api_key="loopback", max_retries=0, http_client=http)
 
 
+@contextlib.contextmanager
+def served(*turns: Any) -> Iterator[tuple[Any, anthropic.Anthropic]]:
+    with serve(Scripted(*turns)) as wire, client(wire) as opened:
+        yield wire, opened
+
+
 class TestMessages(Conformance):
     provider = Provider(AnthropicMessages, client, aclient, says_errors=True)
+
+
+def test_results_are_the_clients_own(mode: CodeMode) -> None:
+    agent = AnthropicMessages(mode)
+    with served([SUM, Use("lua_repl", {"source_code": "error('no')"})]) as (_, opened):
+        made = opened.messages.create(model="loopback", max_tokens=100, messages=HELLO, tools=agent.tools)
+    calls: list[ToolUseBlock] = [block for block in made.content if block.type == "tool_use"]
+    expected = {"type": "tool_result", "tool_use_id": "toolu_1_0", "content": "20"}
+    assert agent.handle(calls[0], conversation="a") == expected
+    assert asyncio.run(agent.ahandle(calls[0], conversation="b")) == expected
+    assert agent.handle(calls[1], conversation="a")["is_error"] is True
+    assert [result["tool_use_id"] for result in agent.handle_all(made, conversation="c")] == ["toolu_1_0", "toolu_1_1"]
+
+
+def test_collect_makes_the_clients_own_message(mode: CodeMode) -> None:
+    agent = AnthropicMessages(mode)
+    heard: list[str] = []
+    turn = Turn("Wait a moment.", (SUM, Use("delete_file", {"path": "ä"})))
+    with served(turn, turn) as (_, opened):
+        whole = opened.messages.create(model="loopback", max_tokens=100, messages=HELLO)
+        stream = opened.messages.create(model="loopback", max_tokens=100, messages=HELLO, stream=True)
+        message = agent.collect(stream, heard.append)
+    assert isinstance(message, Message)
+    assert "".join(heard) == "Wait a moment."
+    assert message.stop_reason == "tool_use"
+    kinds = [block.type for block in message.content]
+    assert kinds == [block.type for block in whole.content] == ["thinking", "text", "tool_use", "tool_use"]
+    first = message.content[0]
+    assert first.type == "thinking" and (first.thinking, first.signature) == ("A script does it.", "signed-2")
+    last = message.content[3]
+    assert last.type == "tool_use" and last.input == {"path": "ä"}
+    assert (message.usage.input_tokens, message.usage.output_tokens) == (100, 10)
+
+
+def test_the_clients_own_stream_helper(mode: CodeMode) -> None:
+    agent = AnthropicMessages(mode)
+    script = Use("lua_repl", {"source_code": "x = 1"})
+    with served(Turn("So.", (SUM,)), Turn(uses=(script,), cut=True), Say("ok")) as (wire, opened):
+        options: dict[str, Any] = {"model": "loopback", "max_tokens": 100, "tools": agent.tools}
+        with opened.messages.stream(messages=HELLO, **options) as stream:
+            more = agent.turn(stream.get_final_message())
+        with opened.messages.stream(messages=[*HELLO, *more], **options) as stream:
+            final = stream.get_final_message()
+        assert final.content[-1].type == "tool_use" and final.content[-1].input == {}
+        cut = agent.turn(final)  # the client has made an object of the JSON that was cut off
+        opened.messages.create(messages=[*HELLO, *more, *cut], **options)
+    assert [result.text for result in wire.seen[-1].results] == ["20", CUT]
+    assert wire.refused == []
+
+
+def test_thinking_goes_back_with_its_signature(mode: CodeMode) -> None:
+    with served(SUM, Say("ok")) as (wire, opened):
+        AnthropicMessages(mode).run("hi", model="loopback", client=opened, on_text=lambda text: None)
+    block = wire.seen[1].body["messages"][1]["content"][0]
+    assert block == {"type": "thinking", "thinking": "A script does it.", "signature": "signed-1"}
+
+
+def test_a_turn_that_paused_goes_on(mode: CodeMode) -> None:
+    with served(Turn("Let me see.", paused=True), SUM, Say("20")) as (wire, opened):
+        done = AnthropicMessages(mode).run("Count.", model="loopback", client=opened)
+    assert done.text == "20"
+    assert [message["role"] for message in wire.seen[1].body["messages"]] == ["user", "assistant"]
+
+
+def test_the_cache_breakpoint(mode: CodeMode) -> None:
+    with served(Say("ok")) as (wire, opened):
+        AnthropicMessages(mode, cache=True).run("hi", model="loopback", client=opened)
+    tools = wire.seen[0].body["tools"]
+    assert [tool.get("cache_control") for tool in tools] == [None, None, None, {"type": "ephemeral"}]
+    assert AnthropicMessages(mode, cache=True).tools == AnthropicMessages(mode, cache=True).tools
+
+
+def test_system_blocks_and_max_tokens(mode: CodeMode) -> None:
+    blocks: Any = [{"type": "text", "text": "Be brief. ", "cache_control": {"type": "ephemeral"}}]
+    with served(Say("ok"), Say("ok")) as (wire, opened):
+        agent = AnthropicMessages(mode)
+        agent.run("hi", model="loopback", client=opened, system=blocks, max_tokens=77)
+        agent.run("hi", model="loopback", client=opened)
+    assert wire.seen[0].system == f"Be brief. {mode.system_prompt}"
+    assert [seen.body["max_tokens"] for seen in wire.seen] == [77, 8192]
+
+
+def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
+    with served(SUM, Say("")) as (_, opened):
+        done = AnthropicMessages(mode).run("hi", model="loopback", client=opened)
+    assert (done.text, done.finished, done.messages[-1]["role"]) == ("", True, "user")
+
+
+def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(Scripted(Say("hi"), Say("hi"))) as wire:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", wire.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "from-the-environment")
+        assert AnthropicMessages(mode).run("hi", model="loopback").text == "hi"
+        assert asyncio.run(AnthropicMessages(mode).arun("hi", model="loopback")).text == "hi"
+    assert all("from-the-environment" in str(headers) for headers in wire.headers)
+
+
+def test_malformed_input_is_answered(mode: CodeMode) -> None:
+    events: list[Any] = [
+        {"type": "message_start", "message": {"id": "1", "role": "assistant", "content": [], "model": "m"}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "tool_use", "id": "a", "name": "lua_repl", "input": {}},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"so'}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+    agent = AnthropicMessages(mode)
+    result = agent.handle_all(agent.collect(events))[0]
+    wanted = 'error: lua_repl takes one argument: {"source_code": "<script>"}'
+    assert result["content"] == f"{wanted}, not {{'malformed': '{{\"so'}}"
+    assert result["is_error"] is True
+    with pytest.raises(MoonboxError, match="the stream ended before the message was complete"):
+        agent.collect(events[:3])
+
+
+def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    with pytest.raises(MissingExtra) as caught:
+        AnthropicMessages()
+    wanted = "AnthropicMessages needs the package 'anthropic'; install it with: pip install 'moonbox[anthropic]'"
+    assert str(caught.value) == wanted

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 import openai
+import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response
 
-from adapters.conformance import Conformance, Provider
+from adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
 from moonbox.adapters.openai import OpenAIChat, OpenAIResponses
+from moonbox.errors import MissingExtra, MoonboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from moonbox import CodeMode, Sandbox
+
+BROKEN = '{"source_code": "return 1'
 
 
 def client(wire: Any) -> openai.OpenAI:
@@ -20,9 +33,244 @@ def aclient(wire: Any) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=f"{wire.url}/v1", api_key="loopback", max_retries=0, http_client=http)
 
 
+@contextlib.contextmanager
+def served(*turns: Any, **options: Any) -> Iterator[tuple[Any, openai.OpenAI]]:
+    with serve(Scripted(*turns), **options) as wire, client(wire) as opened:
+        yield wire, opened
+
+
 class TestChat(Conformance):
     provider = Provider(OpenAIChat, client, aclient)
 
 
 class TestResponses(Conformance):
     provider = Provider(OpenAIResponses, client, aclient)
+
+
+@pytest.mark.parametrize("adapter", [OpenAIChat, OpenAIResponses])
+@pytest.mark.parametrize("on_text", [None, lambda text: None])
+def test_malformed_arguments_are_answered(adapter: Any, mode: CodeMode, on_text: Any) -> None:
+    wrong = [Use("lua_repl", BROKEN), Use("delete_file", "[1]"), Use("delete_file", ""), Use("lua_repl", '"return 1"')]
+    with served(wrong, Say("Sorry.")) as (wire, opened):
+        done = adapter(mode).run("Go.", model="loopback", client=opened, on_text=on_text)
+    texts = [reply.text for reply in done.replies]
+    wanted = 'error: lua_repl takes one argument: {"source_code": "<script>"}; the arguments were not a JSON object'
+    assert texts[0] == texts[3] == wanted
+    assert texts[1] == "error: the arguments of delete_file must be a JSON object, not '[1]'"
+    assert "path" in texts[2]
+    assert wire.refused == []
+
+
+@pytest.mark.parametrize("adapter", [OpenAIChat, OpenAIResponses])
+@pytest.mark.parametrize("on_text", [None, lambda text: None])
+def test_a_freeform_tool_takes_the_script_as_it_is(adapter: Any, mode: CodeMode, on_text: Any) -> None:
+    script = 'return [[a "quoted" \\ text]]'
+    with served(Use("lua_repl", script, freeform=True), Use("delete_file", {"path": "x"}), Say("ok")) as (wire, opened):
+        agent = adapter(mode, freeform=True)
+        done = agent.run("Go.", model="loopback", client=opened, on_text=on_text)
+    assert [reply.text for reply in done.replies] == ['a "quoted" \\ text', "deleted x"]
+    assert wire.seen[0].tools["lua_repl"]["parameters"] is None
+    assert wire.seen[0].tools["lua_repl"]["description"] == mode.description
+    assert wire.seen[0].tools["delete_file"]["parameters"] is not None
+
+
+def test_chat_results_are_the_clients_own(mode: CodeMode) -> None:
+    agent = OpenAIChat(mode)
+    with served(SUM) as (_, opened):
+        made = opened.chat.completions.create(
+            model="loopback", messages=[{"role": "user", "content": "hi"}], tools=agent.tools
+        )
+    assert made.choices[0].message.tool_calls is not None
+    call = made.choices[0].message.tool_calls[0]
+    expected = {"role": "tool", "tool_call_id": "call_1_0", "content": "20"}
+    assert agent.handle(call, conversation="a") == expected
+    assert agent.handle(call.model_dump(), conversation="b") == expected  # type: ignore[arg-type]
+    assert asyncio.run(agent.ahandle(call, conversation="c")) == expected
+    assert agent.handle_all(made, conversation="a") == [{**expected, "content": "40"}]
+
+
+def test_responses_results_are_the_clients_own(mode: CodeMode) -> None:
+    agent = OpenAIResponses(mode)
+    with served(SUM) as (_, opened):
+        made = opened.responses.create(model="loopback", input="hi", tools=agent.tools)
+    call: Any = made.output[1]
+    expected = {"type": "function_call_output", "call_id": "call_1_0", "output": "20"}
+    assert agent.handle(call, conversation="a") == expected
+    assert asyncio.run(agent.ahandle(call, conversation="b")) == expected
+
+
+def test_responses_with_what_the_server_keeps(mode: CodeMode) -> None:
+    agent = OpenAIResponses(mode)
+    with served(SUM, SUM, Say("40"), SUM, Say("60")) as (wire, opened):
+        answer = opened.responses.create(model="loopback", input="Count.", tools=agent.tools)
+        while results := agent.handle_all(answer, conversation="ada"):
+            answer = opened.responses.create(
+                model="loopback", input=results, previous_response_id=answer.id, tools=agent.tools
+            )
+        kept = {"previous_response_id": answer.id, "conversation": "ada"}
+        after = agent.run("And now?", model="loopback", client=opened, **kept)
+    assert (answer.output_text, after.text) == ("40", "60")
+    assert wire.seen[-1].prompts == ("Count.", "And now?")
+    assert [result.text for result in wire.seen[-1].results] == ["20", "40", "60"]
+
+
+def test_the_clients_own_stream_helpers(mode: CodeMode) -> None:
+    chat, responses = OpenAIChat(mode), OpenAIResponses(mode)
+    with served(Turn("Wait.", (SUM,)), Turn("Wait.", (SUM,)), Say("ok"), Say("ok")) as (wire, opened):
+        with opened.chat.completions.stream(
+            model="loopback", messages=[{"role": "user", "content": "hi"}], tools=chat.tools
+        ) as stream:
+            more = chat.turn(stream.get_final_completion())
+        assert more[1] == {"role": "tool", "tool_call_id": "call_1_0", "content": "20"}
+        with opened.responses.stream(model="loopback", input="hi", tools=responses.tools) as events:
+            items = responses.turn(events.get_final_response())
+        assert items[-1] == {"type": "function_call_output", "call_id": "call_2_0", "output": "40"}
+        opened.chat.completions.create(model="loopback", messages=[{"role": "user", "content": "hi"}, *more])
+        opened.responses.create(model="loopback", input=[{"role": "user", "content": "hi"}, *items])
+    assert wire.refused == []
+
+
+def test_collect_makes_the_clients_own_answer(mode: CodeMode) -> None:
+    chat, responses = OpenAIChat(mode), OpenAIResponses(mode)
+    heard: list[str] = []
+    both = Turn("Wait a moment.", (SUM, Use("delete_file", {"path": "ä"})))
+    with served(both, both) as (_, opened):
+        stream = opened.chat.completions.create(
+            model="loopback", messages=[{"role": "user", "content": "hi"}], stream=True
+        )
+        completion = chat.collect(stream, heard.append)
+        response = responses.collect(opened.responses.create(model="loopback", input="hi", stream=True))
+    assert isinstance(completion, ChatCompletion) and isinstance(response, Response)
+    assert "".join(heard) == completion.choices[0].message.content == response.output_text == "Wait a moment."
+    assert completion.choices[0].finish_reason == "tool_calls"
+    calls = completion.choices[0].message.tool_calls or []
+    assert [(call.id, call.function.name) for call in calls if call.type == "function"] == [
+        ("call_1_0", "lua_repl"),
+        ("call_1_1", "delete_file"),
+    ]
+    assert completion.usage is not None and completion.usage.total_tokens == 110
+    assert [item.type for item in response.output] == ["reasoning", "message", "function_call", "function_call"]
+
+
+def test_an_asynchronous_listener(mode: CodeMode) -> None:
+    heard: list[str] = []
+
+    async def listen(text: str) -> None:
+        heard.append(text)
+
+    async def main() -> str:
+        with serve(Scripted(Say("Hello there."))) as wire:
+            async with aclient(wire) as opened:
+                return (await OpenAIChat(mode).arun("hi", model="loopback", client=opened, on_text=listen)).text
+
+    assert asyncio.run(main()) == "Hello there."
+    assert heard == ["Hello t", "here."]
+
+
+def test_a_server_that_takes_only_short_descriptions(box: Sandbox) -> None:
+    with served(SUM, Say("ok"), longest_description=1024) as (wire, opened):
+        with pytest.raises(openai.BadRequestError, match="string too long"):
+            OpenAIChat(box).run("hi", model="loopback", client=opened)
+        with OpenAIChat(box, description_chars=1024) as agent:
+            agent.run("hi", model="loopback", client=opened)
+            shown = wire.seen[0].tools["lua_repl"]
+            assert len(shown["description"]) <= 1024
+            head = shown["description"].removesuffix("\n(Continued in the description of source_code.)")
+            rest = shown["parameters"]["properties"]["source_code"]["description"]
+            assert f"{head}\n{rest.removeprefix('A Lua 5.4 script, or one expression.')}".replace("\n\n", "\n") == (
+                agent.mode.description
+            )
+
+
+def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(Scripted(*[Say("hi")] * 4)) as wire:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{wire.url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
+        for adapter in (OpenAIChat, OpenAIResponses):
+            assert adapter(mode).run("hi", model="loopback").text == "hi"
+            assert asyncio.run(adapter(mode).arun("hi", model="loopback")).text == "hi"
+    assert {headers["authorization"] for headers in wire.headers} == {"Bearer from-the-environment"}
+
+
+def test_tools_and_system_messages_of_ones_own(mode: CodeMode) -> None:
+    own: Any = {"type": "function", "function": {"name": "mine", "parameters": {"type": "object", "properties": {}}}}
+    with served(Use("mine"), Say("ok")) as (wire, opened):
+        messages: list[Any] = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+        done = OpenAIChat(mode).run(messages, model="loopback", client=opened, tools=[own], temperature=0.5)
+    assert list(wire.seen[0].tools) == ["lua_repl", "delete_file", "broken", "meet", "mine"]
+    assert wire.seen[0].system == f"Be brief.\n\n{mode.system_prompt}"
+    assert wire.seen[0].body["temperature"] == 0.5
+    assert done.replies[0].text.startswith("error: there is no tool 'mine'")
+
+
+@pytest.mark.parametrize("adapter", [OpenAIChat, OpenAIResponses])
+def test_the_providers_errors_are_raised(adapter: Any, mode: CodeMode) -> None:
+    with served() as (_, opened), pytest.raises(openai.InternalServerError, match="the script of this model is over"):
+        adapter(mode).run("hi", model="loopback", client=opened)
+    assert len(mode._conversations) == 0
+
+
+def test_a_stream_that_ends_too_early(mode: CodeMode) -> None:
+    with pytest.raises(MoonboxError, match="the stream ended before the response was complete"):
+        OpenAIResponses(mode).collect([])
+
+
+@pytest.mark.parametrize(
+    ("deltas", "expected"),
+    [
+        (  # every call whole, all at index 0
+            [
+                [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{}"}}],
+                [{"index": 0, "id": "b", "function": {"name": "y", "arguments": "{}"}}],
+            ],
+            [("a", "x", "{}"), ("b", "y", "{}")],
+        ),
+        (  # no ids
+            [
+                [{"index": 0, "function": {"name": "x", "arguments": '{"k"'}}],
+                [{"index": 0, "function": {"arguments": ":1}"}}, {"index": 1, "function": {"name": "y"}}],
+            ],
+            [("call_0", "x", '{"k":1}'), ("call_1", "y", None)],
+        ),
+        (  # the id repeated in each delta, the pieces of two calls mixed
+            [
+                [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{"}}],
+                [{"index": 1, "id": "b", "function": {"name": "y", "arguments": "{"}}],
+                [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "}"}}],
+                [{"index": 1, "id": "b", "function": {"name": "y", "arguments": "}"}}],
+            ],
+            [("a", "x", "{}"), ("b", "y", "{}")],
+        ),
+    ],
+)
+def test_deltas_of_other_servers(mode: CodeMode, deltas: list[Any], expected: list[Any]) -> None:
+    chunks = [
+        ChatCompletionChunk.construct(id="1", choices=[{"index": 0, "delta": {"tool_calls": calls}}], model="m")
+        for calls in deltas
+    ]
+    whole = OpenAIChat(mode).collect(chunks)
+    calls: Any = whole.choices[0].message.tool_calls
+    assert [(call.id, call.function.name, call.function.arguments) for call in calls] == expected
+
+
+def test_what_servers_add_to_a_message_goes_back_to_them(mode: CodeMode) -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "lua_repl", "arguments": '{"source_code": "1"}'}}
+    extra = {"google": {"thought_signature": "c2ln"}}
+    message = {"role": "assistant", "reasoning_content": "Hm.", "tool_calls": [{**call, "extra_content": extra}]}
+    answer = ChatCompletion.construct(choices=[{"index": 0, "finish_reason": "tool_calls", "message": message}])
+    said: Any = OpenAIChat(mode).turn(answer)[0]
+    assert said["reasoning_content"] == "Hm."
+    assert said["tool_calls"][0]["extra_content"] == extra
+
+
+def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
+    for answer in (ChatCompletion.construct(choices=[]), ChatCompletion.construct(choices=[{"message": {}}])):
+        assert OpenAIChat(mode).turn(answer) == []
+    assert OpenAIResponses(mode).turn(Response.construct(output=[])) == []
+
+
+def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "openai", None)
+    with pytest.raises(MissingExtra) as caught:
+        OpenAIChat()
+    assert str(caught.value) == "OpenAIChat needs the package 'openai'; install it with: pip install 'moonbox[openai]'"

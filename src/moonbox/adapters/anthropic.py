@@ -55,7 +55,7 @@ class AnthropicMessages(_Base):
         blocks = message.get("content") or []
         calls = [self._call(block) for block in blocks if block.get("type") == "tool_use"]
         if calls and message.get("stop_reason") in _CUT and blocks[-1].get("type") == "tool_use":
-            last = calls[-1]  # the client has completed its JSON by guessing
+            last = calls[-1]  # the client makes an object of its JSON all the same
             calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
         return calls
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "CodeMode", "Reply"]
 
 _ROUGH_BYTES_PER_TOKEN = 4
+_OTHER_NAMES = frozenset({"code", "source", "sourcecode", "script", "lua", "lua_code", "rhai", "program", "input"})
+"""What models call the one parameter when they forget its name: a script is still a script."""
 _MOST_CONVERSATIONS = 100
 
 
@@ -279,8 +281,8 @@ class CodeMode:
         if given is None:
             return Reply(f"{wanted}; the arguments were not a JSON object", True)
         source = given.get(self.parameter)
-        if source is None and len(given) == 1 and isinstance(next(iter(given.values())), str):
-            source = next(iter(given.values()))  # a script under another name is still a script
+        if source is None and len(given) == 1 and next(iter(given)).lower() in _OTHER_NAMES:
+            source = next(iter(given.values()))
         if not isinstance(source, str):
             return Reply(f"{wanted}, not {_short(given)}", True)
         return _without_fence(source)
