@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from moonbox.config import Config
     from moonbox.mcp.upstreams.settings import ServerSettings
 
-__all__ = ["AuditSettings", "SandboxSettings", "limits_from_config", "servers_of"]
+__all__ = ["AuditSettings", "SandboxSettings", "limits_from_config", "need_mcp", "servers_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def servers_of(
     files = [mcp_config] if isinstance(mcp_config, str | os.PathLike) else list(mcp_config or ())
     if not section and not files:
         return []
-    _need_mcp()
+    need_mcp()
     from moonbox.mcp.upstreams.foreign import servers_from_file
     from moonbox.mcp.upstreams.settings import servers_from_config
 
@@ -84,7 +84,8 @@ def servers_of(
     return list(found.values())
 
 
-def _need_mcp() -> None:
+def need_mcp() -> None:
+    """MissingExtra where the SDK is not installed."""
     try:
         import mcp  # noqa: F401 - only whether it is there
     except ImportError:

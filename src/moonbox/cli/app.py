@@ -36,6 +36,8 @@ COMMANDS = (
     Entry("audit", "moonbox.cli.audit", "Look at what scripts did."),
     Entry("init", "moonbox.cli.init", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
     Entry("tool", "moonbox.cli.tool", "Make and test tool scripts.", "Tool scripts"),
+    Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
+    Entry("mcp", "moonbox.cli.mcp", "Look at MCP servers, and enter moonbox in MCP clients.", "MCP"),
     Entry("sync", "moonbox.cli.knowledge", "Bring the knowledge base up to date with its sources.", "Knowledge"),
     Entry("search", "moonbox.cli.knowledge", "Search the documents.", "Knowledge"),
     Entry("get", "moonbox.cli.knowledge", "Show one document.", "Knowledge"),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.server.peer import Peer
 
-__all__ = ["META_KEY", "STATE", "Busy", "Conversations", "Place"]
+__all__ = ["META_KEY", "STATE", "Busy", "Conversations", "Place", "session_key"]
 
 META_KEY = "moonbox/conversation"
 """In a request's `_meta`: a client's own name for the conversation. In a result's: the handle that we chose."""
@@ -63,7 +63,7 @@ class Conversations:
             note = f"the state {state[:40]!r} is not there any more; this script began afresh"
             return Place(place.key, place.handle, note)
         if peer.session is not None:
-            return Place(_key(peer, "session", peer.session))
+            return Place(session_key(peer.owner, peer.session))
         return self._new(peer)
 
     @staticmethod
@@ -91,9 +91,6 @@ class Conversations:
             del self._kept[key]
             self._end(key)
 
-    def end_session(self, owner_and_session: str) -> None:
-        self.end(owner_and_session)
-
     def sweep(self) -> None:
         """End what has been idle for long."""
         late = time.monotonic() - self._idle
@@ -113,6 +110,7 @@ class Conversations:
 
 
 def session_key(owner: str, session: str) -> str:
+    """The conversation of a transport's session."""
     return f"{owner}|session|{session}"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
     from mcp_types import ClientCapabilities, RequestId
 
-__all__ = ["LOCAL", "Peer"]
+__all__ = ["LOCAL", "Peer", "owner_of"]
 
 LOCAL = "local"
 """The owner of everything where clients need not say who they are."""
@@ -48,7 +48,7 @@ class Peer:
             address = request.client.host if request.client is not None else "unknown"
         meta: Any = context.meta or {}
         return cls(
-            owner=_owner(),
+            owner=owner_of(),
             session=session,
             address=address,
             modern=context.protocol_version in MODERN_PROTOCOL_VERSIONS,
@@ -85,6 +85,7 @@ class Peer:
         return self.capabilities is not None and self.capabilities.roots is not None and self.can_be_asked
 
 
-def _owner() -> str:
+def owner_of() -> str:
+    """Who the present request was made by, as far as it had to say."""
     token = get_access_token()
     return LOCAL if token is None else json.dumps(principal_components(token))

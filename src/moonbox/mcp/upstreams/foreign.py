@@ -51,7 +51,7 @@ def servers_from_file(
     for name, table in tables.items():
         if not isinstance(table, Mapping):
             raise ConfigError(f"{where}: {name} must be an object, not {table!r}")
-        if table.get("disabled") is True or table.get("enabled") is False:
+        if table.get("disabled") is True or table.get("enabled") is False or _is_moonbox(table):
             continue
         filled = expand(_plain_variables(dict(table)), os.environ if environ is None else environ, f"{where}: {name}")
         try:
@@ -83,6 +83,13 @@ def _tables(data: Any, where: str) -> Mapping[str, Any]:
                     found: Mapping[str, Any] = place[root]
                     return found
     raise ConfigError(f'{where} has no "mcpServers": {{…}} in it')
+
+
+def _is_moonbox(table: Mapping[str, Any]) -> bool:
+    """Whether the entry is our own: a client that has moonbox lists it, and we must not start ourselves."""
+    command, args = str(table.get("command", "")), table.get("args", [])
+    words = [str(item) for item in args] if isinstance(args, list) else []
+    return "serve" in words and (Path(command).stem == "moonbox" or "moonbox.cli" in words or "moonbox" in words)
 
 
 def _plain_variables(value: Any) -> Any:

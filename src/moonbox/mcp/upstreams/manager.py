@@ -78,6 +78,7 @@ class Upstreams:
         for upstream in self._upstreams.values():
             upstream.broker = broker
             if upstream.settings.enabled:
+                upstream.begin()
                 self._tasks.append(asyncio.create_task(upstream.run(), name=f"mcp-{upstream.settings.name}"))
 
     def wait(self, seconds: float) -> bool:

@@ -88,10 +88,17 @@ class Upstream:
         if listed is not None:
             self._publish(listed)
 
+    def begin(self) -> None:
+        """Say what `run` will do first."""
+        self._move("idle" if self._waits else "starting")
+
+    @property
+    def _waits(self) -> bool:
+        return self.settings.lazy and self._listed is not None
+
     async def run(self) -> None:
         """Keep the server running until this is cancelled."""
-        if self.settings.lazy and self._listed is not None:
-            self._move("idle")
+        if self._waits:
             await self._wanted.wait()
         attempts = 0
         try:

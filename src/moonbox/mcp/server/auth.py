@@ -1,0 +1,139 @@
+"""Tokens: who a client is, from tokens of our own or from JWTs of an authorization server."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.auth.provider import AccessToken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jwt
+    from mcp.server.auth.provider import TokenVerifier
+
+    from moonbox.mcp.server.settings import OAuthSettings, ServeSettings
+
+__all__ = ["JwtVerifier", "OwnTokens", "verifier"]
+
+log = logging.getLogger("moonbox.mcp")
+
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+"""Signatures by a private key alone: with a shared secret anybody who can check a token could make one."""
+_METADATA = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+_LONGEST_TOKEN = 16_384
+_SECONDS = 10.0
+
+
+def verifier(settings: ServeSettings) -> TokenVerifier | None:
+    """What the settings demand of clients; None where they demand nothing."""
+    found: list[TokenVerifier] = []
+    named = {**settings.tokens, **({"token": settings.token} if settings.token is not None else {})}
+    if named:
+        scopes = [] if settings.oauth is None else list(settings.oauth.scopes)
+        resource = None if settings.oauth is None else settings.oauth.resource
+        found.append(OwnTokens(named, scopes, resource))
+    if settings.oauth is not None:
+        found.append(JwtVerifier(settings.oauth))
+    return _Any(found) if found else None
+
+
+class OwnTokens:
+    """Tokens from the configuration, each with the name of its client."""
+
+    def __init__(self, tokens: dict[str, str], scopes: list[str], resource: str | None) -> None:
+        self._digests = {name: _digest(token) for name, token in tokens.items()}
+        self._scopes = scopes
+        self._resource = resource
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        given = _digest(token)
+        match = None
+        for name, wanted in self._digests.items():  # all of them, so that time tells nothing
+            if hmac.compare_digest(given, wanted):
+                match = name
+        if match is None:
+            return None
+        return AccessToken(token=token, client_id=match, scopes=self._scopes, resource=self._resource)
+
+
+class JwtVerifier:
+    """Signed tokens of one issuer, made out to us and still valid."""
+
+    def __init__(self, settings: OAuthSettings) -> None:
+        self._settings = settings
+        self._keys: jwt.PyJWKClient | None = None
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        import jwt
+
+        if len(token) > _LONGEST_TOKEN:
+            return None
+        try:
+            claims = await asyncio.to_thread(self._claims, token)
+        except (jwt.PyJWTError, ValueError, OSError) as problem:
+            log.warning("a token was refused: %s", type(problem).__name__)
+            return None
+        client = claims.get("client_id") or claims.get("azp") or claims.get("sub") or "unknown"
+        return AccessToken(
+            token=token,
+            client_id=str(client),
+            scopes=_scopes(claims),
+            expires_at=int(claims["exp"]),
+            resource=self._settings.resource,
+            subject=None if claims.get("sub") is None else str(claims["sub"]),
+            claims={"iss": claims["iss"]},
+        )
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        import jwt
+
+        if self._keys is None:
+            self._keys = jwt.PyJWKClient(self._settings.jwks_url or self._jwks_url(), timeout=_SECONDS)
+        key = self._keys.get_signing_key_from_jwt(token)
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key.key,
+            algorithms=ALGORITHMS,
+            audience=self._settings.resource,
+            issuer=self._settings.issuer,
+            options={"require": ["exp", "iss", "aud"]},
+            leeway=10,
+        )
+        return claims
+
+    def _jwks_url(self) -> str:
+        """From the issuer's own metadata, which must name that issuer."""
+        import httpx2
+
+        for ending in _METADATA:
+            answer = httpx2.get(self._settings.issuer.rstrip("/") + ending, timeout=_SECONDS)
+            data = answer.json() if answer.status_code == 200 else {}
+            if isinstance(data, dict) and data.get("issuer") == self._settings.issuer and data.get("jwks_uri"):
+                return str(data["jwks_uri"])
+        raise ValueError(f"the metadata of {self._settings.issuer} name no keys")
+
+
+class _Any:
+    def __init__(self, verifiers: Sequence[TokenVerifier]) -> None:
+        self._verifiers = verifiers
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        for each in self._verifiers:
+            found = await each.verify_token(token)
+            if found is not None:
+                return found
+        return None
+
+
+def _scopes(claims: dict[str, Any]) -> list[str]:
+    said = claims.get("scope", claims.get("scp", ""))
+    return said.split() if isinstance(said, str) else [str(item) for item in said or ()]
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
