@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from moonbox import Sandbox
 from moonbox.worker import protocol
 from moonbox.worker.link import Link, socket_pairs
-from moonbox.worker.pool import Pool
 from moonbox.worker.protocol import HEADER, frame
 
 if TYPE_CHECKING:
@@ -96,9 +95,12 @@ class HijackedSource:
 
 def hijacked_box(*scripts: Script, **options: Any) -> Sandbox:
     """A Sandbox whose workers follow these scripts."""
-    box = Sandbox(min_workers=0, **options)
-    box._pool = Pool(HijackedSource(*scripts), spares=0, most=8)
-    return box
+
+    class Hijacked(Sandbox):
+        def _source(self) -> HijackedSource:
+            return HijackedSource(*scripts)
+
+    return Hijacked(min_workers=0, max_workers=8, **options)
 
 
 def done(**changes: Any) -> dict[str, Any]:

@@ -36,6 +36,7 @@ __all__ = ["BlockingDrive", "BlockingExecutor", "Lost", "run_to_end"]
 
 GRACE = 0.4  # seconds that a worker has to stop by itself before it is killed
 _SLOW = 0.002
+_NOT_YET = threading.Condition()  # stands for the one that is made when a helper is needed; nobody waits on it
 T = TypeVar("T")
 _LOOK = 0.02
 
@@ -89,7 +90,7 @@ class BlockingDrive:
         self.drained = False
         """The worker has said how the run ended, so that it can be used again."""
         # Shared between the caller's thread and the helper
-        self._turn = threading.Condition()
+        self._turn = _NOT_YET
         self._helping = False
         self._tool_since: float | None = None
         self._queue: deque[Job] = deque()
@@ -97,7 +98,6 @@ class BlockingDrive:
         self._outcome: Ended | BaseException | None = None
         self._done: deque[Reply] = deque()
         self._bell: tuple[socket.socket, socket.socket] | None = None
-        self._looking = False
 
     def run(self, opening: bytes) -> Ended:
         """Returns how the run ended, or raises Lost. KeyboardInterrupt stops the script first."""
@@ -120,7 +120,7 @@ class BlockingDrive:
             self._stopping = reason
             self._link.stop(self._exchange.number, reason)
             with contextlib.suppress(WorkerError, TimedOut):
-                self._link.send(self._exchange.conversation.halt(reason), 0.0)
+                self._link.send(self._exchange.conversation.halt(reason), GRACE / 2)
 
     def _interrupt(self) -> None:
         self._interrupted = True
@@ -197,6 +197,7 @@ class BlockingDrive:
     # The helper drives, the caller looks on
 
     def _together(self, step: Step) -> Ended:
+        self._turn = threading.Condition()
         self._helping = True
         self._threads.submit(lambda: self._help(step))
         wait = _SLOW

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-import uuid
+import os
 from typing import TYPE_CHECKING, Any
 
 from moonbox.engine.languages import LANGUAGES, BadSyntax
@@ -74,7 +73,7 @@ class Repl:
         self._sources: dict[str, str] = {}
         self._sent_environment: tuple[int, int, int] | None = None
         self._sent_limits: Limits | None = None
-        self.id = uuid.uuid4().hex[:12]
+        self.id = os.urandom(6).hex()
         self._pipeline = self._make_pipeline(self._limits)
 
     # Running
@@ -96,9 +95,11 @@ class Repl:
             except Lost as lost:
                 run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
                 if lost.cancelled:
+                    self._lost_unseen = True
                     raise KeyboardInterrupt from None
                 return run
             except KeyboardInterrupt:
+                self._lost_unseen = not drive.drained
                 self._conclude(attempt, attempt.cancelled(drained=drive.drained))
                 raise
             except BaseException:
@@ -126,9 +127,11 @@ class Repl:
             except Lost as lost:
                 run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
                 if lost.cancelled:
+                    self._lost_unseen = True
                     raise asyncio.CancelledError from None
                 return run
             except asyncio.CancelledError:
+                self._lost_unseen = not drive.drained
                 self._conclude(attempt, attempt.cancelled(drained=drive.drained))
                 raise
             except BaseException:
@@ -299,10 +302,7 @@ class Repl:
         if self._link is not None and not self._link.alive():
             self._lose()
         if self._link is None:
-            link = self._sandbox._pool.try_spare()
-            if link is None:
-                link = await asyncio.to_thread(self._sandbox._pool.checkout, self._checkout_timeout)
-            self._take(link)
+            self._take(await self._sandbox._pool.acheckout(self._checkout_timeout))
 
     def _take(self, link: Link) -> None:
         self._link = link
@@ -370,12 +370,12 @@ class Repl:
         if len(self._sources) > _KEPT_SOURCES:
             del self._sources[next(iter(self._sources))]
         recorder = Recorder(
-            run_id=uuid.uuid4().hex,
+            run_id=os.urandom(16).hex(),
             repl=self.id,
             number=self._number,
             source=source,
             language=self._sandbox.language,
-            seed=secrets.randbits(62),
+            seed=int.from_bytes(os.urandom(7)),
             clock=RunClock(limits.timeout),
             telemetry=self._sandbox._telemetry,
         )
@@ -391,8 +391,8 @@ class Repl:
             bad=bad,
             too_large=too_large,
             limits=limits,
-            sources=dict(self._sources),
-            tools=self.toolbox.paths(),
+            sources=self._sources,
+            toolbox=self.toolbox,
             state_lost_before=lost_before,
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -98,6 +97,8 @@ class Sandbox:
         self._closed = False
         self._template_environment = (id(self.toolbox), self.toolbox.revision, self._additions.revision)
         self._pool = Pool(self._source(), spares=min_workers, most=max_workers)
+        # Also when nobody calls `close`: at exit while threads still run, which they do no more when __del__ is called.
+        self._shut_down = weakref.finalize(self, _shut_down, self._pool, self._threads, self._loop, self._sink)
 
     def repl(
         self,
@@ -165,11 +166,7 @@ class Sandbox:
         self._closed = True
         for repl in list(self._repls):
             repl.close()
-        self._pool.close()
-        self._threads.close()
-        self._loop.close()
-        if self._sink is not None:
-            self._sink.close()
+        self._shut_down()
 
     async def aclose(self) -> None:
         self.close()
@@ -189,11 +186,6 @@ class Sandbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
-            with contextlib.suppress(Exception):
-                self.close()
 
     # For Repl
 
@@ -221,6 +213,14 @@ class Sandbox:
         from moonbox.worker.inline import InlineSource
 
         return InlineSource(config)
+
+
+def _shut_down(pool: Pool, threads: Threads, loop: LoopThread, sink: Sink | None) -> None:
+    pool.close()
+    threads.close()
+    loop.close()
+    if sink is not None:
+        sink.close()
 
 
 def _check_options(

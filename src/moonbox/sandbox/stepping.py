@@ -131,6 +131,7 @@ class Stepper(BlockingDrive):
         with contextlib.suppress(WorkerError, KeyboardInterrupt), self._link.in_use():
             self._drain()
         self._exchange.abandon_all()
+        self._repl._lost_unseen = not self.drained
         self._over(self._attempt.cancelled(drained=self.drained))
 
     def _drive_on(self) -> Run | Pause:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +60,7 @@ class Pool:
         self._closed = False
         self._changed = threading.Condition()
         self._out: set[Link] = set()
+        self._awaiting: list[Future[None]] = []
         self._refiller: threading.Thread | None = None
 
     def checkout(self, timeout: float | None) -> Link:
@@ -71,13 +73,73 @@ class Pool:
                 if not self._spares and self._live >= self._most:
                     rest = None if deadline is None else deadline - time.monotonic()
                     if (rest is not None and rest <= 0) or not self._changed.wait(rest):
-                        raise PoolTimeout(
-                            f"all {self._most} workers are in use and none became free within {timeout:g} s; "
-                            "close a Repl, or raise Sandbox(max_workers=…)"
-                        )
+                        raise self._all_in_use(timeout)
                     continue
             link = self.try_checkout()
         return link
+
+    async def acheckout(self, timeout: float | None) -> Link:
+        """The same, awaited. Cancelled, it leaves no worker behind."""
+        import asyncio
+
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    change = self._next_change()
+                    link = self.try_spare() or await self._try_elsewhere()
+                    if link is not None:
+                        return link
+                    await asyncio.wrap_future(change)
+        except TimeoutError:
+            raise self._all_in_use(timeout) from None
+
+    async def _try_elsewhere(self) -> Link | None:
+        """`try_checkout` in a thread, because starting a worker blocks; nobody may be there any more to take it."""
+        import asyncio
+
+        future: Future[Link | None] = Future()
+
+        def attempt() -> None:
+            try:
+                link = self.try_checkout()
+            except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
+                with contextlib.suppress(InvalidStateError):
+                    future.set_exception(problem)
+                return
+            try:
+                future.set_result(link)
+            except InvalidStateError:  # cancelled
+                if link is not None:
+                    self.discard(link)
+
+        threading.Thread(target=attempt, name="moonbox-checkout", daemon=True).start()
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if not future.cancelled() and (link := future.result()) is not None:
+                self.discard(link)
+            raise
+
+    def _next_change(self) -> Future[None]:
+        """Done when a worker may have become free."""
+        with self._changed:
+            self._check_open()
+            self._awaiting.append(Future())
+            return self._awaiting[-1]
+
+    def _tell(self) -> None:
+        """To those who wait: a worker may have become free. The lock is held."""
+        self._changed.notify_all()
+        awaiting, self._awaiting = self._awaiting, []
+        for future in awaiting:
+            with contextlib.suppress(InvalidStateError):
+                future.set_result(None)
+
+    def _all_in_use(self, timeout: float | None) -> PoolTimeout:
+        return PoolTimeout(
+            f"all {self._most} workers are in use and none became free within {timeout:g} s; "
+            "close a Repl, or raise Sandbox(max_workers=…)"
+        )
 
     def try_spare(self) -> Link | None:
         """A spare worker if there is one; never blocks."""
@@ -91,6 +153,7 @@ class Pool:
                     return link
                 link.close()
                 self._live -= 1
+                self._tell()
         return None
 
     def try_checkout(self) -> Link | None:
@@ -113,7 +176,7 @@ class Pool:
             if link in self._out:
                 self._out.discard(link)
                 self._live -= 1
-                self._changed.notify()
+                self._tell()
 
     def configure(self, config: dict[str, Any]) -> None:
         """Change what new workers start with; spares made before are replaced."""
@@ -121,7 +184,7 @@ class Pool:
         with self._changed:
             stale, self._spares = self._spares, deque()
             self._live -= len(stale)
-            self._changed.notify_all()
+            self._tell()
         for link in stale:
             link.close()
 
@@ -136,10 +199,10 @@ class Pool:
             if self._closed:
                 return
             self._closed = True
-            self._changed.notify_all()
+            self._tell()
             links = [*self._spares, *self._out]
             refiller = self._refiller
-        if refiller is not None:
+        if refiller is not None and refiller is not threading.current_thread():
             refiller.join()
         links = list({*links, *self._spares, *self._out})
         for link in links:
@@ -156,11 +219,11 @@ class Pool:
         except BaseException:
             with self._changed:
                 self._live -= 1
-                self._changed.notify()
+                self._tell()
             raise
         with self._changed:
             (self._out.add if out else self._spares.append)(link)
-            self._changed.notify()
+            self._tell()
         return link
 
     def _wake_refiller(self) -> None:
@@ -243,12 +306,12 @@ class ProcessSource:
         with self._lock:
             if self._closed:
                 raise WorkerError("the Sandbox is closed")
+            if self._socket is None and not restart:
+                raise WorkerError("the zygote is gone")
             for attempt in (1, 2, 3):
-                if self._socket is None:
-                    if not restart:
-                        raise WorkerError("the zygote is gone")
-                    self._start()
                 try:
+                    if self._socket is None:
+                        self._start()
                     return self._exchange(request, fds)
                 except (OSError, WorkerError) as problem:
                     self._end()

@@ -164,7 +164,12 @@ return function(host, stop, encode)
 
     local function advance(index, answers)
       local co = coroutines[index]
-      local ok, value = resume(co, answers)
+      local ok, value
+      if answers then
+        ok, value = resume(co, answers)
+      else
+        ok, value = resume(co) -- a tool's function counts its arguments: there must be none
+      end
       if status(co) ~= "dead" then
         for _, request in next, value do
           owner[request] = index

@@ -1,0 +1,59 @@
+"""What the operating system knows of this process: its descriptors, and which processes live."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from moonbox import Sandbox
+
+PATIENCE = 15.0
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Come back as soon as it holds; machines under load may need their time."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
+
+
+def lives(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, children.read_text().split()):
+            found |= {child} | descendants(child)
+    return found
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def zygote_pid(box: Sandbox) -> int | None:
+    pid: int | None = box._pool._source.zygote_pid  # type: ignore[attr-defined]
+    return pid
+
+
+@contextmanager
+def nothing_leaks() -> Iterator[None]:
+    """No descriptor and no process is left over."""
+    before, children = descriptors(), descendants(os.getpid())
+    yield
+    wait_until(lambda: descriptors() <= before, "descriptors leaked")
+    wait_until(lambda: not {pid for pid in descendants(os.getpid()) - children if lives(pid)}, "processes leaked")

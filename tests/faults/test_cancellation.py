@@ -1,0 +1,180 @@
+"""Cancelled tasks: at any moment, more than once, and while they wait for a worker or for their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from moonbox import Limits, Run, Sandbox, tool
+
+from .processes import nothing_leaks
+
+
+@tool
+async def nap(seconds: float = 0.001) -> float:
+    """Sleep."""
+    await asyncio.sleep(seconds)
+    return seconds
+
+
+@tool
+def block(seconds: float = 0.001) -> float:
+    """Sleep in a thread."""
+    import time
+
+    time.sleep(seconds)
+    return seconds
+
+
+SCRIPTS = [
+    "for i = 1, 100000000 do local x = i end return n",
+    "for i = 1, 20 do tools.nap() end return n",
+    "for i = 1, 20 do tools.block() end return n",
+    "parallel.map({1, 2, 3, 4, 5, 6}, function() return tools.nap(0.002) end) return n",
+    "parallel.map({1, 2, 3, 4, 5, 6}, function() return tools.block(0.002) end) return n",
+    "print(('x'):rep(1000)) while true do end",
+    "return n",
+    "while true do pcall(tools.nap) end",
+]
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_cancelled_at_random_moments(isolation: Any) -> None:
+    async def worker(box: Sandbox, seed: int) -> int:
+        chance = random.Random(seed)
+        cancelled = 0
+        async with box.repl() as repl:
+            for n in range(25):
+                assert (await repl.arun(f"n = {n}")).ok
+                task = asyncio.create_task(repl.arun(chance.choice(SCRIPTS)))
+                await asyncio.sleep(chance.random() * 0.02)
+                task.cancel()
+                try:
+                    run = await task
+                    assert run.error is None or run.error.kind in ("limit", "cancelled")
+                except asyncio.CancelledError:
+                    cancelled += 1
+                after = await repl.arun("return n, 'after'")
+                assert after.values == ((None if after.state_lost else n), "after")
+                assert after.output == ""
+        return cancelled
+
+    async def main() -> None:
+        async with Sandbox([nap, block], isolation=isolation, limits=Limits(timeout=10, max_tool_calls=None)) as box:
+            assert sum(await asyncio.gather(*(worker(box, seed) for seed in range(4)))) > 20
+
+    with nothing_leaks():
+        asyncio.run(asyncio.wait_for(main(), 50))
+
+
+def test_cancelled_twice() -> None:
+    async def main() -> None:
+        async with Sandbox(limits=Limits(timeout=10)) as box, box.repl() as repl:
+            for round_ in range(10):
+                assert (await repl.arun("n = 1")).ok
+                task = asyncio.create_task(repl.arun("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"))
+                await asyncio.sleep(0.01)
+                task.cancel()
+                await asyncio.sleep(0)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert (await repl.arun(f"return {round_}")).value == round_
+
+    asyncio.run(asyncio.wait_for(main(), 40))
+
+
+def test_cancelled_while_a_large_script_is_sent() -> None:
+    async def main() -> None:
+        async with Sandbox(limits=Limits(timeout=10)) as box, box.repl() as repl:
+            for n in range(10):
+                task = asyncio.create_task(repl.arun("n = 1 -- " + "x" * 10_000_000))
+                for _ in range(n):
+                    await asyncio.sleep(0)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert (await repl.arun(f"return {n}")).value == n
+
+    asyncio.run(asyncio.wait_for(main(), 40))
+
+
+def test_cancelled_while_a_large_answer_is_sent() -> None:
+    @tool
+    async def much() -> str:
+        """Much."""
+        return "x" * 9_000_000
+
+    async def main() -> None:
+        async with Sandbox([much], limits=Limits(timeout=10)) as box, box.repl() as repl:
+            for n in range(8):
+                assert (await repl.arun("n = 1")).ok
+                task = asyncio.create_task(repl.arun("return #tools.much()"))
+                await asyncio.sleep(0.002 * n)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                after = await repl.arun(f"return {n}")
+                assert after.value == n
+
+    asyncio.run(asyncio.wait_for(main(), 40))
+
+
+def test_cancelled_while_waiting_for_a_worker() -> None:
+    async def main() -> None:
+        async with Sandbox(min_workers=0, max_workers=1) as box:
+            first = box.repl()
+            assert (await first.arun("return 1")).value == 1
+            second = box.repl(timeout=5)
+            task = asyncio.create_task(second.arun("return 2"))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            first.close()
+            third = box.repl(timeout=10)
+            assert (await third.arun("return 3")).value == 3
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_cancelled_while_waiting_for_its_turn() -> None:
+    async def main() -> None:
+        async with Sandbox([nap]) as box, box.repl() as repl:
+            slow = asyncio.create_task(repl.arun("tools.nap(0.1) return 'slow'"))
+            await asyncio.sleep(0.01)
+            waiting = [asyncio.create_task(repl.arun(f"return {n}")) for n in range(5)]
+            await asyncio.sleep(0.01)
+            for task in waiting[::2]:
+                task.cancel()
+            results: list[Run | BaseException] = await asyncio.gather(slow, *waiting, return_exceptions=True)
+            values = [run.value if isinstance(run, Run) else None for run in results]
+            assert values == ["slow", None, 1, None, 3, None]
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_a_tool_that_refuses_to_be_cancelled() -> None:
+    """It goes on by itself; the run does not wait for it longer than it must."""
+    ended = []
+
+    @tool
+    async def stubborn() -> None:
+        """Swallow one cancellation."""
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            ended.append(True)
+
+    async def main() -> None:
+        async with Sandbox([stubborn], limits=Limits(timeout=0.2)) as box, box.repl() as repl:
+            run = await repl.arun("return tools.stubborn()")
+            assert run.error is not None
+            assert run.error.limit == "time"
+            assert (await repl.arun("return 1")).value == 1
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    assert ended

@@ -1,0 +1,187 @@
+"""A Sandbox or Repl that is closed while others still work with it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from moonbox import Limits, Run, Sandbox, tool
+from moonbox.errors import ClosedError, MoonboxError
+
+from .processes import nothing_leaks, wait_until
+
+gone = threading.Event()
+
+
+@tool
+def block() -> None:
+    """Until the test is over."""
+    gone.wait(20)
+
+
+@tool
+async def ablock() -> None:
+    """For long."""
+    await asyncio.sleep(20)
+
+
+SCRIPTS = [
+    "while true do end",
+    "tools.block()",
+    "tools.ablock()",
+    "parallel{ tools.block, tools.ablock }",
+    "while true do os.clock() end",
+]
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_closed_while_runs_are_under_way(isolation: Any) -> None:
+    gone.clear()
+    with nothing_leaks():
+        box = Sandbox([block, ablock], isolation=isolation, limits=Limits(timeout=30))
+        results: list[Run | BaseException] = []
+
+        def one(script: str) -> None:
+            try:
+                results.append(box.repl().run(script))
+            except MoonboxError as problem:
+                results.append(problem)
+
+        threads = [threading.Thread(target=one, args=(script,)) for script in SCRIPTS]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(box._pool._out) == len(SCRIPTS), "not all are running")
+        time.sleep(0.05)  # let them get into their scripts
+        box.close()
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive()
+        gone.set()
+        assert len(results) == len(SCRIPTS)
+        for result in results:
+            if isinstance(result, Run):
+                assert result.error is not None
+                assert result.error.kind == "cancelled"
+            else:
+                assert isinstance(result, ClosedError)
+        with pytest.raises(ClosedError, match="the Sandbox is closed"):
+            box.repl()
+
+
+def test_closed_while_a_checkout_waits() -> None:
+    with nothing_leaks():
+        box = Sandbox(min_workers=0, max_workers=1)
+        first = box.repl()
+        assert first.run("return 1").ok
+        results: list[object] = []
+
+        def wait() -> None:
+            try:
+                results.append(box.repl(timeout=30).run("return 2"))
+            except ClosedError as problem:
+                results.append(str(problem))
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.05)
+        box.close()
+        thread.join(10)
+        assert results == ["the Sandbox is closed"]
+
+
+def test_a_repl_closed_by_another_thread() -> None:
+    with nothing_leaks(), Sandbox([block]) as box:
+        for script in ("while true do end", "tools.block()"):
+            gone.clear()
+            repl = box.repl()
+            assert repl.run("x = 1").ok
+            closer = threading.Timer(0.05, repl.close)
+            closer.start()
+            run = repl.run(script)
+            closer.join()
+            gone.set()
+            assert run.error is not None
+            assert run.error.kind == "cancelled"
+            with pytest.raises(ClosedError, match="the Repl is closed"):
+                repl.run("return 1")
+
+
+def test_a_repl_closed_by_another_task() -> None:
+    async def main() -> None:
+        async with Sandbox([ablock]) as box:
+            for script in ("while true do end", "tools.ablock()"):
+                repl = box.repl()
+                assert (await repl.arun("x = 1")).ok
+                task = asyncio.create_task(repl.arun(script))
+                await asyncio.sleep(0.05)
+                repl.close()
+                run = await asyncio.wait_for(task, 10)
+                assert run.error is not None
+                assert run.error.kind == "cancelled"
+
+    with nothing_leaks():
+        asyncio.run(main())
+
+
+def test_opened_and_closed_at_once() -> None:
+    with nothing_leaks():
+        for number in range(20):
+            box = Sandbox(min_workers=number % 3)
+            if number % 2:
+                box.warm()
+            if number % 4 == 0:
+                threading.Thread(target=box.warm).start()
+            box.close()
+            box.close()
+
+
+def test_many_threads_open_and_close() -> None:
+    with nothing_leaks(), Sandbox(min_workers=2, max_workers=6) as box:
+        problems: list[BaseException] = []
+
+        def many(thread: int) -> None:
+            try:
+                for number in range(15):
+                    with box.repl(timeout=30) as repl:
+                        assert repl.run(f"return {thread * 100 + number}").value == thread * 100 + number
+            except BaseException as problem:  # noqa: BLE001 - told to the test's thread
+                problems.append(problem)
+
+        threads = [threading.Thread(target=many, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(50)
+        assert problems == []
+        assert len(box._pool._out) == 0
+
+
+def test_no_thread_outlives_the_sandbox() -> None:
+    before = set(threading.enumerate())
+    for isolation in ("process", "inline"):
+        with Sandbox([block, ablock], isolation=isolation, limits=Limits(timeout=5)) as box, box.repl() as repl:  # type: ignore[arg-type]
+            gone.set()
+            assert repl.run("tools.block() parallel{ tools.block, tools.block } return 1").value == 1
+        wait_until(lambda: not [t for t in threading.enumerate() if t not in before], "threads are left")
+
+
+def test_an_async_tool_that_cannot_be_cancelled_does_not_hold_up_close() -> None:
+    @tool
+    async def stubborn() -> None:
+        """Refuse every cancellation."""
+        for _ in range(100):
+            try:
+                await asyncio.sleep(0.2)
+            except asyncio.CancelledError:
+                continue
+
+    box = Sandbox([stubborn], limits=Limits(timeout=0.1))
+    run = box.run("tools.stubborn()")
+    assert run.error is not None
+    began = time.monotonic()
+    box.close()
+    assert time.monotonic() - began < 10

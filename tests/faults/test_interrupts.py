@@ -1,0 +1,178 @@
+"""Ctrl-C: it stops the script at once, reaches the caller, and leaves the Repl usable."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, Pause, Sandbox, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ISOLATIONS = ["process", "inline"]
+release = threading.Event()
+
+
+@tool
+def ready(after: float = 0.0) -> None:
+    """Press Ctrl-C a moment from now."""
+    press(after)
+
+
+@tool
+def quick() -> int:
+    """Nothing that takes time."""
+    return 1
+
+
+@tool
+def blocked() -> None:
+    """Wait for long."""
+    release.wait(20)
+
+
+@tool
+async def ablocked() -> None:
+    """Wait for long, asynchronously."""
+    await asyncio.sleep(20)
+
+
+def press(after: float = 0.02) -> None:
+    threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+@pytest.fixture(autouse=True)
+def usual_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    release.clear()
+    yield
+    release.set()
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(params=ISOLATIONS)
+def box(request: Any) -> Iterator[Sandbox]:
+    with Sandbox([ready, quick, blocked, ablocked], isolation=request.param, limits=Limits(timeout=30)) as box:
+        yield box
+
+
+SCRIPTS = {
+    "a loop": "tools.ready{ after = 0.02 } while true do end",
+    "a loop that catches": "tools.ready{ after = 0.02 } while true do pcall(function() while true do end end) end",
+    "a blocking tool": "tools.ready{ after = 0.02 } tools.blocked()",
+    "an async tool": "tools.ready{ after = 0.02 } tools.ablocked()",
+    "several tools": "tools.ready{ after = 0.02 } parallel{ tools.blocked, tools.ablocked, tools.blocked }",
+    "a tool that a pcall protects": "tools.ready{ after = 0.02 } while true do pcall(tools.blocked) end",
+    "calls one after another": "tools.ready{ after = 0.05 } while true do tools.quick() os.clock() end",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
+def test_interrupt_keeps_the_state(box: Sandbox, script: str) -> None:
+    with box.repl() as repl:
+        assert repl.run("x = 1").ok
+        pid = repl.worker_pid
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("x = x + 1 " + script, limits=Limits(timeout=30, max_tool_calls=None))
+        assert time.monotonic() - began < 10
+        drain_interrupts()
+        after = repl.run("return x")
+        assert (after.values, after.error, after.state_lost) == ((2,), None, False)
+        assert repl.worker_pid == pid
+
+
+def drain_interrupts() -> None:
+    """Timers that were started for later presses."""
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
+            thread.join()
+
+
+def test_interrupt_before_anything_is_called(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.run("x = 1").ok
+        press()
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("while true do end")
+        assert repl.run("return x").value == 1
+
+
+def test_interrupt_of_what_cannot_be_stopped() -> None:
+    with Sandbox(limits=Limits(timeout=30)) as box, box.repl() as repl:
+        assert repl.run("x = 1").ok
+        press()
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
+        after = repl.run("return x")
+        assert (after.values, after.error, after.state_lost) == ((None,), None, True)
+
+
+def test_two_interrupts() -> None:
+    with Sandbox(limits=Limits(timeout=30)) as box, box.repl() as repl:
+        for _ in range(5):
+            assert repl.run("x = 1").ok
+            press(0.02)
+            press(0.03)
+            try:
+                repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
+                time.sleep(1)
+            except KeyboardInterrupt:
+                pass
+            try:
+                time.sleep(0.1)
+            except KeyboardInterrupt:
+                pass
+            drain_interrupts()
+            for number in range(3):
+                assert repl.run(f"return {number}").value == number
+
+
+def test_interrupt_while_stepping(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.run("x = 1").ok
+        pause = repl.start("tools.blocked() x = 2 while true do end")
+        assert isinstance(pause, Pause)
+        press()
+        with pytest.raises(KeyboardInterrupt):
+            pause.resume([None])
+        assert repl.run("return x").value == 2
+
+
+def test_interrupt_at_the_start_of_stepping(box: Sandbox) -> None:
+    with box.repl() as repl:
+        press()
+        with pytest.raises(KeyboardInterrupt):
+            repl.start("x = 1 while true do end")
+        for _ in range(3):
+            assert repl.run("return x").value == 1
+
+
+def test_the_record_says_cancelled(tmp_path: Any) -> None:
+    class Keep:
+        runs: list[Any] = []
+
+        def write(self, run: Any) -> None:
+            self.runs.append(run)
+
+        def close(self) -> None:
+            pass
+
+    keep = Keep()
+    with Sandbox([blocked], audit=keep, limits=Limits(timeout=30)) as box, box.repl() as repl:
+        press(0.05)
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("print('before') tools.blocked()")
+        (run,) = keep.runs
+        assert run.error.kind == "cancelled"
+        assert run.output == "before\n"
+        assert [(call.tool, call.status) for call in run.calls] == [("blocked", "in_flight")]
+        assert not run.state_lost
