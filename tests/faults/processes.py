@@ -42,7 +42,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def zygote_pid(box: Sandbox) -> int | None:

@@ -27,10 +27,13 @@ HOST = textwrap.dedent(
     repls = [box.repl() for _ in range(4)]
     for repl in repls:
         assert repl.run("x = 1").ok
-    for repl, script in zip(repls, ["while true do end", "tools.hang()", "return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"]):
+    for repl, script in zip(repls, [
+        "while true do end", "tools.hang()", "return ('a'):rep(50):find(('a-'):rep(20) .. 'b')",
+    ]):
         threading.Thread(target=repl.run, args=(script,), daemon=True).start()
     time.sleep(0.2)
-    pids = [box._pool._source.zygote_pid, *(repl.worker_pid for repl in repls), *(link.pid for link in box._pool._spares)]
+    pids = [box._pool._source.zygote_pid, *(repl.worker_pid for repl in repls)]
+    pids += [link.pid for link in box._pool._spares]
     print(json.dumps(pids), flush=True)
     time.sleep(600)
     """

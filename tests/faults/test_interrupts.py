@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -127,10 +128,8 @@ def test_two_interrupts() -> None:
                 time.sleep(1)
             except KeyboardInterrupt:
                 pass
-            try:
+            with contextlib.suppress(KeyboardInterrupt):
                 time.sleep(0.1)
-            except KeyboardInterrupt:
-                pass
             drain_interrupts()
             for number in range(3):
                 assert repl.run(f"return {number}").value == number
@@ -156,9 +155,10 @@ def test_interrupt_at_the_start_of_stepping(box: Sandbox) -> None:
             assert repl.run("return x").value == 1
 
 
-def test_the_record_says_cancelled(tmp_path: Any) -> None:
+def test_the_record_says_cancelled() -> None:
     class Keep:
-        runs: list[Any] = []
+        def __init__(self) -> None:
+            self.runs: list[Any] = []
 
         def write(self, run: Any) -> None:
             self.runs.append(run)
