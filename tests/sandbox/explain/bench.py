@@ -74,7 +74,9 @@ class Bench:
         answers: list[tuple[int, bool, Any]] = []
         for call, target, arguments in json.loads(calls or b"[]"):
             failure = self._failures.get(target.removeprefix("tools."))
-            answers.append((call, False, dict(failure)) if failure else (call, True, arguments[0] if arguments else None))
+            answers.append(
+                (call, False, dict(failure)) if failure else (call, True, arguments[0] if arguments else None)
+            )
         return answers
 
     def cancel(self, ids: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from moonbox.sandbox.explain.grammar import expression_end
 from moonbox.sandbox.explain.known import LIBRARIES
 from moonbox.sandbox.explain.site import calls_of
 
@@ -142,8 +143,25 @@ def _loop_bound(case: Case, part: str, got: str) -> str | None:
         case "table" if part == "limit":
             return "a loop counts with numbers: the length of a list is #list"
         case "nil":
-            return "one of the loop's bounds is nil: test it first"
+            return f"{_bound(case, part) or 'one of the bounds of the loop'} is nil, but a loop counts with numbers"
     return None
+
+
+def _bound(case: Case, part: str) -> str:
+    """The text of a bound in the loop's header."""
+    tokens = case.listing.tokens
+    span = case.listing.span(case.line) if case.line is not None and case.listing.whole else range(0)
+    header = next((index for index in span if tokens[index].text == "for"), None)
+    if header is None or tokens[header + 2].text != "=":
+        return ""
+    first = header + 3
+    for name in ("initial value", "limit", "step"):
+        stop = expression_end(tokens, first)
+        if stop is None or name == part:
+            text = case.listing.text(first, stop) if stop else ""
+            return text if text not in ("…", "nil") else ""
+        first = stop + 1
+    return ""
 
 
 def _cannot_leave(case: Case, path: str, what: str) -> str | None:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from moonbox.sandbox.explain.mend import LONGEST_LINE, is_lua
-from moonbox.sandbox.explain.site import calls_of
+from moonbox.sandbox.explain.site import calls_of, operand_before
 
 if TYPE_CHECKING:
     from moonbox.sandbox.explain.case import Case
@@ -107,9 +107,14 @@ def comparison_hint(case: Case) -> str | None:
         return None
     kinds = {match["both"]} if match["both"] else {match["left"], match["right"]}
     if "nil" in kinds:
+        what = _compared_with_literal(case)
+        if what:
+            return f"{what} is nil; where it may be missing write: ({what} or 0)"
         return "one side of the comparison is nil: test it first, or give it a default such as (x or 0)"
     if "null" in kinds:
-        return "one side of the comparison is JSON's null: test it first with ~= null"
+        return (
+            f"{_compared_with_literal(case) or 'one side of the comparison'} is JSON's null: test it first with ~= null"
+        )
     if kinds == {"number", "string"}:
         return "text and numbers cannot be compared: convert the text with tonumber(text)"
     if kinds == {"table"}:
@@ -120,3 +125,14 @@ def comparison_hint(case: Case) -> str | None:
     if "function" in kinds:
         return "one side of the comparison is a function: call it"
     return None
+
+
+def _compared_with_literal(case: Case) -> str:
+    """The value that the line's only comparison sets against a number."""
+    listing = case.listing
+    span = listing.span(case.line) if case.line is not None and listing.whole else range(0)
+    signs = [index for index in span if listing.tokens[index].text in ("<", "<=", ">", ">=")]
+    if len(signs) != 1 or listing.tokens[signs[0] + 1].kind != "number":
+        return ""
+    what = operand_before(listing, signs[0])
+    return "" if what == "…" else what

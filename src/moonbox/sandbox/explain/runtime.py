@@ -19,7 +19,7 @@ from moonbox.sandbox.explain.missing import (
 )
 from moonbox.sandbox.explain.names import unknown_field, unknown_global, unknown_method
 from moonbox.sandbox.explain.operations import comparison_hint, operation_hint, text_arithmetic_hint
-from moonbox.sandbox.explain.site import calls_of, complaint_of, fields_of, site_of
+from moonbox.sandbox.explain.site import calls_of, complaint_of, fields_of, sites_of
 
 if TYPE_CHECKING:
     from moonbox.sandbox.explain.case import Case
@@ -55,11 +55,13 @@ def locate(case: Case) -> Case:
     complaint = complaint_of(case.message.replace(" (for iterator)", " (for iterator 'for iterator')"))
     if complaint is None:
         return case
-    site = site_of(case.listing, case.line, complaint)
-    if site is None and complaint.role == "field" and complaint.name == "?":
-        numbered = replace(complaint, name="integer index")
-        site = site_of(case.listing, case.line, numbered)
-    return replace(case, complaint=complaint, site=site)
+    sites = sites_of(case.listing, case.line, complaint)
+    if sites is None:
+        return replace(case, complaint=complaint)
+    if not sites and complaint.type != "null":
+        return case  # the line has nothing of that name: the script wrote the message itself, or the line is another
+    same = len({site.text for site in sites}) == 1
+    return replace(case, complaint=complaint, site=sites[0] if same else None)
 
 
 def column_of(case: Case) -> int | None:

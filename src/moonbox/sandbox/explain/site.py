@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.explain.lexer import Token
     from moonbox.sandbox.explain.listing import Listing
 
-__all__ = ["Complaint", "Site", "calls_of", "complaint_of", "fields_of", "site_of"]
+__all__ = ["Complaint", "Site", "calls_of", "complaint_of", "fields_of", "operand_before", "sites_of"]
 
 _COMPLAINT = re.compile(
     r"attempt to (?P<action>call|index|perform arithmetic on|perform bitwise operation on|concatenate|get length of)"
@@ -22,6 +22,7 @@ _COMPLAINT = re.compile(
 _CALL_STARTS = frozenset({"(", "{"})
 _INDEX_STARTS = frozenset({".", "[", ":"})
 _FARTHEST = 200
+_ROLES = frozenset({"global", "local", "upvalue", "field", "method"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,11 @@ def complaint_of(message: str) -> Complaint | None:
     return Complaint(match["action"], match["type"], match["role"] or "", match["name"] or "")
 
 
-def site_of(listing: Listing, line: int | None, complaint: Complaint) -> Site | None:
-    """The one value on that line that the complaint can mean; None when several different ones can."""
-    if line is None or not listing.whole or not complaint.role:
+def sites_of(listing: Listing, line: int | None, complaint: Complaint) -> list[Site] | None:
+    """The values on that line that the complaint can mean; None when that cannot be told."""
+    if line is None or not listing.whole or complaint.role not in _ROLES:
         return None
-    found = [site for site in _named(listing, line, complaint) if _fits(site, complaint.action)]
-    texts = {site.text for site in found}
-    return found[0] if len(texts) == 1 else None
+    return [site for site in _named(listing, line, complaint) if _fits(site, complaint.action)]
 
 
 def calls_of(listing: Listing, line: int | None, name: str) -> list[Site]:
@@ -117,6 +116,19 @@ def fields_of(listing: Listing, line: int | None, name: str) -> list[Site]:
         return []
     complaint = Complaint("index", "", "field", name), Complaint("index", "", "method", name)
     return [site for each in complaint for site in _named(listing, line, each)]
+
+
+def operand_before(listing: Listing, index: int) -> str:
+    """The text of the plain value (names, fields, indexes) that ends before that word."""
+    last = index - 1
+    if last < 0 or not (listing.tokens[last].kind == "name" or listing.tokens[last].text == "]"):
+        return ""
+    if listing.tokens[last].text == "]":
+        opener = _opener(listing.tokens, last)
+        if opener is None or opener == 0 or not _is_value_end(listing.tokens[opener - 1]):
+            return ""
+        return listing.text(_chain_start(listing.tokens, opener + 1), index)
+    return listing.text(_chain_start(listing.tokens, last), index)
 
 
 def _named(listing: Listing, line: int, complaint: Complaint) -> Iterator[Site]:

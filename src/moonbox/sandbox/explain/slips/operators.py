@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from moonbox.sandbox.explain.grammar import expression_end
 from moonbox.sandbox.explain.mend import is_lua, mended, operator_at, with_line
+from moonbox.sandbox.explain.site import operand_before
 from moonbox.sandbox.explain.slips.spot import Advice
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _optional(spot: Spot) -> str | None:
     """`x?.y` and `x ?? y`."""
     if spot.text != "?" or spot.after is None or not spot.joined(0, 1):
         return None
-    left = _operand_before(spot)
+    left = operand_before(spot.listing, spot.index)
     if spot.after.text == "?":
         stop = expression_end(spot.tokens, spot.index + 2)
         right = spot.listing.text(spot.index + 2, stop) if stop else ""
@@ -111,14 +112,6 @@ def _optional(spot: Spot) -> str | None:
         known = f"{left} and {left}.{name.text}" if left and name is not None and name.kind == "name" else None
         return with_line("Lua has no ?.; use and", known)
     return None
-
-
-def _operand_before(spot: Spot) -> str:
-    """The text of the simple value (a name with its fields) that ends before the failing word."""
-    index = spot.index - 1
-    while index > 0 and spot.tokens[index].kind == "name" and spot.tokens[index - 1].text == ".":
-        index -= 2
-    return spot.listing.text(index, spot.index) if index >= 0 and spot.tokens[index].kind == "name" else ""
 
 
 def _ternary(spot: Spot) -> str | None:
@@ -190,7 +183,7 @@ def _membership(spot: Spot) -> str | None:
     if not spot.ends_value(-1) and spot.before.text != "not":
         return None
     return (
-        "Lua has no `in` test; for a key write: t[key] ~= nil; for a value loop over the list: "
+        "Lua has no `in` test; a key is tested with t[key] ~= nil, a value in a loop: "
         "for _, v in ipairs(list) do if v == x then … end end"
     )
 
@@ -205,7 +198,7 @@ def _identity(spot: Spot) -> str | None:
         known = {"None": "nil", "nil": "nil", "null": "null", "True": "true", "False": "false"}.get(
             value.text if value else ""
         )
-        left = _operand_before(spot)
+        left = operand_before(spot.listing, spot.index)
         operator = "~=" if negated else "=="
         return with_line(
             f"Lua compares with {operator}, not is", f"{left} {operator} {known}" if left and known else None

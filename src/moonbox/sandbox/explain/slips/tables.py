@@ -165,10 +165,33 @@ def _missing_comma(spot: Spot) -> str | None:
     before = spot.before
     if before is None or not (spot.token.kind in ("name", "string", "number") or spot.text in ("{", "[")):
         return None
+    if not spot.follows_on_line() and _leaves(spot):
+        return None
     if spot.follows_on_line() and not (spot.token.kind == "name" and spot.after is not None and spot.after.text == "="):
         return None
     where = f"at the end of line {before.last_line}" if not spot.follows_on_line() else f"before '{spot.text}'"
     return f"the fields of a table are separated by commas: one is missing {where}"
+
+
+def _unclosed(spot: Spot) -> str | None:
+    """A bracket that should have been closed before this line."""
+    closes = {"'}' expected": "}", "')' expected": ")", "']' expected": "]"}
+    close = next((close for text, close in closes.items() if spot.failure.text.startswith(text)), None)
+    if close is None or not spot.failure.brackets or spot.follows_on_line() or spot.text == "<eof>":
+        return None
+    if not _leaves(spot):
+        return None
+    opener = spot.tokens[spot.failure.brackets[-1]]
+    return f"the {opener.text} of line {opener.line} is not closed before this line: add {close}"
+
+
+def _leaves(spot: Spot) -> bool:
+    """Whether the failing word, the first on its line, stands too far left to be inside the innermost bracket."""
+    opener = spot.failure.brackets[-1]
+    inner, first = spot.tokens[opener + 1], spot.listing.span(spot.tokens[opener].line).start
+    if inner.line == spot.tokens[opener].line:
+        return spot.token.column <= spot.tokens[first].column
+    return spot.token.column < inner.column
 
 
 def _double_comma(spot: Spot) -> str | None:
@@ -195,6 +218,7 @@ RULES: tuple[Rule, ...] = (
     _spread,
     _reserved,
     _missing_comma,
+    _unclosed,
     _double_comma,
     _trailing_comma,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moonbox.sandbox.explain.grammar import values_end
+from moonbox.sandbox.explain.site import operand_before
 from moonbox.sandbox.explain.slips.spot import Advice
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _method_without_call(spot: Spot) -> str | None:
         return None
     if spot.index < 3 or spot.tokens[spot.index - 2].text != ":" or spot.bracket() == "{":
         return None
-    owner = spot.tokens[spot.index - 3].text if spot.tokens[spot.index - 3].kind == "name" else "x"
+    owner = operand_before(spot.listing, spot.index - 2) or "x"
     method, field = f"{owner}:{before.text}()", f"{owner}.{before.text}"
     return f"a : calls a method and needs parentheses: {method}; a field is read with a dot: {field}"
 
