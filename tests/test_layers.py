@@ -1,9 +1,8 @@
-"""The layers: each part of the package imports only from those below it, and importing the package costs little."""
+"""The layers: each package imports only from those below it, and a worker only what it needs."""
 
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,84 +14,112 @@ import moonbox
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PACKAGE = Path(moonbox.__file__).parent
-LAYERS = (
-    {"errors", "limits", "values", "_version"},
-    {"engine", "tools", "audit"},
-    {"worker"},
-    {"sandbox"},
-    {"scripts", "knowledge", "hostapi", "config"},
-    {"codemode"},
-    {"adapters", "mcp", "http"},
-    {"assembly"},
-    {"cli"},
-)
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-APART = {"engine", "tools", "audit", "adapters", "mcp", "http"}
-"""Parts of one layer that do not know each other."""
+ROOT = Path(moonbox.__file__).parent
+LAYERS: dict[str, float] = {
+    "errors": 0,
+    "limits": 0,
+    "values": 0,
+    "config": 0,
+    "_version": 0,
+    "engine": 1,
+    "tools": 1,
+    "audit": 1,
+    "worker": 2,
+    "sandbox": 3,
+    "scripts": 4,
+    "knowledge": 4,
+    "hostapi": 4,
+    "codemode": 5,
+    "adapters": 6,
+    "mcp": 6,
+    "http": 6,
+    "assembly": 6.5,
+    "cli": 7,
+}
+APART = {1: {"engine", "tools", "audit"}, 6: {"adapters", "mcp", "http"}}
+"""Packages of one layer that do not import each other."""
+FACE = {"__init__", "__main__"}
+"""The public names, which load what they need when it is asked for."""
+WORKER_SIDE = ("worker/child.py", "worker/zygote.py", "worker/protocol.py", "worker/jail")
 
 
-def part_of(path: Path) -> str:
-    """`sandbox` for sandbox/repl.py, `limits` for limits.py."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
 
 
-def imported(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines and parts of moonbox that a module imports when it runs, at once or later."""
-    tree = ast.parse(path.read_text("utf-8"))
-    for_types = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if node in for_types:
-            continue
+def imports(path: Path) -> Iterator[str]:
+    """Full names of the modules of moonbox, and top names of all others, that a file imports anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "moonbox":
-            names = [f"moonbox.{alias.name}" for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: import by the full name"
-            names = [node.module or ""]
+            assert node.level == 0, f"{path.name}: a relative import"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "moonbox")
+
+
+def package(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_downwards(path: Path) -> None:
+    mine = package(path)
+    if mine in FACE:
+        return
+    assert mine in LAYERS, f"{mine} has no layer: say in DESIGN and here where it belongs"
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "moonbox" or len(parts) == 1:
+            continue
+        theirs = parts[1]
+        if theirs == mine:
+            continue
+        if theirs not in LAYERS:  # a name of the public face, such as `from moonbox import Limits`
+            assert LAYERS[mine] >= 4, f"{path.name} imports the public face from below it: {name}"
+            continue
+        assert LAYERS[theirs] <= LAYERS[mine], f"{path.name} imports {name}, which is above it"
+        apart = APART.get(LAYERS[mine], set())
+        assert not (mine in apart and theirs in apart), f"{path.name} imports {name}, which is beside it"
+
+
+def worker_side() -> list[Path]:
+    found = []
+    for name in WORKER_SIDE:
+        path = ROOT / name
+        found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return [*found, *sorted((ROOT / "engine" / "lua").glob("*.py"))]
+
+
+@pytest.mark.parametrize("path", worker_side(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_worker_imports_little(path: Path) -> None:
+    for name in imports(path):
+        top = name.split(".")[0]
+        if top == "moonbox":
+            assert name == "moonbox" or name.split(".")[1] in {"errors", "limits", "values", "engine", "worker"}, name
         else:
-            continue
-        for name in names:
-            if name.startswith("moonbox."):
-                yield node.lineno, name.split(".")[1]
+            assert top == "lupa" or top in sys.stdlib_module_names, f"{path.name} imports {name} in a worker"
 
 
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem != "__init__")
+def test_the_worker_process_loads_nothing_of_the_host() -> None:
+    import subprocess
+
+    program = (
+        "import sys; import moonbox.worker.zygote, moonbox.worker.child, moonbox.engine.lua.vm, moonbox.worker.jail; "
+        "moonbox.engine.lua.vm.LuaVM(); print(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    loaded = set(done.stdout.split())
+    for name in ("pydantic", "jsonschema_rs", "asyncio", "subprocess", "threading", "socket", "httpx", "rich"):
+        assert name not in loaded, name
+    assert {name for name in loaded if name.startswith("moonbox.")} >= {"moonbox.engine.lua.vm", "moonbox.worker.child"}
+    for layer in ("sandbox", "tools", "audit", "cli", "http", "mcp", "codemode", "scripts", "knowledge", "hostapi"):
+        assert not any(name.startswith(f"moonbox.{layer}") for name in loaded), layer
 
 
-@pytest.mark.parametrize("part", sorted({part_of(path) for path in MODULES}))
-def test_imports_go_down(part: str) -> None:
-    assert part in LEVEL, f"{part} has no place in the layers: give it one here and in docs/architecture.md"
-    wrong = []
-    for path in MODULES:
-        if part_of(path) != part:
-            continue
-        for line, other in imported(path):
-            # Names of the public face, such as moonbox.Sandbox, are not parts; only `__version__` is used that way.
-            level = LEVEL.get(other, 0 if other == "__version__" else None)
-            beside = level == LEVEL[part] and part != other and part in APART and other in APART
-            if level is None or level > LEVEL[part] or beside:
-                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {other}")
-    assert wrong == []
-
-
-@pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("import moonbox", {"typing", "asyncio", "pydantic", "lupa", "json", "subprocess"}),
-        ("import moonbox; moonbox.Sandbox", {"pydantic", "jsonschema_rs", "httpx", "rich", "typer", "mcp"}),
-    ],
-)
-def test_importing_is_cheap(code: str, absent: set[str]) -> None:
-    script = f"import sys; before = set(sys.modules); {code}; print(*(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-S", "-c", _WITH_PATH + script], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) & absent == set()
-
-
-_WITH_PATH = f"import sys; sys.path[:0] = {[*sys.path]!r}; "
+def test_files_begin_with_what_they_are() -> None:
+    for path in modules():
+        text = path.read_text(encoding="utf-8")
+        if text:
+            assert ast.get_docstring(ast.parse(text)), f"{path} does not say what it is"

@@ -1,0 +1,72 @@
+"""The public face: its names, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+import moonbox
+
+NAMES = """
+    Answer Call CodeMode Context Decision Limits Middleware MoonboxError Pause Repl Run Sandbox ScriptError Tool ToolCall
+    ToolError Toolbox Usage __version__ run tool
+""".split()
+HEAVY = (
+    "pydantic pydantic_core jsonschema_rs lupa rich typer asyncio concurrent.futures multiprocessing httpx starlette "
+    "uvicorn mcp sqlite3 prompt_toolkit pygments logging inspect"
+).split()
+
+
+def test_exported_names() -> None:
+    assert sorted(moonbox.__all__) == sorted(NAMES)
+    assert dir(moonbox) == sorted(NAMES)
+    for name in NAMES:
+        assert getattr(moonbox, name) is not None
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="module 'moonbox' has no attribute 'Sandbx'"):
+        _ = moonbox.Sandbx  # type: ignore[attr-defined]
+
+
+def test_names_are_the_same_each_time() -> None:
+    assert moonbox.Sandbox is moonbox.Sandbox
+    assert moonbox.Limits is __import__("moonbox.limits", fromlist=["Limits"]).Limits
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    program = "import sys; import moonbox; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    loaded = set(done.stdout.split())
+    assert "moonbox" in loaded
+    assert [name for name in HEAVY if name in loaded] == []
+
+
+def test_importing_is_quick() -> None:
+    """Processor time beside that of an empty program, the best of several: other work on the machine does not count."""
+
+    def cpu(program: str) -> float:
+        timed = f"import time; began = time.process_time(); {program}; print(time.process_time() - began)"
+        done = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True, timeout=30)
+        return float(done.stdout)
+
+    began = time.monotonic()
+    best = min(cpu("import moonbox") for _ in range(3))
+    assert best < 0.1, f"import moonbox took {best:.3f} s"
+    assert time.monotonic() - began < 30
+
+
+def test_one_off_run() -> None:
+    assert moonbox.run("return 6 * 7").value == 42
+
+
+def test_one_off_run_with_tools_and_options() -> None:
+    def double(n: int) -> int:
+        return n * 2
+
+    run = moonbox.run("return tools.double(21)", tools=[double], isolation="inline", limits=moonbox.Limits(timeout=5))
+    assert run.value == 42
+    assert [call.tool for call in run.calls] == ["double"]
