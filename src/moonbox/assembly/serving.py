@@ -78,7 +78,10 @@ def run_http(
         port = listening.getsockname()[1]
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         told(f"serving MCP on http://{name}:{port}/mcp")
-        server.run(sockets=[listening])
+        # uvicorn stops at a signal and then raises it anew: it must not end us before everything is closed.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
 
 
 def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["RunClock"]
+__all__ = ["CLOCK", "RunClock"]
 
 
 class RunClock:
@@ -63,3 +64,7 @@ class RunClock:
             self._pauses -= 1
             if self._pauses == 0:
                 self._paused += time.monotonic() - self._paused_at
+
+
+CLOCK: ContextVar[RunClock | None] = ContextVar("moonbox_run_clock", default=None)
+"""The clock of the run for which a tool is called: a tool that asks a person lets it stand still meanwhile."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
+from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.tools.context import Context
 from moonbox.tools.failures import to_tool_error
@@ -199,6 +200,7 @@ class Pipeline:
             await self._pass(gate, executor)
         try:
             entry.begin(tool.timeout)
+            CLOCK.set(recorder.clock)
             result = await executor.invoke(
                 lambda: tool.invoke(arguments, context, first_index=self._first), entry, is_async=tool.is_async
             )

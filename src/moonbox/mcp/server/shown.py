@@ -24,7 +24,10 @@ __all__ = ["CODE_RESULT", "Shown", "View"]
 CODE_RESULT: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "value": {"description": "What the script returned."},
+        "value": {
+            "type": ["object", "array", "string", "number", "boolean", "null"],
+            "description": "What the script returned.",
+        },
         "output": {"type": "string", "description": "What it printed."},
         "run": {"type": "string", "description": "The run's id: moonbox://runs/{run} is its record."},
         "calls": {"type": "integer"},

@@ -25,14 +25,16 @@ from moonbox.mcp.upstreams.tools import MOST_TOOLS
 from moonbox.mcp.upstreams.web import WebServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mcp.shared.dispatcher import ProgressFnT
-    from mcp_types import CallToolResult, ServerCapabilities
+    from mcp_types import CallToolResult, ErrorData, InputRequest, InputResponse, ServerCapabilities
     from mcp_types import Tool as Listed
 
-    from moonbox.mcp.upstreams.broker import Broker
+    from moonbox.mcp.upstreams.broker import Offers
     from moonbox.mcp.upstreams.settings import ServerSettings
+
+    Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
 
 __all__ = ["Connection", "connect"]
 
@@ -110,9 +112,12 @@ class Connection:
 
 @contextlib.asynccontextmanager
 async def connect(
-    settings: ServerSettings, broker: Broker | None, made: Callable[[Any], None]
+    settings: ServerSettings, offers: Offers, answer: Answer, made: Callable[[Any], None]
 ) -> AsyncIterator[Connection]:
-    """Start or reach the server and agree on a protocol; `made` is given the transport before that."""
+    """Start or reach the server and agree on a protocol; `made` is given the transport before that.
+
+    `answer` is given what the server asks back, as far as it was offered.
+    """
     transport = ServerProcess(settings) if settings.kind == "stdio" else WebServer(settings)
     made(transport)
     found: list[Connection] = []
@@ -126,7 +131,7 @@ async def connect(
         client_info=Implementation(name="moonbox", version=__version__),
         message_handler=on_message,
         cache=None,
-        **_callbacks(settings.name, broker),
+        **_callbacks(offers, answer),
     )
     async with client:
         # The SDK would check results in Python, on this loop, which every server shares; `Upstream` does it elsewhere.
@@ -139,22 +144,18 @@ async def _accept(name: str, result: Any) -> None:
     return None
 
 
-def _callbacks(server: str, broker: Broker | None) -> dict[str, Any]:
-    """What the server may ask us, as far as somebody can answer: the SDK announces just these."""
-    if broker is None:
-        return {}
-    answer = broker.answer
+def _callbacks(offers: Offers, answer: Answer) -> dict[str, Any]:
+    """What the server may ask us: the SDK announces just these."""
 
     async def sample(_: Any, params: Any) -> Any:
-        return await answer(server, CreateMessageRequest(params=params))
+        return await answer(CreateMessageRequest(params=params))
 
     async def elicit(_: Any, params: Any) -> Any:
-        return await answer(server, ElicitRequest(params=params))
+        return await answer(ElicitRequest(params=params))
 
     async def roots(_: Any) -> Any:
-        return await answer(server, ListRootsRequest())
+        return await answer(ListRootsRequest())
 
-    offers = broker.offers
     made: dict[str, Any] = {}
     if offers.sampling:
         made["sampling_callback"] = sample

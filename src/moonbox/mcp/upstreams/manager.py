@@ -76,7 +76,7 @@ class Upstreams:
 
     async def _start(self, broker: Broker | None) -> None:
         for upstream in self._upstreams.values():
-            upstream.broker = broker
+            upstream.under_way.broker = broker
             if upstream.settings.enabled:
                 upstream.begin()
                 self._tasks.append(asyncio.create_task(upstream.run(), name=f"mcp-{upstream.settings.name}"))

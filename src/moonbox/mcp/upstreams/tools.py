@@ -21,7 +21,6 @@ __all__ = ["MOST_TOOLS", "Offer", "annotations_of", "make_tools", "placeholder"]
 
 MOST_TOOLS = 2_000
 _LONGEST_DESCRIPTION = 16_000
-_BACKSTOP = 5.0  # beyond the call's own timeout, which says more
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,6 @@ def _make(item: Listed, settings: ServerSettings, invoke: Callable[[Listed, dict
         call=call,
         policy=policy or "auto",
         hints=_routed(hints, policy),
-        timeout=settings.timeout_of(item.name) + _BACKSTOP,
         meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints},
     )
 

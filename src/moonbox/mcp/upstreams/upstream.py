@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
-from moonbox.mcp.caller import CALLER
+from moonbox.mcp.upstreams.broker import Offers
 from moonbox.mcp.upstreams.connection import Connection, connect
 from moonbox.mcp.upstreams.faults import Lost, is_lost, of_call, sentence, unavailable
 from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.status import Status
 from moonbox.mcp.upstreams.tools import make_tools, placeholder
+from moonbox.mcp.upstreams.underway import UnderWay
 from moonbox.tools.hints import Hints
 from moonbox.tools.toolbox import Toolbox
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from mcp_types import Tool as Listed
 
     from moonbox.mcp.caller import Caller
-    from moonbox.mcp.upstreams.broker import Broker
     from moonbox.mcp.upstreams.listing import Listings
     from moonbox.mcp.upstreams.settings import ServerSettings
 
@@ -55,13 +55,12 @@ class Upstream:
         *,
         invoke: Callable[[Upstream, Listed, dict[str, Any]], Awaitable[Any]],
         listings: Listings | None = None,
-        broker: Broker | None = None,
     ) -> None:
         self.settings = settings
         self.toolbox = Toolbox()
         state: Any = "idle" if settings.enabled else "off"
         self.status = Status(settings.name, state, settings.where)
-        self.broker = broker
+        self.under_way = UnderWay()
         self._invoke = invoke
         self._listings = listings
         self._listed: list[Listed] | None = None
@@ -122,8 +121,10 @@ class Upstream:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(self.settings.start_timeout):
+                    broker = self.under_way.broker
+                    offers = Offers() if broker is None else broker.offers
                     connection = await stack.enter_async_context(
-                        connect(self.settings, self.broker, lambda made: setattr(self, "_transport", made))
+                        connect(self.settings, offers, self.under_way.answer, self._note_transport)
                     )
                     listed = await connection.tools()
                 self._publish(listed)
@@ -197,11 +198,11 @@ class Upstream:
     async def call(self, tool: Listed, arguments: dict[str, Any]) -> CallToolResult:
         """Call one of its tools; ToolError says why that did not work."""
         seconds = self.settings.timeout_of(tool.name)
-        caller = CALLER.get()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as timer:
                 connection = await self._ready()
-                return await self._asked(connection, tool, arguments, caller)
+                with self.under_way.call(timer) as caller:
+                    return await self._asked(connection, tool, arguments, caller)
         except TimeoutError:
             self._suspect()
             raise ToolError(
@@ -214,8 +215,6 @@ class Upstream:
         self, connection: Connection, tool: Listed, arguments: dict[str, Any], caller: Caller | None
     ) -> CallToolResult:
         report = _reporter(caller, f"{self.settings.name}.{tool.name}")
-        if caller is not None and self.broker is not None:
-            self.broker.began(self.settings.name, caller)
         try:
             return await connection.call(tool, arguments, report)
         except Exception as problem:
@@ -223,9 +222,6 @@ class Upstream:
                 raise of_call(problem, self.settings.name) from problem
             connection.broken.set()
             raise self._died(connection, problem, tool) from problem
-        finally:
-            if caller is not None and self.broker is not None:
-                self.broker.ended(self.settings.name, caller)
 
     async def _ready(self) -> Connection:
         """The live connection, waited for where that makes sense."""
@@ -287,6 +283,9 @@ class Upstream:
         self.status = replace(self.status, state=state, **changes)
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
+
+    def _note_transport(self, transport: Any) -> None:
+        self._transport = transport
 
     def _said(self, reason: str) -> str:
         last = self._transport.tail.last_line() if isinstance(self._transport, ServerProcess) else ""
