@@ -1,0 +1,155 @@
+"""pydantic-monty."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import threading
+import time
+
+import work
+from pydantic_monty import AsyncMonty, Monty
+
+pool = Monty().__enter__()
+session = pool.checkout().__enter__()
+by_size: dict[int, list[dict[str, object]]] = {}
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def get(count: int) -> list[dict[str, object]]:
+    return by_size.setdefault(count, work.rows(count))
+
+
+async def slow() -> int:
+    await asyncio.sleep(work.SLOW)
+    return 1
+
+
+FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)"
+LOOP = "def loop(n):\n    t = 0\n    for i in range(1, n + 1):\n        t = t + i % 7\n    return t"
+
+
+def in_session(source: str, times: int = 1, **functions: object) -> float:
+    """In a session of its own: a session may suspend only so often."""
+    with pool.checkout() as one:
+        one.feed_run("1")
+        return work.timed(lambda: one.feed_run(source, external_lookup=functions), times)
+
+
+def cold() -> float:
+    def once() -> None:
+        with Monty() as fresh, fresh.checkout() as one:
+            one.feed_run("1")
+
+    return work.timed(once)
+
+
+def fresh() -> float:
+    def each() -> None:
+        for _ in range(20):
+            with pool.checkout() as one:
+                one.feed_run("1")
+
+    return work.timed(each, 20)
+
+
+def compute(definition: str, call: str) -> float:
+    session.feed_run(definition)
+    return work.timed(lambda: session.feed_run(call))
+
+
+def rows_out(count: int = work.ROWS) -> float:
+    session.feed_run(f"keep = get({count})", external_lookup={"get": get})
+    return work.timed(lambda: session.feed_run("keep"))
+
+
+def in_parallel() -> float:
+    source = f"import asyncio\nawait asyncio.gather(*[slow() for _ in range({work.BATCH})])"
+
+    async def once() -> float:
+        async with AsyncMonty() as many, many.checkout() as one:
+            await one.feed_run("1")
+            began = time.perf_counter()
+            await one.feed_run(source, external_lookup={"slow": slow})
+            return time.perf_counter() - began
+
+    return asyncio.run(once())
+
+
+def batched() -> float:
+    source = (
+        f"import asyncio\nfor k in range(20):\n    await asyncio.gather(*[quick(i, 1) for i in range({work.BATCH})])"
+    )
+
+    async def quick(a: int, b: int) -> int:
+        return a + b
+
+    async def once() -> float:
+        async with AsyncMonty() as many, many.checkout() as one:
+            await one.feed_run("1")
+            began = time.perf_counter()
+            await one.feed_run(source, external_lookup={"quick": quick})
+            return (time.perf_counter() - began) / (20 * work.BATCH)
+
+    return asyncio.run(once())
+
+
+def memory() -> float:
+    import os
+
+    with Monty() as many:
+        sessions = [many.checkout().__enter__() for _ in range(50)]
+        for one in sessions:
+            one.feed_run("1")
+        found = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=False)
+        sizes = sorted(
+            work.proportional_memory(int(pid))
+            for pid in found.stdout.split()
+            if os.path.exists(f"/proc/{pid}/smaps_rollup")
+        )
+        for one in sessions:
+            one.__exit__(None, None, None)
+    return sum(sizes[-50:]) / 50
+
+
+def throughput(repls: int) -> float:
+    with Monty() as many:
+        sessions = [many.checkout().__enter__() for _ in range(repls)]
+        per = max(4, 400 // repls)
+        source = "t = 0\nfor i in range(1, 1001):\n    t = t + i\nadd(t, 1)"
+
+        def work_on(one: object) -> None:
+            for _ in range(per):
+                one.feed_run(source, external_lookup={"add": add})  # type: ignore[attr-defined]
+
+        threads = [threading.Thread(target=work_on, args=(one,)) for one in sessions]
+        began = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = time.perf_counter() - began
+        for one in sessions:
+            one.__exit__(None, None, None)
+    return repls * per / took
+
+
+work.serve(
+    {
+        "cold": cold,
+        "fresh": fresh,
+        "empty": lambda: work.timed(lambda: [session.feed_run("1") for _ in range(500)], 500),
+        "call": lambda n=work.CALLS: in_session(f"for i in range({n}):\n    add(i, 1)", n, add=add),
+        "batch": batched,
+        "fib": lambda: compute(FIB, f"fib({work.FIB})"),
+        "loop": lambda: compute(LOOP, f"loop({work.LOOP})"),
+        "rows_in": lambda n=work.ROWS: in_session(f"t = 0.0\nfor r in get({n}):\n    t = t + r['amount']\nt", get=get),
+        "rows_out": rows_out,
+        "parallel": in_parallel,
+        "memory": memory,
+        "throughput": throughput,
+    }
+)

@@ -1,0 +1,123 @@
+"""moonbox."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import work
+
+from moonbox import Limits, Sandbox
+
+table = work.rows()
+by_size: dict[int, list[dict[str, object]]] = {}
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def get(count: int) -> list[dict[str, object]]:
+    return by_size.setdefault(count, work.rows(count))
+
+
+async def slow() -> int:
+    await asyncio.sleep(work.SLOW)
+    return 1
+
+
+limits = Limits(max_tool_calls=None, timeout=60)
+box = Sandbox([add, get, slow], limits=limits, min_workers=4, max_workers=400)
+repl = box.repl().__enter__()
+repl.run("function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end")
+repl.run("function loop(n) local t = 0 for i = 1, n do t = t + i % 7 end return t end")
+
+
+def value(source: str) -> object:
+    return repl.run(source).unwrap()
+
+
+def cold() -> float:
+    def once() -> None:
+        with Sandbox(min_workers=0) as fresh:
+            fresh.run("1").unwrap()
+
+    return work.timed(once)
+
+
+def fresh() -> float:
+    """From the warm pool: the spares are there before the clock starts."""
+    with Sandbox(min_workers=30, max_workers=64) as warm:
+        warm.warm()
+        while len(warm._pool._spares) < 30:
+            time.sleep(0.01)
+        time.sleep(0.2)
+
+        def each() -> None:
+            for _ in range(20):
+                with warm.repl() as one:
+                    one.run("1").unwrap()
+
+        return work.timed(each, 20)
+
+
+def rows_out(count: int = work.ROWS) -> float:
+    value(f"keep = tools.get{{count = {count}}}")
+    return work.timed(lambda: value("return keep"))
+
+
+def memory() -> float:
+    repls = [box.repl().__enter__() for _ in range(50)]
+    try:
+        time.sleep(0.5)
+        return sum(work.proportional_memory(one.worker_pid or 0) for one in repls) / len(repls)
+    finally:
+        for one in repls:
+            one.close()
+
+
+def throughput(repls: int) -> float:
+    """Runs a second, each of them a little arithmetic and one call."""
+    members = [box.repl().__enter__() for _ in range(repls)]
+    per = max(4, 400 // repls)
+
+    def work_on(one: object) -> None:
+        for _ in range(per):
+            one.run("local t = 0 for i = 1, 1000 do t = t + i end return tools.add{a = t, b = 1}").unwrap()  # type: ignore[attr-defined]
+
+    threads = [threading.Thread(target=work_on, args=(one,)) for one in members]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - began
+    for one in members:
+        one.close()
+    return repls * per / took
+
+
+batch = f"local fs = {{}} for i = 1, {work.BATCH} do fs[i] = function() return tools.add(i, 1) end end parallel(fs)"
+sleepers = f"local fs = {{}} for i = 1, {work.BATCH} do fs[i] = function() return tools.slow() end end parallel(fs)"
+
+work.serve(
+    {
+        "cold": cold,
+        "fresh": fresh,
+        "empty": lambda: work.timed(lambda: [value("1") for _ in range(500)], 500),
+        "call": lambda n=work.CALLS: work.timed(lambda: value(f"for i = 1, {n} do tools.add(i, 1) end"), n),
+        "batch": lambda: work.timed(lambda: value(f"for k = 1, 20 do {batch} end"), 20 * work.BATCH),
+        "fib": lambda: work.timed(lambda: value(f"fib({work.FIB})")),
+        "loop": lambda: work.timed(lambda: value(f"loop({work.LOOP})")),
+        "rows_in": lambda n=work.ROWS: work.timed(
+            lambda: value(
+                f"local t = 0.0 for _, r in ipairs(tools.get{{count = {n}}}) do t = t + r.amount end return t"
+            )
+        ),
+        "rows_out": rows_out,
+        "parallel": lambda: work.timed(lambda: value(sleepers)),
+        "memory": memory,
+        "throughput": throughput,
+    }
+)
