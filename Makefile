@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit clean
+.PHONY: demo test lint types unit bench economy docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,15 @@ types: $(VENV)/installed
 unit: $(VENV)/installed
 	$(BIN)/python -m pytest -q
 
+bench: $(VENV)/installed
+	$(BIN)/python benchmarks/compare.py
+
+economy: $(VENV)/installed
+	$(BIN)/python benchmarks/economy.py
+
+docs: $(VENV)/installed
+	$(BIN)/mkdocs build --strict
+
 $(VENV)/installed: pyproject.toml src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
@@ -27,4 +36,4 @@ $(VENV)/installed: pyproject.toml src/moonbox/_version.py
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .cache build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -10,13 +10,14 @@ from moonbox.sandbox.guest_errors import explain_guest, explain_syntax
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from moonbox.audit.records import Run
     from moonbox.engine.languages import BadSyntax
     from moonbox.limits import Limits
     from moonbox.sandbox.conversation import Ended
     from moonbox.sandbox.exchange import Exchange
+    from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link
 
 __all__ = ["Attempt"]
@@ -38,7 +39,7 @@ class Attempt:
         too_large: bool,
         limits: Limits,
         sources: Mapping[str, str],
-        tools: Collection[str],
+        toolbox: Toolbox,
         state_lost_before: bool,
     ) -> None:
         self.link = link
@@ -47,7 +48,7 @@ class Attempt:
         """The worker did not survive."""
         self._limits = limits
         self._sources = sources
-        self._tools = tools
+        self._toolbox = toolbox
         self._lost_before = state_lost_before
         self._counted = link.sent, link.received
         self._guest = exchange.recorder.language != "lua"
@@ -94,13 +95,13 @@ class Attempt:
                 names=tuple(str(name) for name in names) if isinstance(names, list) else (),
             ),
             sources=self._sources,
-            tools=self._tools,
+            tools=self._toolbox.paths(),
             limits=self._limits,
         )
 
     def _stopped(self, limit: str, message: str = "") -> ScriptError:
         ending = Ending(kind="stop", limit=limit, message=message, frames=(), data=None, names=())
-        return explain(ending, sources=self._sources, tools=self._tools, limits=self._limits)
+        return explain(ending, sources=self._sources, tools=self._toolbox.paths(), limits=self._limits)
 
     def _record(self, ended: Ended | None, error: ScriptError | None, values: tuple[object, ...] = ()) -> Run:
         sent, received = self._counted

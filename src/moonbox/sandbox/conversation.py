@@ -30,7 +30,7 @@ _ENDINGS = {"ok", "syntax", "runtime", "tool", "stop"}
 _STOPS = {"", "cancelled", *LIMIT_NAMES}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """One call that the script makes: `target` is "tools.<path>", "fn.<name>", "docs.<what>" or "sys.<what>"."""
 
@@ -40,26 +40,26 @@ class Request:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """The script waits for these."""
 
     requests: tuple[Request, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Dropped:
     """The script no longer waits for these."""
 
     ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Printed:
     text: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ended:
     """The run is over: what the engine says about it."""
 

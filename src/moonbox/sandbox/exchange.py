@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Job", "Step"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Job:
     """A call to carry out."""
 
@@ -27,7 +27,7 @@ class Job:
     entry: CallEntry
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """What to do after a frame."""
 

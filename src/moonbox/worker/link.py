@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Link", "TimedOut", "Woken", "socket_pairs"]
 
 _CHUNK = 1 << 18
-_SPIN = 0.00006
 _LARGEST_FRAME = 1 << 20
 _LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
 
@@ -46,7 +45,6 @@ class Link:
         self._reader = Reader(_LARGEST_FRAME)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
-        self._quick = 0
         self._sending = threading.Lock()
         self._using = threading.Lock()
         self._users = 0
@@ -132,22 +130,10 @@ class Link:
             return False
 
     def _wait(self, deadline: float | None) -> None:
-        """Read what is there, or wait for it: spinning briefly while answers have been coming quickly."""
-        if self._quick > 0:
-            end = time.monotonic() + _SPIN
-            while True:
-                if self._read():
-                    self._quick = min(self._quick + 1, 8)
-                    return
-                if time.monotonic() > end:
-                    break
-            self._quick -= 4
-        elif self._read():
-            self._quick = 4
-            return
-        began = time.monotonic()
+        """Wait for bytes, and read them."""
+        rest = None if deadline is None else deadline - time.monotonic()
         try:
-            ready = self._poll.poll(_milliseconds(None if deadline is None else deadline - began))
+            ready = self._poll.poll(_milliseconds(rest))
         except (OSError, ValueError):
             raise WorkerError("the worker is gone") from None
         if not ready:
@@ -156,8 +142,6 @@ class Link:
             with contextlib.suppress(BlockingIOError):
                 self._bell.recv(4096)
             raise Woken
-        if time.monotonic() - began < _SPIN * 2:
-            self._quick = 4
         self._read()
 
     def _read(self) -> bool:

@@ -371,7 +371,8 @@ return function(host, stop)
     stack[depth] = value
     local marked = rawequal(getmetatable(value), ARRAY)
     local count = rawlen(value)
-    if count > 0 and next(value, count) ~= nil then
+    if count > 0 then
+      -- A border says nothing of other keys, and they may stand before or behind it: only counting tells.
       local all = 0
       for _ in next, value do all = all + 1 end
       if all ~= count then count = -1 end
