@@ -51,6 +51,9 @@ WIDE = {
     "calls": "f(g(len(" * 5_000,
     "brackets": "a[" * 20_000 + "1" + "]" * 20_000,
     "brackets within the limit": "a[" * 3_500 + "1" + "]" * 3_500,
+    "functions": "local len = function() len(x) end " * 1_000,
+    "chains": "a" + ".b" * 5_000,
+    "chains in brackets": "a[b" * 2_500 + "].b" * 2_500,
     "locals": "local a = 1\n" * 5_000 + "len(x)",
 }
 

@@ -30,7 +30,8 @@ DOWN: dict[str, Any] = {
         ("if a then\n  return tools.fetch{}\nend\nreturn tools.fetch{}", None),
         ("if a then\n  local x = tools.fetch{a = 1}\nend\nlocal y = tools.fetch{}\nreturn y", 4),
         ('local n = "fetch"\nlocal f = tools.fetch\nlocal y = tools[n]{}\nreturn y', 3),
-        ("local f = tools.fetch\nreturn f()", None),
+        ("local f = tools.fetch\nreturn f()", 2),
+        ("local function call(f)\n  local x = f()\n  return x\nend\nlocal y = call(tools.fetch)", 2),
         ("return parallel{\n  function() return 1 end,\n  function() return tools.fetch{} end,\n}", 3),
     ],
 )

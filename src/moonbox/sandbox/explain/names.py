@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from moonbox.sandbox.explain.case import declared
@@ -74,7 +75,7 @@ def _scoped(case: Case, name: str) -> str | None:
         plain = tokens[index - 1].text == "function"
         if tokens[index].text == name and plain and tokens[index].line > line:
             return f"{name} is defined on line {tokens[index].line}, after this line runs: move its definition up"
-    for token in case.declarations(name):
+    for token in islice(case.declarations(name), _FEW):
         if _is_inside_itself(case, token):
             return f"{name} is not known yet inside its own function; write: local function {name}(…) … end"
         if token.line > line:

@@ -78,7 +78,7 @@ def _nearer(listing: Listing | None, ending: Ending, at: int) -> int:
         return at
     words = listing.words(at)
     dynamic = any(word.text == "tools" and after.text == "[" for word, after in pairwise(words))
-    named = set(_mentions(listing, ending, ""))
+    named = set(_mentions(listing, ending, "", followed_by=("(", "{")))
     return named.pop() if len(named) == 1 and not dynamic else at
 
 
@@ -98,7 +98,9 @@ def _guess(listing: Listing | None, ending: Ending, said: str) -> int | None:
     return None
 
 
-def _mentions(listing: Listing, ending: Ending, said: str) -> Iterator[int]:
+def _mentions(
+    listing: Listing, ending: Ending, said: str, followed_by: tuple[str, ...] = ("(", "{", ",", ")")
+) -> Iterator[int]:
     """Lines that call the function or tool that the error is about."""
     names: tuple[str, ...] = ()
     if ending.kind == "tool":
@@ -109,9 +111,9 @@ def _mentions(listing: Listing, ending: Ending, said: str) -> Iterator[int]:
         names = _ALIASES.get(full, (full.rpartition(".")[2],))
     tokens = listing.tokens
     for index, token in enumerate(tokens[:-1]):
-        if (token.kind == "name" and token.text in names and tokens[index + 1].text in ("(", "{", ",", ")")) or (
-            token.kind == "string" and token.text[1:-1] in names and tokens[index - 1].text == "["
-        ):
+        named = token.kind == "name" and token.text in names and tokens[index + 1].text in followed_by
+        quoted = token.kind == "string" and token.text[1:-1] in names and tokens[index - 1].text == "["
+        if named or quoted:
             yield token.line
 
 

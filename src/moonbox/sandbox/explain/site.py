@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ _COMPLAINT = re.compile(
 _CALL_STARTS = frozenset({"(", "{"})
 _INDEX_STARTS = frozenset({".", "[", ":"})
 _FARTHEST = 200
+_LONGEST_CHAIN = 50
+_MOST_SITES = 50
 _ROLES = frozenset({"global", "local", "upvalue", "field", "method"})
 
 
@@ -96,7 +99,8 @@ def sites_of(listing: Listing, line: int | None, complaint: Complaint) -> list[S
     """The values on that line that the complaint can mean; None when that cannot be told."""
     if line is None or not listing.whole or complaint.role not in _ROLES:
         return None
-    return [site for site in _named(listing, line, complaint) if _fits(site, complaint.action)]
+    found = (site for site in _named(listing, line, complaint) if _fits(site, complaint.action))
+    return list(islice(found, _MOST_SITES))
 
 
 def calls_of(listing: Listing, line: int | None, name: str) -> list[Site]:
@@ -106,7 +110,7 @@ def calls_of(listing: Listing, line: int | None, name: str) -> list[Site]:
     tokens, found = listing.tokens, []
     for index in listing.span(line):
         if tokens[index].text == name and tokens[index].kind == "name" and _is_called(tokens[index + 1]):
-            found.append(Site(listing, _chain_start(tokens, index), index, index + 1))
+            found.append(Site(listing, _start_of(tokens, index), index, index + 1))
     return found
 
 
@@ -123,12 +127,8 @@ def operand_before(listing: Listing, index: int) -> str:
     last = index - 1
     if last < 0 or not (listing.tokens[last].kind == "name" or listing.tokens[last].text == "]"):
         return ""
-    if listing.tokens[last].text == "]":
-        opener = _opener(listing.tokens, last)
-        if opener is None or opener == 0 or not _is_value_end(listing.tokens[opener - 1]):
-            return ""
-        return listing.text(_chain_start(listing.tokens, opener + 1), index)
-    return listing.text(_chain_start(listing.tokens, last), index)
+    start = _start_of(listing.tokens, last)
+    return listing.text(start, index) if listing.tokens[start].kind == "name" else ""
 
 
 def _named(listing: Listing, line: int, complaint: Complaint) -> Iterator[Site]:
@@ -141,7 +141,7 @@ def _named(listing: Listing, line: int, complaint: Complaint) -> Iterator[Site]:
                     yield Site(listing, index, index, index + 1)
             case "method":
                 if token.kind == "name" and token.text == complaint.name and before == ":":
-                    yield Site(listing, _chain_start(tokens, index), index, index + 1)
+                    yield Site(listing, _start_of(tokens, index), index, index + 1)
             case "field":
                 yield from _fields(listing, index, complaint.name)
 
@@ -150,7 +150,7 @@ def _fields(listing: Listing, index: int, name: str) -> Iterator[Site]:
     tokens = listing.tokens
     token, before = tokens[index], tokens[index - 1].text if index else ""
     if token.kind == "name" and token.text == name and before == ".":
-        yield Site(listing, _chain_start(tokens, index), index, index + 1)
+        yield Site(listing, _start_of(tokens, index), index, index + 1)
     elif before == "[" and index > 1 and _is_value_end(tokens[index - 2]):
         close = listing.closing(index - 1)
         if close is None:
@@ -159,7 +159,7 @@ def _fields(listing: Listing, index: int, name: str) -> Iterator[Site]:
         number = name == "integer index" and token.kind == "number" and close == index + 1
         unknown = name == "?"
         if literal or number or unknown:
-            yield Site(listing, _chain_start(tokens, index), index, close + 1)
+            yield Site(listing, _start_of(tokens, index - 2), index, close + 1)
 
 
 def _fits(site: Site, action: str) -> bool:
@@ -179,20 +179,21 @@ def _is_value_end(token: Token) -> bool:
     return token.kind in ("name", "string") or token.text in (")", "]")
 
 
-def _chain_start(tokens: Sequence[Token], index: int) -> int:
-    """Where the value begins whose last name (or index in brackets) stands at `index`."""
-    at = index
-    while at > 1 and tokens[at - 1].text in (".", ":", "[") and tokens[at - 1].kind == "op":
-        at -= 2
+def _start_of(tokens: Sequence[Token], last: int) -> int:
+    """Where the value begins (`a.b[1]:c()`) whose last word stands at `last`."""
+    at = last
+    for _ in range(_LONGEST_CHAIN):
         while tokens[at].text in (")", "]"):
             opener = _opener(tokens, at)
             if opener is None:
-                return index
-            if opener > 0 and _is_value_end(tokens[opener - 1]):
-                at = opener - 1
-            else:
+                return last
+            if opener == 0 or not _is_value_end(tokens[opener - 1]):
                 return opener
-    return at
+            at = opener - 1
+        if at < 2 or tokens[at - 1].text not in (".", ":"):
+            return at
+        at -= 2
+    return last
 
 
 def _opener(tokens: Sequence[Token], close: int) -> int | None:
