@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BASE", "LIBRARIES", "OPENABLE", "library_of"]
+__all__ = ["BASE", "LIBRARIES", "library_of"]
 
 BASE = frozenset(
     {
@@ -33,9 +33,6 @@ LIBRARIES: dict[str, frozenset[str]] = {
     "parallel": frozenset({"map", "settle"}),
 }
 """Libraries and their members."""
-
-OPENABLE = frozenset({"coroutine", "getmetatable", "setmetatable"})
-"""What exists only when whoever set up the sandbox opened it."""
 
 
 def library_of(member: str) -> str | None:

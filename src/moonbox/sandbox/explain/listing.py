@@ -98,10 +98,6 @@ class Listing:
         text = _BLANK.sub(" ", self._source[start:end]).strip()
         return text if len(text) <= LONGEST_QUOTE else "…"
 
-    def adjacent(self, first: int, second: int) -> bool:
-        """Whether nothing stands between two words."""
-        return self.tokens[first].end == self.tokens[second].start
-
     def follows(self, index: int) -> str:
         """The two characters right behind a word."""
         end = self.tokens[index].end

@@ -103,9 +103,5 @@ class Spot:
                 start = index + 1
         return start
 
-    def line_end(self, index: int) -> int:
-        """The index behind the last word on the line of the word at `index`."""
-        return self.listing.span(self.tokens[index].line).stop
-
 
 Rule = Callable[[Spot], "Advice | str | None"]
