@@ -72,7 +72,7 @@ class CallEntry:
 
     def succeed(self, result: Any) -> bool:
         with self._lock:
-            if not self.open:
+            if not self.open or self._left:
                 return False
             self._stop_clock()
             self.result = result
@@ -81,7 +81,7 @@ class CallEntry:
 
     def fail(self, error: ToolError, status: CallStatus = "error") -> bool:
         with self._lock:
-            if not self.open:
+            if not self.open or self._left:
                 return False
             self._stop_clock()
             self.error = CallError(error.code, error.message, error.retryable, error.data, error.detail)
@@ -100,8 +100,9 @@ class CallEntry:
         return True
 
     def leave_behind(self) -> None:
-        """Its run is over: what has begun goes on without us, what has not does not begin."""
-        self._left = True
+        """Its run is over: what has begun goes on without us and stays in flight, what has not does not begin."""
+        with self._lock:
+            self._left = True
         if self.cancel is not None:
             self.cancel()
 

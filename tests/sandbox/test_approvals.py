@@ -1,0 +1,214 @@
+"""Approvals: what a person may decide, and the clock that stands still meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from moonbox import Limits, Run, Sandbox, ToolCall, tool
+
+WAYS = ["run", "arun"]
+
+
+@tool(policy="approve")
+def pay(amount: int, to: str = "ann") -> str:
+    """Pay somebody."""
+    return f"{amount} to {to}"
+
+
+@tool(policy="direct")
+def private() -> int:
+    """Not for scripts."""
+    return 1
+
+
+def play(way: str, source: str, approve: Any, **options: Any) -> Run:
+    options = {"limits": Limits(timeout=20), **options}
+    if way == "run":
+        with Sandbox([pay, private], approve=approve, **options) as box:
+            return box.run(source)
+
+    async def main() -> Run:
+        async with Sandbox([pay, private], approve=approve, **options) as box:
+            return await box.arun(source)
+
+    return asyncio.run(main())
+
+
+DECISIONS: list[tuple[Any, tuple[Any, ...], str, str]] = [
+    (lambda call: True, (True, "5 to ann"), "allowed", "ok"),
+    (lambda call: "allow", (True, "5 to ann"), "allowed", "ok"),
+    (lambda call: call.allow(), (True, "5 to ann"), "allowed", "ok"),
+    (lambda call: call.always(), (True, "5 to ann"), "always", "ok"),
+    (lambda call: "always", (True, "5 to ann"), "always", "ok"),
+    (lambda call: call.edit({"amount": 1, "to": "bob"}), (True, "1 to bob"), "edited", "ok"),
+    (lambda call: False, (False, "a person declined this call"), "denied", "denied"),
+    (lambda call: None, (False, "a person declined this call"), "denied", "denied"),
+    (lambda call: "deny", (False, "a person declined this call"), "denied", "denied"),
+    (lambda call: call.deny(), (False, "a person declined this call"), "denied", "denied"),
+    (lambda call: call.deny("too much"), (False, "a person declined this call: too much"), "denied", "denied"),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(("decide", "expected", "approval", "status"), DECISIONS)
+def test_decisions(
+    way: str, asynchronous: bool, decide: Any, expected: tuple[Any, ...], approval: str, status: str
+) -> None:
+    seen: list[ToolCall] = []
+
+    def ask(call: ToolCall) -> Any:
+        seen.append(call)
+        return decide(call)
+
+    async def aask(call: ToolCall) -> Any:
+        await asyncio.sleep(0)
+        return ask(call)
+
+    source = "local ok, r = pcall(tools.pay, 5) return ok, ok and r or r.message"
+    run = play(way, source, aask if asynchronous else ask, isolation="inline")
+    assert run.values == expected
+    assert [(call.approval, call.status) for call in run.calls] == [(approval, status)]
+    (call,) = seen
+    assert call.tool is not None
+    assert (call.name, call.arguments, call.index, call.tool.name) == ("pay", {"amount": 5, "to": "ann"}, 1, "pay")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_denied_call_that_nobody_catches(way: str) -> None:
+    run = play(way, "tools.pay(5)", lambda call: False)
+    assert run.error is not None
+    assert (run.error.kind, run.error.code) == ("denied", "approval_denied")
+
+
+def test_nobody_to_ask() -> None:
+    run = play("run", "local ok, e = pcall(tools.pay, 5) return ok, e.code", None)
+    assert run.values == (False, "approval_unavailable")
+    assert run.calls[0].status == "denied"
+
+
+def test_always_holds_for_the_repl() -> None:
+    asked: list[int] = []
+
+    def ask(call: ToolCall) -> Any:
+        asked.append(call.arguments["amount"])
+        return call.always()
+
+    with Sandbox([pay], approve=ask) as box:
+        with box.repl() as repl:
+            assert repl.run("tools.pay(1) tools.pay(2)").ok
+            assert repl.run("tools.pay(3)").ok
+            assert repl.run("tools.pay(4)", limits=Limits(timeout=5)).ok
+        with box.repl() as other:
+            assert other.run("tools.pay(5)").ok
+    assert asked == [1, 5]
+
+
+def test_edited_arguments_are_validated() -> None:
+    run = play("run", "local ok, e = pcall(tools.pay, 5) return ok, e.code", lambda call: call.edit({"amount": "x"}))
+    assert run.values == (False, "invalid_arguments")
+
+
+def test_wrong_arguments_are_not_shown_to_anybody() -> None:
+    asked: list[ToolCall] = []
+    run = play("run", "local ok, e = pcall(tools.pay, 'x') return ok, e.code", asked.append)
+    assert run.values == (False, "invalid_arguments")
+    assert asked == []
+
+
+def test_a_wrong_decision_is_an_error() -> None:
+    run = play("run", "local ok, e = pcall(tools.pay, 5) return ok, e.message", lambda call: 17)
+    assert run.values[0] is False
+    assert "approve must return True, False, 'allow', 'deny', 'always'" in run.values[1]
+
+
+def test_an_approver_that_fails_denies() -> None:
+    def broken(call: ToolCall) -> bool:
+        raise RuntimeError("no screen")
+
+    run = play("run", "local ok = pcall(tools.pay, 5) return ok", broken)
+    assert run.value is False
+    assert run.calls[0].status == "error"
+    assert run.calls[0].result is None
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_clock_stands_still_while_a_person_thinks(way: str, asynchronous: bool) -> None:
+    def ask(call: ToolCall) -> bool:
+        time.sleep(0.6)
+        return True
+
+    async def aask(call: ToolCall) -> bool:
+        await asyncio.sleep(0.6)
+        return True
+
+    if way == "arun" and not asynchronous:
+        pytest.skip("a blocking approver holds up the event loop by its own choice")
+    run = play(way, "return tools.pay(1)", aask if asynchronous else ask, limits=Limits(timeout=0.4))
+    assert run.value == "1 to ann"
+    assert run.usage.wall < 0.5
+    assert run.calls[0].queued >= 0.5
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_clock_goes_on_afterwards(way: str) -> None:
+    async def ask(call: ToolCall) -> bool:
+        await asyncio.sleep(0.1)
+        return True
+
+    run = play(way, "tools.pay(1) while true do end", ask, limits=Limits(timeout=0.3))
+    assert run.error is not None
+    assert run.error.limit == "time"
+
+
+def test_several_people_are_asked_at_once() -> None:
+    together = threading.Barrier(3, timeout=10)
+
+    def ask(call: ToolCall) -> bool:
+        together.wait()
+        return True
+
+    run = play("run", "return parallel.map({1, 2, 3}, function(i) return tools.pay(i) end)", ask)
+    assert run.value == ["1 to ann", "2 to ann", "3 to ann"]
+
+
+def test_direct_tools_are_not_there() -> None:
+    run = play("run", "return tools.private, docs['tools.private']", None)
+    assert run.values == (None, None)
+
+
+def test_a_late_approval_starts_nothing() -> None:
+    """The run was given up while the person was thinking: the call is not made any more."""
+    asked, decide, paid = threading.Event(), threading.Event(), []
+
+    @tool(policy="approve")
+    def spend(amount: int) -> int:
+        """Spend."""
+        paid.append(amount)
+        return amount
+
+    def ask(call: ToolCall) -> bool:
+        asked.set()
+        decide.wait(10)
+        return True
+
+    box = Sandbox([spend], approve=ask)
+    repl = box.repl()
+    results: list[Run] = []
+    thread = threading.Thread(target=lambda: results.append(repl.run("return tools.spend(5)")))
+    thread.start()
+    asked.wait(10)
+    repl.close()
+    thread.join(10)
+    decide.set()
+    box.close()
+    time.sleep(0.1)
+    assert paid == []
+    assert results[0].error is not None
+    assert results[0].error.kind == "cancelled"

@@ -1,0 +1,499 @@
+"""Calls of tools from scripts: their records, budgets, timeouts, concurrency and middleware."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Context, Limits, Middleware, Repl, Run, Sandbox, Tool, ToolCall, ToolError, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ISOLATIONS = ["process", "inline"]
+WAYS = ["run", "arun"]
+
+
+@tool
+def add(a: int, b: int = 1) -> int:
+    """Add."""
+    return a + b
+
+
+@tool
+def fail() -> None:
+    """Fail."""
+    raise ToolError("no luck", code="unlucky", retryable=True, data={"n": 1}, detail="secret detail")
+
+
+@tool
+def crash() -> None:
+    """Fail unexpectedly."""
+    raise ValueError("something odd")
+
+
+def play(way: str, source: str, tools: Any, **options: Any) -> Run:
+    """Run one script, blocking or awaited."""
+    limits = options.pop("limits", Limits(timeout=20))
+    if way == "run":
+        with Sandbox(tools, limits=limits, **options) as box:
+            return box.run(source)
+
+    async def main() -> Run:
+        async with Sandbox(tools, limits=limits, **options) as box:
+            return await box.arun(source)
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_calls_are_recorded(way: str, isolation: str) -> None:
+    run = play(
+        way, "pcall(tools.fail) return tools.add{ a = 1, b = 2 }, tools.add(5)", [add, fail], isolation=isolation
+    )
+    assert run.values == (3, 6)
+    assert [(call.index, call.tool, call.arguments, call.status, call.result, call.batch) for call in run.calls] == [
+        (1, "fail", {}, "error", None, 1),
+        (2, "add", {"a": 1, "b": 2}, "ok", 3, 2),
+        (3, "add", {"a": 5, "b": 1}, "ok", 6, 3),
+    ]
+    failed = run.calls[0].error
+    assert failed is not None
+    assert (failed.code, failed.message, failed.retryable, failed.data) == ("unlucky", "no luck", True, {"n": 1})
+    assert failed.detail == "secret detail"
+    assert run.usage.calls == 3
+    for call in run.calls:
+        assert call.duration >= 0
+        assert call.queued >= 0
+        assert call.bytes_in > 0
+        assert call.bytes_out > 0
+        assert run.started - 1 < call.started < run.started + 20
+
+
+def test_the_script_never_sees_the_detail() -> None:
+    run = play("run", "local _, e = pcall(tools.fail) return e, e.detail, tostring(e)", [fail])
+    assert run.values == (
+        {"code": "unlucky", "message": "no luck", "retryable": True, "tool": "fail", "data": {"n": 1}},
+        None,
+        "fail: no luck",
+    )
+
+
+def test_an_unexpected_exception_is_an_error_of_the_tool() -> None:
+    run = play("run", "local ok, e = pcall(tools.crash) return ok, e.message, e.code", [crash])
+    ok, message, _ = run.values
+    assert not ok
+    assert "something odd" in message
+    assert run.calls[0].error is not None
+    assert "Traceback" in (run.calls[0].error.detail or "")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_uncaught_error_of_a_tool(way: str) -> None:
+    run = play(way, "tools.fail()", [fail])
+    assert run.error is not None
+    assert (run.error.kind, run.error.code, run.error.tool, run.error.retryable) == ("tool", "unlucky", "fail", True)
+    assert "no luck" in run.error.message
+
+
+def test_retries_are_noted() -> None:
+    run = play("run", "pcall(tools.fail) tools.add(1) pcall(tools.fail) pcall(tools.fail)", [fail, add])
+    assert [call.retry_of for call in run.calls] == [None, None, 1, 3]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_budget_is_spent_before_a_batch_begins(way: str) -> None:
+    called: list[int] = []
+
+    @tool
+    def note(n: int) -> int:
+        """Note."""
+        called.append(n)
+        return n
+
+    source = "tools.note(0) parallel.map({1, 2, 3}, function(i) return tools.note(i) end)"
+    run = play(way, source, [note], limits=Limits(timeout=20, max_tool_calls=3))
+    assert run.error is not None
+    assert (run.error.kind, run.error.limit) == ("limit", "calls")
+    assert called == [0]
+    assert [call.arguments for call in run.calls] == [{"n": 0}]
+
+
+def test_no_budget() -> None:
+    run = play(
+        "run", "for i = 1, 300 do tools.add(i) end return 1", [add], limits=Limits(timeout=30, max_tool_calls=None)
+    )
+    assert run.ok
+    assert run.usage.calls == 300
+
+
+def test_functions_that_do_not_count() -> None:
+    with Sandbox([add], limits=Limits(max_tool_calls=1)) as box:
+        box.define("free", lambda: 1, counted=False)
+        box.define("dear", lambda: 2)
+        with box.repl() as repl:
+            assert repl.run("free() free() free() return tools.add(1)").value == 2
+            run = repl.run("dear() return dear()")
+            assert run.error is not None
+            assert run.error.limit == "calls"
+
+
+# Timeouts of one tool
+
+
+@tool(timeout=0.1)
+def slow() -> str:
+    """Take long."""
+    time.sleep(1)
+    return "too late"
+
+
+@tool(timeout=0.1)
+async def aslow() -> str:
+    """Take long."""
+    await asyncio.sleep(5)
+    return "too late"
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["slow", "aslow"])
+def test_a_tool_that_takes_too_long(way: str, name: str) -> None:
+    began = time.monotonic()
+    run = play(way, f"local ok, e = pcall(tools.{name}) return ok, e.code, e.retryable", [slow, aslow])
+    assert run.values == (False, "timeout", True)
+    assert [(call.status, call.result) for call in run.calls] == [("timeout", None)]
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_others_of_the_batch_do_not_wait_for_it(way: str) -> None:
+    source = "local r = parallel.settle{ tools.slow, function() return tools.add(1) end, tools.aslow } "
+    source += "return r[1].ok, r[2].value, r[3].ok"
+    run = play(way, source, [slow, aslow, add])
+    assert run.values == (False, 2, False)
+    assert [call.status for call in run.calls] == ["timeout", "ok", "timeout"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_run_ends_while_a_tool_is_under_way(way: str) -> None:
+    release = threading.Event()
+
+    @tool
+    def block() -> None:
+        """Block."""
+        release.wait(20)
+
+    try:
+        run = play(way, "print('x') tools.block()", [block], limits=Limits(timeout=0.2))
+    finally:
+        release.set()
+    assert run.error is not None
+    assert (run.error.kind, run.error.limit) == ("limit", "time")
+    assert run.output == "x\n"
+    assert [(call.tool, call.status, call.result) for call in run.calls] == [("block", "in_flight", None)]
+    assert run.calls[0].duration > 0.1
+
+
+def test_what_waits_for_its_turn_does_not_start_when_the_run_is_over() -> None:
+    release, started = threading.Event(), []
+
+    @tool(max_concurrency=1)
+    def one(n: int) -> int:
+        """One at a time."""
+        started.append(n)
+        release.wait(20)
+        return n
+
+    with Sandbox([one], limits=Limits(timeout=0.3)) as box, box.repl() as repl:
+        run = repl.run("parallel.map({1, 2, 3}, function(i) return tools.one(i) end)")
+        assert run.error is not None
+        assert run.error.limit == "time"
+        assert len(started) == 1
+        release.set()
+        after = repl.run("return tools.one(4)")
+        assert after.value == 4
+        assert started[1:] == [4]
+
+
+# Concurrency
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_max_concurrency(way: str, kind: str) -> None:
+    lock = threading.Lock()
+    now, most = 0, 0
+
+    def enter(by: int) -> None:
+        nonlocal now, most
+        with lock:
+            now += by
+            most = max(most, now)
+
+    def sync(n: int) -> int:
+        enter(1)
+        time.sleep(0.01)
+        enter(-1)
+        return n
+
+    async def asynchronous(n: int) -> int:
+        enter(1)
+        await asyncio.sleep(0.01)
+        enter(-1)
+        return n
+
+    work = Tool.from_function(sync if kind == "sync" else asynchronous, name="work", max_concurrency=2)
+    source = "return parallel.map({1, 2, 3, 4, 5, 6, 7, 8}, function(i) return tools.work(i) end)"
+    run = play(way, source, [work])
+    assert run.value == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert most == 2
+    assert any(call.queued > 0.005 for call in run.calls)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_calls_of_a_batch_run_together(way: str) -> None:
+    barrier = threading.Barrier(4, timeout=10)
+
+    @tool
+    def meet(n: int) -> int:
+        """Wait for the others."""
+        barrier.wait()
+        return n
+
+    run = play(way, "return parallel.map({1, 2, 3, 4}, function(i) return tools.meet(i) end)", [meet])
+    assert run.value == [1, 2, 3, 4]
+    assert {call.batch for call in run.calls} == {1}
+
+
+def test_async_tools_run_together_in_a_blocking_run() -> None:
+    waiting: list[int] = []
+
+    @tool
+    async def meet(n: int) -> int:
+        """Wait for the others."""
+        waiting.append(n)
+        while len(waiting) < 4:
+            await asyncio.sleep(0.001)
+        return n
+
+    run = play("run", "return parallel.map({1, 2, 3, 4}, function(i) return tools.meet(i) end)", [meet])
+    assert run.value == [1, 2, 3, 4]
+
+
+# Middleware
+
+
+def sync_and_async(before: Callable[[ToolCall], Any]) -> list[Callable[[ToolCall], Any]]:
+    async def awaited(call: ToolCall) -> Any:
+        await asyncio.sleep(0)
+        return before(call)
+
+    return [before, awaited]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_middleware_before(way: str, asynchronous: bool) -> None:
+    seen: list[tuple[str, Any, int]] = []
+
+    def look(call: ToolCall) -> Any:
+        seen.append((call.name, dict(call.arguments), call.index))
+        match call.arguments["a"]:
+            case 1:
+                return None
+            case 2:
+                return call.with_arguments({"a": 20, "b": 2})
+            case 3:
+                return call.answer("instead")
+            case _:
+                return call.refuse("not four")
+
+    layer = Middleware(before=sync_and_async(look)[asynchronous])
+    source = """
+    local ok, e = pcall(tools.add, 4)
+    return tools.add(1), tools.add(2), tools.add(3), ok, e.code, e.message
+    """
+    run = play(way, source, [add], middleware=[layer])
+    assert run.values == (2, 22, "instead", False, "denied", "not four")
+    assert seen == [
+        ("add", {"a": 4, "b": 1}, 1),
+        ("add", {"a": 1, "b": 1}, 2),
+        ("add", {"a": 2, "b": 1}, 3),
+        ("add", {"a": 3, "b": 1}, 4),
+    ]
+    assert [call.status for call in run.calls] == ["denied", "ok", "ok", "ok"]
+    assert run.calls[2].arguments == {"a": 20, "b": 2}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_middleware_after(way: str, asynchronous: bool) -> None:
+    def look(call: ToolCall) -> Any:
+        return call.with_result({"was": call.result}) if call.result > 2 else None
+
+    layer = Middleware(after=sync_and_async(look)[asynchronous])
+    run = play(way, "return tools.add(1), tools.add(5)", [add], middleware=[layer])
+    assert run.values == (2, {"was": 6})
+
+
+def test_layers_of_middleware_wrap_each_other() -> None:
+    order: list[str] = []
+
+    def layer(name: str) -> Middleware:
+        return Middleware(
+            before=lambda call: order.append(f"before {name}"), after=lambda call: order.append(f"after {name}")
+        )
+
+    play("run", "tools.add(1)", [add], middleware=[layer("outer"), layer("inner")])
+    assert order == ["before outer", "before inner", "after inner", "after outer"]
+
+
+def test_arguments_of_middleware_are_validated() -> None:
+    layer = Middleware(before=lambda call: call.with_arguments({"a": "x"}))
+    run = play("run", "local ok, e = pcall(tools.add, 1) return ok, e.code", [add], middleware=[layer])
+    assert run.values == (False, "invalid_arguments")
+
+
+def test_wrong_answers_of_middleware() -> None:
+    for layer in (Middleware(before=lambda call: 5), Middleware(after=lambda call: 5)):
+        run = play("run", "tools.add(1)", [add], middleware=[layer])
+        assert run.error is not None
+        assert run.error.kind == "tool"
+        assert "must return None" in run.error.message
+
+
+def test_middleware_that_fails() -> None:
+    def broken(call: ToolCall) -> None:
+        raise RuntimeError("the guard is asleep")
+
+    run = play(
+        "run", "local ok, e = pcall(tools.add, 1) return ok, e.message", [add], middleware=[Middleware(before=broken)]
+    )
+    assert run.values[0] is False
+    assert "the guard is asleep" in run.values[1]
+    assert run.calls[0].status == "error"
+
+
+# What tools are given, and what they give
+
+
+def test_context() -> None:
+    seen: list[Context] = []
+
+    @tool
+    def look(n: int, context: Context) -> int:
+        """Look."""
+        seen.append(context)
+        return n
+
+    with Sandbox([look], context={"user": "ann"}) as box, box.repl() as repl:
+        run = repl.run("tools.look(1) tools.look(2)")
+    assert [(item.tool, item.index, item.extra["user"]) for item in seen] == [("look", 1, "ann"), ("look", 2, "ann")]
+    assert {item.run_id for item in seen} == {run.id}
+    assert {item.repl_id for item in seen} == {run.repl}
+
+
+def test_results_that_cannot_cross() -> None:
+    @tool
+    def odd(what: str) -> Any:
+        """Odd results."""
+        return {"object": object(), "huge": 2**70, "keys": {1.5: 1}, "nan": float("nan")}[what]
+
+    source = """
+    local out = {}
+    for _, what in ipairs{ "object", "huge", "keys", "nan" } do
+      local ok, e = pcall(tools.odd, what)
+      out[#out + 1] = ok and "ok" or e.code
+    end
+    return out
+    """
+    run = play("run", source, [odd])
+    assert run.value == ["bad_result", "bad_result", "bad_result", "bad_result"]
+
+
+def test_results_that_are_too_large() -> None:
+    @tool
+    def large(what: str) -> Any:
+        """Large results."""
+        deep: Any = 1
+        for _ in range(70):
+            deep = [deep]
+        return {"string": "x" * 2000, "array": list(range(200)), "depth": deep}[what]
+
+    source = """
+    local out = {}
+    for _, what in ipairs{ "string", "array", "depth" } do
+      local ok, e = pcall(tools.large, what)
+      out[#out + 1] = ok and "ok" or e.code
+    end
+    return out
+    """
+    run = play("run", source, [large], limits=Limits(max_string=1000, max_array=100))
+    assert run.value == ["result_too_large"] * 3
+
+
+def test_on_call_sees_the_beginning_and_the_end() -> None:
+    seen: list[tuple[str, str]] = []
+    with Sandbox([add, fail], on_call=lambda entry: seen.append((entry.tool, entry.status))) as box:
+        box.run("tools.add(1) pcall(tools.fail)")
+    assert seen == [("add", "in_flight"), ("add", "ok"), ("fail", "in_flight"), ("fail", "error")]
+
+
+def test_an_on_call_that_fails_does_not_spoil_the_repl() -> None:
+    def broken(entry: Any) -> None:
+        raise RuntimeError("display gone")
+
+    with Sandbox([add], on_call=broken) as box, box.repl() as repl:
+        assert repl.run("x = 1").ok
+        with pytest.raises(RuntimeError, match="display gone"):
+            repl.run("return tools.add(1)")
+        after = repl.run("return x, 'mine'")
+        assert after.values == (None if after.state_lost else 1, "mine")
+
+
+def test_a_sink_that_fails_does_not_spoil_the_repl() -> None:
+    class Broken:
+        calls = 0
+
+        def write(self, run: Run) -> None:
+            self.calls += 1
+            if self.calls == 2:
+                raise OSError("disk full")
+
+        def close(self) -> None:
+            pass
+
+    with Sandbox([add], audit=Broken()) as box, box.repl() as repl:
+        assert repl.run("x = 1").ok
+        with pytest.raises(OSError, match="disk full"):
+            repl.run("return x")
+        assert repl.run("return x").value == 1
+
+
+def test_a_tool_may_use_another_repl() -> None:
+    with Sandbox() as box:
+        inner: Repl = box.repl()
+
+        def nested(n: int) -> int:
+            value: int = inner.run(f"return {n} * 2").value
+            return value
+
+        with box.repl() as outer:
+            outer.define("nested", nested)
+            assert outer.run("return nested(21)").value == 42
+        inner.close()
+
+
+def test_a_tool_may_not_use_its_own_repl() -> None:
+    """It would wait for itself: the run's own timeout ends it."""
+    with Sandbox(limits=Limits(timeout=0.3)) as box, box.repl() as repl:
+        repl.define("again", lambda: repl.run("return 1").value)
+        run = repl.run("return again()")
+        assert run.error is not None
+        assert run.error.limit == "time"
+        assert repl.run("return 2").value == 2

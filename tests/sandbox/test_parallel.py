@@ -1,0 +1,263 @@
+"""`parallel` in scripts: batches, order, errors, concurrency, nesting and cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, Run, Sandbox, ToolError, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Desk:
+    """Tools that tell when they began and ended, and can be held up."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.cancelled: list[str] = []
+        self.gates: dict[str, threading.Event] = {}
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def tools(self) -> list[Any]:
+        @tool
+        def step(name: str, wait: float = 0.0) -> str:
+            """Begin, wait, end."""
+            self._enter(name)
+            time.sleep(wait)
+            self._leave(name)
+            return name
+
+        @tool
+        async def astep(name: str, wait: float = 0.0) -> str:
+            """Begin, wait, end."""
+            self._enter(name)
+            try:
+                await asyncio.sleep(wait)
+            except asyncio.CancelledError:
+                self.cancelled.append(name)
+                raise
+            self._leave(name)
+            return name
+
+        @tool
+        def fail(message: str = "no", wait: float = 0.0) -> None:
+            """Fail."""
+            time.sleep(wait)
+            raise ToolError(message)
+
+        return [step, astep, fail]
+
+    def _enter(self, name: str) -> None:
+        with self._lock:
+            self.events.append("+" + name)
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def _leave(self, name: str) -> None:
+        with self._lock:
+            self.events.append("-" + name)
+            self.now -= 1
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture(params=["process-run", "process-arun", "inline-run", "inline-arun"])
+def play(request: Any, desk: Desk) -> Iterator[Any]:
+    isolation, way = request.param.split("-")
+
+    def run(source: str, **limits: Any) -> Run:
+        options: dict[str, Any] = {
+            "isolation": isolation,
+            "limits": Limits(**{"timeout": 20, "max_tool_calls": None, **limits}),
+            "lua_features": {"coroutines"},
+        }
+        if way == "run":
+            with Sandbox(desk.tools(), **options) as box:
+                return box.run(source)
+
+        async def main() -> Run:
+            async with Sandbox(desk.tools(), **options) as box:
+                return await box.arun(source)
+
+        return asyncio.run(main())
+
+    yield run
+
+
+def test_results_keep_the_order_of_the_list(play: Any) -> None:
+    run = play("return parallel.map({0.03, 0.0, 0.02, 0.01}, function(w, i) return tools.step('s' .. i, w) end)")
+    assert run.value == ["s1", "s2", "s3", "s4"]
+
+
+def test_sync_and_async_tools_in_one_batch(play: Any, desk: Desk) -> None:
+    run = play(
+        "return parallel{ function() return tools.step('a', 0.02) end, function() return tools.astep('b', 0.02) end }"
+    )
+    assert run.value == ["a", "b"]
+    assert desk.most == 2
+    assert {call.batch for call in run.calls} == {1}
+
+
+def test_an_answer_goes_on_while_others_wait(play: Any, desk: Desk) -> None:
+    """The first function makes its second call before the second function's only call has ended."""
+    source = """
+    return parallel{
+      function() tools.step("quick 1") return tools.step("quick 2") end,
+      function() return tools.step("slow", 0.3) end,
+    }
+    """
+    run = play(source)
+    assert run.value == ["quick 2", "slow"]
+    assert desk.events.index("-quick 2") < desk.events.index("-slow")
+
+
+def test_an_error_cancels_the_rest(play: Any, desk: Desk) -> None:
+    source = """
+    local ok, e = pcall(parallel, {
+      function() return tools.astep("long", 10) end,
+      function() tools.fail("first", 0.05) end,
+      function() tools.step("short") tools.step("never", 0.2) while true do tools.step("never") end end,
+    })
+    return ok, e.message
+    """
+    began = time.monotonic()
+    run = play(source)
+    assert run.values == (False, "first")
+    assert time.monotonic() - began < 8
+    assert run.calls[0].status == "cancelled"
+    assert "-long" not in desk.events
+
+
+def test_settle_lets_the_rest_go_on(play: Any) -> None:
+    source = """
+    local r = parallel.settle{
+      function() tools.fail("one") end,
+      function() return tools.step("two", 0.02) end,
+      function() error({ code = 3 }) end,
+    }
+    return r[1].ok, r[1].error.message, r[2].ok, r[2].value, r[3].ok, r[3].error.code
+    """
+    assert play(source).values == (False, "one", True, "two", False, 3)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_concurrency(play: Any, desk: Desk, width: int) -> None:
+    source = """
+    return #parallel.map({1, 2, 3, 4, 5, 6}, function(i) return tools.step("s" .. i, 0.01) end, { concurrency = WIDTH })
+    """
+    assert play(source.replace("WIDTH", str(width))).value == 6
+    assert desk.most <= width
+
+
+def test_nesting(play: Any, desk: Desk) -> None:
+    source = """
+    return parallel.map({ "a", "b", "c" }, function(name)
+      local r = parallel.map({ 1, 2 }, function(i) return tools.step(name .. i, 0.01) end)
+      return r[1] .. r[2]
+    end)
+    """
+    run = play(source)
+    assert run.value == ["a1a2", "b1b2", "c1c2"]
+    assert desk.most > 2
+    assert {call.batch for call in run.calls} == {1}
+
+
+def test_an_error_in_a_nested_parallel(play: Any) -> None:
+    source = """
+    local r = parallel.settle{
+      function() return parallel{ function() tools.fail("inner") end, function() return tools.step("x", 0.05) end } end,
+      function() return tools.step("outer", 0.05) end,
+    }
+    return r[1].ok, r[1].error.message, r[2].value
+    """
+    assert play(source).values == (False, "inner", "outer")
+
+
+def test_calls_that_cannot_wait_for_others(play: Any) -> None:
+    """Inside sort and gsub a call is made by itself; answers to others that come meanwhile are not lost."""
+    source = """
+    return parallel{
+      function() return tools.astep("first", 0.02) end,
+      function()
+        return (("a b"):gsub("%a", function(c) return tools.step(c .. "!", 0.05) end))
+      end,
+      function()
+        local t = { 1, 2 }
+        table.sort(t, function(a, b) tools.step("cmp", 0.03) return a < b end)
+        return t
+      end,
+      function() return tools.step("last", 0.01) end,
+    }
+    """
+    assert play(source).value == ["first", "a! b!", [1, 2], "last"]
+
+
+def test_parallel_where_it_cannot_yield(play: Any) -> None:
+    source = """
+    return parallel{
+      function() return tools.astep("outer", 0.05) end,
+      function()
+        return (("x"):gsub("x", function()
+          return parallel{ function() return tools.step("i1", 0.1) end, function() return tools.step("i2", 0.01) end }[2]
+        end))
+      end,
+      coroutine.wrap(function()
+        return parallel{ function() return tools.step("j", 0.07) end }[1]
+      end),
+    }
+    """
+    assert play(source).value == ["outer", "i2", "j"]
+
+
+def test_many_functions(play: Any) -> None:
+    source = """
+    local items = {}
+    for i = 1, 500 do items[i] = i end
+    local r = parallel.map(items, function(i) return tools.astep(tostring(i)) end)
+    for i = 1, 500 do assert(r[i] == tostring(i)) end
+    return #r
+    """
+    run = play(source)
+    assert run.value == 500
+    assert len(run.calls) == 500
+
+
+def test_a_loop_of_batches(play: Any) -> None:
+    source = """
+    local n = 0
+    for round = 1, 20 do
+      for _, name in ipairs(parallel.map({ 1, 2, 3 }, function(i) return tools.step(round .. "-" .. i) end)) do n = n + #name end
+    end
+    return n
+    """
+    run = play(source)
+    assert run.value == 9 * 3 * 3 + 11 * 3 * 4
+    assert [call.batch for call in run.calls] == [batch for batch in range(1, 21) for _ in range(3)]
+
+
+def test_the_deadline_in_the_middle_of_a_batch(play: Any) -> None:
+    source = "parallel{ function() tools.astep('a', 10) end, function() tools.astep('b', 10) end } "
+    run = play(source, timeout=0.2)
+    assert run.error is not None
+    assert run.error.limit == "time"
+    assert [call.status for call in run.calls] == ["in_flight", "in_flight"]
+
+
+def test_tools_can_be_given_directly(play: Any) -> None:
+    @tool
+    def one() -> int:
+        """One."""
+        return 1
+
+    with Sandbox([one]) as box:
+        assert box.run("return parallel{ tools.one, tools.one }").value == [1, 1]
