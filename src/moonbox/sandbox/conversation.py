@@ -12,6 +12,7 @@ from moonbox.errors import LIMIT_NAMES, WorkerError
 from moonbox.worker import protocol
 from moonbox.worker.incoming import decode_json
 from moonbox.worker.outgoing import packed
+from moonbox.worker.protocol import SPENT
 
 if TYPE_CHECKING:
     from moonbox.limits import Limits
@@ -114,6 +115,8 @@ class Conversation:
             return Printed(payload)
         if kind == protocol.CANCEL:
             return self._dropped(payload)
+        if kind == protocol.VALUE:
+            return self._ended_well(payload)
         if kind == protocol.DONE:
             return self._ended(payload)
         raise WorkerError(f"the worker sent a frame of unknown type {kind}")
@@ -143,6 +146,15 @@ class Conversation:
         dropped = tuple(call for call in data if call in self._open)
         self._open.difference_update(dropped)
         return Dropped(dropped)
+
+    def _ended_well(self, payload: bytes) -> Ended:
+        if len(payload) < SPENT.size:
+            raise WorkerError("the worker sent a malformed end of a run")
+        operations, memory, cpu, cut = SPENT.unpack_from(payload)
+        values = self._decode(payload[SPENT.size :])
+        if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < _LARGEST_COUNT:
+            raise WorkerError("the worker sent a malformed end of a run")
+        return Ended("ok", "", "", values, (), {}, None if operations < 0 else operations, memory, cpu, cut)
 
     def _ended(self, payload: bytes) -> Ended:
         data = self._decode(payload)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.engine.languages import LANGUAGES, BadSyntax
 from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.sandbox.attempt import Attempt
+from moonbox.sandbox.blocking import BlockingDrive, Lost
 from moonbox.sandbox.clock import RunClock
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import check_name, describe_environment
@@ -80,8 +81,6 @@ class Repl:
 
     def run(self, source: str, *, limits: Limits | None = None) -> Run:
         """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised."""
-        from moonbox.sandbox.blocking import BlockingDrive, Lost
-
         source = _checked_source(source)
         self._enter()
         try:
@@ -112,7 +111,6 @@ class Repl:
     async def arun(self, source: str, *, limits: Limits | None = None) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
         from moonbox.sandbox.awaited import AwaitedDrive
-        from moonbox.sandbox.blocking import Lost
 
         source = _checked_source(source)
         await self._aenter()

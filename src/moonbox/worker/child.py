@@ -8,7 +8,7 @@ import time
 from _json import encode_basestring_ascii as _quote
 
 from moonbox.worker import protocol
-from moonbox.worker.protocol import HEADER, STOP
+from moonbox.worker.protocol import HEADER, SPENT, STOP
 
 TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -98,7 +98,12 @@ class Child:
         self._flushed = 0.0
         outcome = self._vm.run(source, number, seed)
         self._flush()
-        self._send(protocol.DONE, _done(outcome, self._vm.output_cut))
+        if outcome.kind == "ok":
+            operations = -1 if outcome.operations is None else outcome.operations
+            spent = SPENT.pack(operations, outcome.memory, outcome.cpu, self._vm.output_cut)
+            self._send(protocol.VALUE, spent + outcome.values)
+        else:
+            self._send(protocol.DONE, _done(outcome, self._vm.output_cut))
 
     # The engine's Wire
 

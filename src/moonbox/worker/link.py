@@ -15,7 +15,6 @@ from moonbox.worker import protocol
 from moonbox.worker.incoming import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from moonbox.worker.pool import Ending
 
@@ -207,19 +206,20 @@ class Link:
             self.hang_up()
             self._release_unless_used()
 
-    @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
+    def in_use(self) -> Link:
         """While somebody waits on the sockets, `close` by another thread leaves them open: numbers are used again."""
+        return self
+
+    def __enter__(self) -> None:
         with self._using:
             if self.closed:
                 raise WorkerError("the worker is gone")
             self._users += 1
-        try:
-            yield
-        finally:
-            with self._using:
-                self._users -= 1
-                self._release_unless_used()
+
+    def __exit__(self, *_: object) -> None:
+        with self._using:
+            self._users -= 1
+            self._release_unless_used()
 
     def _release_unless_used(self) -> None:
         if self.closed and not self._users:

@@ -13,7 +13,8 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         OUTPUT      printed bytes
         CALLS       [[id, target, [arguments]], …]
         CANCEL      [id, …]
-        DONE        how a run ended
+        VALUE       a run ended well: what it spent (SPENT), then the JSON list of its values
+        DONE        how else a run ended
         DEFINED     [[name, kind], …]
 
 On a second socket the host may send STOP = (run number, reason) at any time; the worker sends nothing there.
@@ -32,9 +33,10 @@ __all__ = ["HEADER", "STOP", "frame", "pack"]
 
 HEADER = struct.Struct("<BI")
 STOP = struct.Struct("<IB")
+SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
 CONFIGURE, RUN, ANSWERS, HALT, GLOBALS = 1, 2, 3, 4, 5
-READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED = 16, 17, 18, 19, 20, 21
+READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE = 16, 17, 18, 19, 20, 21, 22
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3
 
