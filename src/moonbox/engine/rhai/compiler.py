@@ -14,7 +14,8 @@ from moonbox.engine.rhai.syntax.state import ParseLimits
 
 __all__ = ["Compiled", "Compiler", "compile"]
 
-MAX_SOURCE = 1_000_000
+MAX_SOURCE = 250_000
+MAX_LUA = 16_000_000
 _TOO_DEEP = "Expression exceeds maximum complexity"
 
 
@@ -33,9 +34,12 @@ def compile(source: str, limits: ParseLimits | None = None) -> Compiled:
     try:
         script = parse(source, limits)
         optimize(script)
-        return Compiled(write_chunk(script, limits))
+        lua = write_chunk(script, limits)
     except RecursionError:
         raise RhaiSyntaxError(_TOO_DEEP, None, None, "split the expression over several statements") from None
+    if len(lua) > MAX_LUA:
+        raise RhaiSyntaxError("the script is too large once compiled", None, None)
+    return Compiled(lua)
 
 
 class Compiler:

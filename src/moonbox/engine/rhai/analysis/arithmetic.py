@@ -26,7 +26,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_LONGEST = 1000  # characters of a folded string
+_LONGEST = 200  # characters of a folded string
 
 
 def combine(op: str, left: object, right: object) -> object:

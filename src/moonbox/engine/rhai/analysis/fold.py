@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from moonbox.engine.rhai.analysis.arithmetic import NO_VALUE, combine
 from moonbox.engine.rhai.analysis.purity import is_pure
+from moonbox.engine.rhai.syntax.names import Names
 from moonbox.engine.rhai.syntax.nodes import (
     Array,
     Binary,
@@ -49,7 +50,7 @@ class Folder:
     ) -> None:
         self._blocks, self._closures, self._functions = blocks, closures, functions
         self._expanding = 0
-        self.constants: list[tuple[str, Literal | None]] = []
+        self.constants: Names[Literal | None] = Names()
 
     def fold(self, expr: Expr) -> Expr:
         """The expression, or a simpler one of the same value."""
@@ -86,10 +87,9 @@ class Folder:
     def _variable(self, expr: Variable) -> Expr:
         if expr.path:
             return expr
-        for name, value in reversed(self.constants):
-            if name == expr.name:
-                return Literal(value.value, expr.pos) if value is not None else expr
-        return expr
+        at = self.constants.find(expr.name)
+        value = self.constants.value(at) if at >= 0 else None
+        return Literal(value.value, expr.pos) if value is not None else expr
 
     def _binary(self, expr: Binary) -> Expr:
         expr.left, expr.right = self.fold(expr.left), self.fold(expr.right)

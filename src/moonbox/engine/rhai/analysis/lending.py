@@ -41,32 +41,35 @@ _Key = tuple[str, int]
 
 def lenders(script: Script, scopes: Scopes) -> set[_Key]:
     """Functions whose result may be part of an argument: whoever keeps such a result copies it."""
-    results = {_key(function): _results(function.body) for function in script.functions}
     found: set[_Key] = set()
-    while True:
-        more = {
-            key
-            for key, exprs in results.items()
-            if key not in found and any(_lends(expr, scopes, found) for expr in exprs)
-        }
-        if not more:
-            return found
-        found |= more
+    passed_on: dict[_Key, list[_Key]] = {}
+    fresh: list[_Key] = []
+    for function in script.functions:
+        key = _key(function)
+        for expr in _results(function.body):
+            if isinstance(expr, Call):
+                passed_on.setdefault((expr.name, len(expr.args)), []).append(key)
+            elif _lends(expr, scopes):
+                fresh.append(key)
+    while fresh:
+        key = fresh.pop()
+        if key not in found:
+            found.add(key)
+            fresh += passed_on.get(key, ())
+    return found
 
 
 def _key(function: Function) -> _Key:
     return function.name, len(function.params)
 
 
-def _lends(expr: Expr, scopes: Scopes, known: set[_Key]) -> bool:
+def _lends(expr: Expr, scopes: Scopes) -> bool:
     match expr:
         case Variable():
             var = scopes.variable(expr) if not expr.path else None
             return var is None or (var.type not in SCALARS and (var.borrowed or var.captured))
         case Chain():
             return expr.steps[-1].kind != "method"
-        case Call():
-            return (expr.name, len(expr.args)) in known
         case This() | BlockExpr():
             return True
         case Logic():

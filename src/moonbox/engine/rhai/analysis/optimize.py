@@ -45,6 +45,7 @@ __all__ = ["optimize"]
 
 _WITH_ASSIGNMENT = frozenset(("+", "-", "*", "/", "<<", ">>", "%", "**", "&", "|", "^"))
 _PROPAGATED = (bool, int, float, str, Char, type(None))
+_LONGEST = 64  # characters of a string that is put wherever its constant is used
 
 
 def optimize(script: Script) -> None:
@@ -67,7 +68,8 @@ class _Optimizer:
         self._statements(block, preserve=True, inside=False, reduce_return=True)
 
     def _names(self, names: list[str]) -> None:
-        self._folder.constants += [(name, None) for name in names]
+        for name in names:
+            self._folder.constants.push(name, None)
 
     def _closure(self, closure: Closure) -> None:
         before = len(self._folder.constants)
@@ -75,7 +77,7 @@ class _Optimizer:
         block = as_block(closure.body)
         self._statements(block, preserve=True, inside=False, reduce_return=True)
         closure.body = block
-        del self._folder.constants[before:]
+        self._folder.constants.cut(before)
 
     def _body(self, block: Block, preserve: bool) -> None:
         self._statements(block, preserve=preserve, inside=True, reduce_return=False)
@@ -90,7 +92,7 @@ class _Optimizer:
         done: list[Stmt] = []
         for at, stmt in enumerate(body):
             done.append(self._statement(stmt, preserve and at == len(body) - 1))
-        del self._folder.constants[before:]
+        self._folder.constants.cut(before)
         body = _until_jump(_flattened(done))
         body = _without_pure(body, pure, preserve)
         block.body = _trimmed(body, pure, preserve, reduce_return)
@@ -139,9 +141,9 @@ class _Optimizer:
         value: Literal | None = None
         if stmt.value is not None:
             stmt.value = self._expr(stmt.value)
-            if stmt.const and isinstance(stmt.value, Literal) and type(stmt.value.value) in _PROPAGATED:
+            if stmt.const and isinstance(stmt.value, Literal) and _is_propagated(stmt.value.value):
                 value = stmt.value
-        self._folder.constants.append((stmt.name, value))
+        self._folder.constants.push(stmt.name, value)
 
     def _assign(self, stmt: Assign) -> None:
         target, value = stmt.target, stmt.value
@@ -201,7 +203,7 @@ class _Optimizer:
         before = len(self._folder.constants)
         self._names([stmt.name] + ([stmt.counter] if stmt.counter else []))
         self._body(stmt.body, False)
-        del self._folder.constants[before:]
+        self._folder.constants.cut(before)
 
     def _try(self, stmt: Try) -> Stmt:
         if all(stmt_is_pure(each) for each in stmt.body.body):
@@ -211,7 +213,7 @@ class _Optimizer:
         before = len(self._folder.constants)
         self._names([stmt.name] if stmt.name else [])
         self._body(stmt.handler, False)
-        del self._folder.constants[before:]
+        self._folder.constants.cut(before)
         return stmt
 
 
@@ -282,3 +284,7 @@ def _trimmed(body: list[Stmt], pure: object, preserve: bool, reduce_return: bool
         else:
             break
     return body
+
+
+def _is_propagated(value: object) -> bool:
+    return type(value) in _PROPAGATED and not (isinstance(value, str) and len(value) > _LONGEST)

@@ -105,7 +105,8 @@ class Scopes:
         self._effects: dict[int, Effects] = {}
         self._order: dict[int, int] = {}
         self._clock = 0
-        self._stack: list[list[Var]] = []
+        self._stack: list[dict[str, Var]] = []
+        self._private: list[Var] = []  # those that no function running in this scope can have touched
         self.main = Unit()
         self._unit = self.main
         self._body(script.body, top=True)
@@ -126,6 +127,10 @@ class Scopes:
     def effects(self, node: Expr) -> Effects:
         """The variables that evaluating it may write, and CALLS if it calls anything."""
         return self._effects.get(id(node), _NONE)
+
+    def last_writes(self, nodes: list[Expr]) -> dict[Var | str, int]:
+        """The last of the expressions that may write each variable, by number, and the last that calls anything."""
+        return {each: at for at, node in enumerate(nodes) for each in self.effects(node)}
 
     def body_effects(self, node: For) -> Effects:
         """The same of a loop's body."""
@@ -149,11 +154,15 @@ class Scopes:
         self._unit = unit
         unit.params = [self._new(name, borrowed=True, values=["any"]) for name in params]
         self._declared[id(node)] = unit.params
-        self._stack.append(list(unit.params))
+        self._push(unit.params)
 
     def _leave(self) -> None:
         self._stack.pop()
         self._unit = self._unit.parent or self.main
+
+    def _push(self, declared: list[Var]) -> None:
+        self._stack.append({var.name: var for var in declared})
+        self._private += declared
 
     def _new(self, name: str, *, values: list[Expr | str], const: bool = False, borrowed: bool = False) -> Var:
         var = Var(name, self._unit, const=const, borrowed=borrowed, values=values)
@@ -162,9 +171,9 @@ class Scopes:
 
     def _find(self, name: str) -> Var | None:
         for frame in reversed(self._stack):
-            for var in reversed(frame):
-                if var.name == name:
-                    return var if self._reachable(var) else None
+            var = frame.get(name)
+            if var is not None:
+                return var if self._reachable(var) else None
         return None
 
     def _reachable(self, var: Var) -> bool:
@@ -176,12 +185,12 @@ class Scopes:
     # Statements
 
     def _body(self, body: list[Stmt], *, top: bool = False) -> Effects:
-        self._stack.append([])
-        effects: Effects = _NONE
+        self._push([])
+        effects: set[Var | str] = set()
         for stmt in body:
             effects |= self._statement(stmt, top)
         self._stack.pop()
-        return effects
+        return frozenset(effects)
 
     def _statement(self, stmt: Stmt, top: bool = False) -> Effects:
         match stmt:
@@ -197,14 +206,7 @@ class Scopes:
                 effects = self._expr(stmt.condition) | self._body(stmt.then.body)
                 return effects | (self._body(stmt.other.body) if stmt.other else _NONE)
             case Switch():
-                effects = self._expr(stmt.value)
-                for case in stmt.cases:
-                    for value in case.values:
-                        self._expr(value)
-                    if case.guard is not None:
-                        effects |= self._expr(case.guard)
-                    effects |= self._expr(case.body)
-                return effects
+                return self._switch(stmt)
             case While():
                 effects = self._expr(stmt.condition) if stmt.condition is not None else _NONE
                 return effects | self._body(stmt.body.body)
@@ -220,17 +222,28 @@ class Scopes:
                 return self._expr(stmt.path) | {CALLS}
         return _NONE
 
+    def _switch(self, stmt: Switch) -> Effects:
+        effects = set(self._expr(stmt.value))
+        for case in stmt.cases:
+            for value in case.values:
+                self._expr(value)
+            if case.guard is not None:
+                effects |= self._expr(case.guard)
+            effects |= self._expr(case.body)
+        return frozenset(effects)
+
     def _let(self, stmt: Let, top: bool) -> Effects:
         effects = self._expr(stmt.value) if stmt.value is not None else _NONE
         value: Expr | str = stmt.value if stmt.value is not None else "unit"
-        old = next((var for var in reversed(self._stack[-1]) if var.name == stmt.name), None)
+        old = self._stack[-1].get(stmt.name)
         var = self._new(stmt.name, const=stmt.const, values=[value])
         var.top = top
         var.replaces = old
         if top:
             self.top_names.add(stmt.name)
         self._declared[id(stmt)] = [var]
-        self._stack[-1].append(var)
+        self._stack[-1][var.name] = var
+        self._private.append(var)
         return effects
 
     def _for(self, stmt: For) -> Effects:
@@ -241,7 +254,7 @@ class Scopes:
         if stmt.counter is not None:
             declared.append(self._new(stmt.counter, values=["int"]))
         self._declared[id(stmt)] = declared
-        self._stack.append(declared[::-1])
+        self._push(declared[::-1])
         inside = self._body(stmt.body.body)
         self._effects[id(stmt)] = inside
         self._stack.pop()
@@ -251,7 +264,7 @@ class Scopes:
         effects = self._body(stmt.body.body)
         declared = [self._new(stmt.name, values=["any"])] if stmt.name is not None else []
         self._declared[id(stmt)] = declared
-        self._stack.append(list(declared))
+        self._push(declared)
         effects |= self._body(stmt.handler.body)
         self._stack.pop()
         return effects | {CALLS}
@@ -299,10 +312,10 @@ class Scopes:
         return effects
 
     def _all(self, items: list[Expr]) -> Effects:
-        effects: Effects = _NONE
+        effects: set[Var | str] = set()
         for item in items:
             effects |= self._expr(item)
-        return effects
+        return frozenset(effects)
 
     def _visit(self, expr: Expr) -> Effects:
         match expr:
@@ -373,7 +386,7 @@ class Scopes:
 
     def _escape_all(self) -> None:
         """A function that runs in this scope may read and write every variable in it."""
-        for frame in self._stack:
-            for var in frame:
-                var.changed = True
-                var.values.append("any")
+        for var in self._private:
+            var.changed = True
+            var.values.append("any")
+        self._private = []

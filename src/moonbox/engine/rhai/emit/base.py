@@ -171,13 +171,6 @@ class Emitter(ABC):
             self.states[name] = f"S{len(self.states) + 1}" if near else self.call("cellof", quote(name))
         return self.states[name]
 
-    def may_write(self, var: Var | None, later: Expr) -> bool:
-        """Whether evaluating an expression may change a variable that was read before it."""
-        if var is None:
-            return False
-        effects = self.scopes.effects(later)
-        return var in effects or (var.captured and CALLS in effects)
-
     # Values
 
     def type(self, expr: Expr) -> str:
@@ -194,9 +187,10 @@ class Emitter(ABC):
         self.emit(f"{temp}={self.call('copy', operand.text)}")
         return Operand(temp, operand.type)
 
-    def held(self, operand: Operand, later: list[Expr]) -> Operand:
-        """The operand, safe from what comes after it."""
-        if operand.var is not None and any(self.may_write(operand.var, each) for each in later):
+    def held(self, operand: Operand, at: int, last_writes: dict[Var | str, int]) -> Operand:
+        """The operand, safe from what those after it write; it is number `at` of the expressions."""
+        var = operand.var
+        if var is not None and (last_writes.get(var, -1) > at or (var.captured and last_writes.get(CALLS, -1) > at)):
             temp = self.fn.temp()
             scalar = operand.type in SCALARS
             self.emit(f"{temp}={operand.text if scalar else self.call('copy', operand.text)}")

@@ -41,12 +41,10 @@ class CallEmitter(OperatorEmitter):
             return self._own_function(expr)
         return self._any_function(expr)
 
-    def arguments(self, args: list[Expr], later: list[Expr] | None = None) -> list[Operand]:
+    def arguments(self, args: list[Expr]) -> list[Operand]:
         """Arguments that the callee may keep."""
-        out = []
-        for at, arg in enumerate(args):
-            out.append(self.held(self.value(arg), args[at + 1 :] + (later or [])))
-        return out
+        writes = self.scopes.last_writes(args)
+        return [self.held(self.value(arg), at, writes) for at, arg in enumerate(args)]
 
     def key(self, name: str, count: int) -> str:
         """The name of a function among all of them: with its number of parameters."""
@@ -56,11 +54,12 @@ class CallEmitter(OperatorEmitter):
         dest = self.fn.temp()
         mark = self.fn.top
         args = []
+        writes = self.scopes.last_writes(expr.args)
         for at, arg in enumerate(expr.args):
             operand = self.expr(arg)
             if isinstance(arg, This) or (operand.var is not None and operand.var.captured):
                 operand = self.own(operand)  # others can change it while the function runs
-            args.append(self.held(operand, expr.args[at + 1 :]).text)
+            args.append(self.held(operand, at, writes).text)
         self.tick(expr.pos)
         name = self.key(expr.name, len(args))
         site = f"{expr.name}@{place_text(expr.pos)}"
@@ -83,7 +82,8 @@ class CallEmitter(OperatorEmitter):
             rest = self.arguments(expr.args[1:])  # the reference looks the variable up last
             args = [self.expr(first), *rest]
         elif pure and expr.args:
-            args = [self.held(self.expr(expr.args[0]), expr.args[1:]), *self.arguments(expr.args[1:])]
+            target = self.held(self.expr(expr.args[0]), 0, self.scopes.last_writes(expr.args))
+            args = [target, *self.arguments(expr.args[1:])]
         else:
             args = self.arguments(expr.args)
         self.tick(expr.pos)

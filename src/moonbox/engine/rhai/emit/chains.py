@@ -71,15 +71,16 @@ class ChainEmitter(CallEmitter):
                 return [[]]
             if step.kind == "index" and is_literal(step.args[0]):
                 return [[self.untold(step.args[0])]]
-        later = [arg for step in steps for arg in step.args]
+        writes = self.scopes.last_writes([arg for step in steps for arg in step.args])
         out: list[list[Operand]] = []
+        at = 0
         for step in steps:
             self.tick(step.pos)
             found = []
             for arg in step.args:
-                later = later[1:]
                 operand = self.value(arg) if step.kind == "method" else self.expr(arg)
-                found.append(self.held(operand, later))
+                found.append(self.held(operand, at, writes))
+                at += 1
             out.append(found)
         return out
 
@@ -211,7 +212,8 @@ class ChainEmitter(CallEmitter):
 
     def assign_chain(self, stmt: Assign, target: Chain) -> None:
         mark = self.fn.top
-        value = self.held(self.value(stmt.value), [arg for step in target.steps for arg in step.args])
+        later = [arg for step in target.steps for arg in step.args]
+        value = self.held(self.value(stmt.value), -1, self.scopes.last_writes(later))
         args = self._chain_arguments(target.steps)
         walk = self._root(target)
         self._check_constant(target)

@@ -174,7 +174,8 @@ class ExpressionEmitter(ChainEmitter):
         return Operand(dest, "map")
 
     def _items_of(self, items: list[Expr]) -> list[str]:
-        return [self.held(self.value(item), items[at + 1 :]).text for at, item in enumerate(items)]
+        writes = self.scopes.last_writes(items)
+        return [self.held(self.value(item), at, writes).text for at, item in enumerate(items)]
 
     def _check_size(self, dest: str, places: list[str], items: list[Expr]) -> None:
         """Items that are arrays or maps themselves count with all they hold."""
@@ -200,8 +201,9 @@ class ExpressionEmitter(ChainEmitter):
         dest = self.fn.temp()
         mark = self.fn.top
         pieces: list[str] = []
+        writes = self.scopes.last_writes(expr.parts)
         for at, part in enumerate(expr.parts):
-            operand = self.held(self.expr(part), expr.parts[at + 1 :])
+            operand = self.held(self.expr(part), at, writes)
             pieces.append(operand.text)
             if len(pieces) == _PIECES:
                 self.emit(f"{dest}={self.call('text', self.at(part.pos), *pieces)}")

@@ -49,7 +49,7 @@ class OperatorEmitter(Emitter):
         return Operand(dest, self.type(expr))
 
     def pair(self, left: Expr, right: Expr) -> tuple[Operand, Operand]:
-        first = self.held(self.expr(left), [right])
+        first = self.held(self.expr(left), -1, self.scopes.last_writes([right]))
         return first, self.expr(right)
 
     def arithmetic(

@@ -42,6 +42,8 @@ _SIGNS = ("-", "-u", "+", "+u")
 _ENDS_A_RANGE = ("]", ")", "}", ",", ";", "=>")
 _STATEMENTS = ("if", "while", "loop", "do", "for", "switch")
 _BIGGEST = 2**63
+_LONGEST_PATH = 8
+MAX_PARAMETERS = 50
 
 
 class ExpressionParser(ABC):
@@ -295,7 +297,9 @@ class ExpressionParser(ABC):
             if param in params:
                 stream.fail(f"Duplicated parameter {param} for function {name}", token.pos)
             params.append(param)
-            stream.scope.names.append((param, False))
+            if len(params) > MAX_PARAMETERS:
+                stream.fail(f"Too many parameters: a function takes at most {MAX_PARAMETERS}", token.pos)
+            stream.scope.names.push(param, False)
             token = stream.next()
             if token.kind == closing:
                 break
@@ -329,6 +333,8 @@ class ExpressionParser(ABC):
         token = stream.next()
         if token.kind == "::":
             name, pos = self.variable_name()
+            if len(left.path) >= _LONGEST_PATH:
+                stream.fail("Module path is too long", pos)
             return Variable(name, pos, (*left.path, left.name), left.path_pos or left.pos)
         in_scope = token.kind == "!"
         if in_scope:

@@ -107,7 +107,7 @@ class Parser(ExpressionParser):
                 continue
             body.append(stmt)
             self._terminator(stmt, "}")
-        del stream.scope.names[stream.scope.frame :]
+        stream.scope.names.cut(stream.scope.frame)
         stream.scope.frame = frame
         return Block(body, start)
 
@@ -240,10 +240,10 @@ class Parser(ExpressionParser):
             name, name_pos = self.variable_name()
             if not stream.take(")"):
                 stream.fail("Expecting ')' to enclose the catch variable", stream.peek().pos)
-            stream.scope.names.append((name, False))
+            stream.scope.names.push(name, False)
         handler = self.block(settings)
         if name is not None:
-            stream.scope.names.pop()
+            stream.scope.names.cut(len(stream.scope.names) - 1)
         return Try(body, name, name_pos, handler, settings.pos)
 
     # Compound statements
@@ -299,9 +299,11 @@ class Parser(ExpressionParser):
         no_block(stream, "a boolean")
         items = iterable(self.expression(settings))
         before = len(stream.scope.names)
-        stream.scope.names += [(each, False) for each in (counter, name) if each is not None]
+        for each in (counter, name):
+            if each is not None:
+                stream.scope.names.push(each, False)
         body = self.block(settings.inside(breakable=True))
-        del stream.scope.names[before:]
+        stream.scope.names.cut(before)
         return For(name, name_pos, counter, counter_pos, items, body, settings.pos)
 
     def _switch(self, settings: Settings) -> Stmt:

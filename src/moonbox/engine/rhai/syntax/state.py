@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from moonbox.engine.rhai.errors import RhaiSyntaxError
 from moonbox.engine.rhai.syntax.hints import hint_for
 from moonbox.engine.rhai.syntax.lexer import Lexer
+from moonbox.engine.rhai.syntax.names import Names
 
 if TYPE_CHECKING:
     from moonbox.engine.rhai.syntax.nodes import Function
@@ -79,25 +80,23 @@ class Settings:
 
 
 class Scope:
-    """The variables that the text of one function declares, so far."""
+    """The variables that the text of one function declares so far, and whether each is a constant."""
 
     def __init__(self) -> None:
-        self.names: list[tuple[str, bool]] = []
+        self.names: Names[bool] = Names()
         self.frame = 0
 
     def is_constant(self, name: str) -> bool:
-        for known, constant in reversed(self.names):
-            if known == name:
-                return constant
-        return False
+        at = self.names.find(name)
+        return at >= 0 and self.names.value(at)
 
     def declare(self, name: str, constant: bool) -> bool:
         """Add a variable; False if it takes the place of one in the same block."""
-        for at in range(len(self.names) - 1, self.frame - 1, -1):
-            if self.names[at][0] == name:
-                self.names[at] = (name, constant)
-                return False
-        self.names.append((name, constant))
+        at = self.names.find(name)
+        if at >= self.frame:
+            self.names.replace(at, constant)
+            return False
+        self.names.push(name, constant)
         return True
 
 
