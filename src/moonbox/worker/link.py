@@ -15,7 +15,6 @@ from moonbox.worker import protocol
 from moonbox.worker.incoming import Reader
 
 if TYPE_CHECKING:
-
     from moonbox.worker.pool import Ending
 
 __all__ = ["Link", "TimedOut", "Woken", "socket_pairs"]
