@@ -5,7 +5,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any
 
 from moonbox.adapters.answering import ModelCall, answer
 from moonbox.adapters.framework import imported_from, new_conversation
@@ -26,7 +26,7 @@ __all__ = ["MoonboxMiddleware"]
 class MoonboxState(AgentState[Any]):
     """An agent's state, and the name of the run where no thread names the conversation."""
 
-    moonbox_run: NotRequired[Annotated[str | None, PrivateStateAttr]]
+    moonbox_run: Annotated[str | None, PrivateStateAttr]
 
 
 class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
@@ -109,7 +109,8 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        return self.after_model(state, runtime)
+        answered: dict[str, Any] | None = self.after_model(state, runtime)
+        return answered
 
     @contextmanager
     def _within(self, request: Any) -> Iterator[None]:

@@ -103,7 +103,7 @@ def _is_cut(ctx: RunContext[Any]) -> bool:
     said = next((message for message in reversed(ctx.messages) if isinstance(message, ModelResponse)), None)
     if said is None or said.finish_reason != "length" or not said.tool_calls:
         return False
-    return said.tool_calls[-1].tool_call_id == ctx.tool_call_id
+    return bool(said.tool_calls[-1].tool_call_id == ctx.tool_call_id)
 
 
 if TYPE_CHECKING:

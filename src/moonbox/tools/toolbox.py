@@ -230,6 +230,27 @@ class Toolbox:
 
         return cls(from_gemini(definitions, call, **options))
 
+    @classmethod
+    def from_langchain(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
+        """Tools that you have in LangChain: `@tool` functions, StructuredTools, any BaseTool."""
+        from moonbox.tools.importers_frameworks import from_langchain
+
+        return cls(from_langchain(tools, **options))
+
+    @classmethod
+    def from_llamaindex(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
+        """Tools that you have in LlamaIndex: FunctionTools, QueryEngineTools, any BaseTool."""
+        from moonbox.tools.importers_frameworks import from_llamaindex
+
+        return cls(from_llamaindex(tools, **options))
+
+    @classmethod
+    def from_pydantic_ai(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
+        """Tools that you have in Pydantic AI: `pydantic_ai.Tool`s and FunctionToolsets."""
+        from moonbox.tools.importers_frameworks import from_pydantic_ai
+
+        return cls(from_pydantic_ai(tools, **options))
+
     def _change(self, edit: Callable[[list[_Entry]], list[_Entry]]) -> None:
         with self._lock:
             entries = edit(self._entries)

@@ -1,0 +1,164 @@
+"""FastMCP: its code mode with Lua scripts in moonbox's sandbox."""
+
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from moonbox.adapters.fastmcp_bridge import CALL_TOOL, ScriptTools, dispatcher, executing
+from moonbox.adapters.framework import imported_from
+from moonbox.codemode import texts
+from moonbox.codemode.conversations import Conversations
+from moonbox.errors import UsageError
+from moonbox.limits import Limits
+from moonbox.sandbox.sandbox import Sandbox
+from moonbox.tools.toolbox import Toolbox
+
+with imported_from("fastmcp", extra="fastmcp"):
+    from fastmcp.exceptions import ToolError
+    from fastmcp.experimental.transforms.code_mode import CodeMode
+    from fastmcp.server.dependencies import get_context
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from fastmcp.server.context import Context
+    from fastmcp.tools.base import Tool
+
+    from moonbox.audit.records import Run
+    from moonbox.sandbox.repl import Repl
+
+__all__ = ["LuaCodeMode", "MoonboxSandboxProvider"]
+
+
+class MoonboxSandboxProvider:
+    """Runs the scripts of FastMCP's code mode: `CodeMode(sandbox_provider=MoonboxSandboxProvider(), …)`.
+
+    Use it through `LuaCodeMode`, which also tells the model that the language is Lua and offers `tools.<name>{…}`.
+
+    sandbox        where scripts run; by default one of its own, whose calls FastMCP counts
+    conversation   a function from FastMCP's Context to the name of the conversation whose globals a script finds, or
+                   None for none; by default every script starts afresh, as with FastMCP's own provider
+    max_chars      the longest answer to the model
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox | None = None,
+        *,
+        conversation: Callable[[Context], str | None] | None = None,
+        max_chars: int = 50_000,
+    ) -> None:
+        if conversation is not None and not callable(conversation):
+            raise UsageError(f"conversation must be a function that names one, not {conversation!r}")
+        self.sandbox = sandbox if sandbox is not None else Sandbox(limits=Limits(max_tool_calls=None))
+        self.keeps_state = conversation is not None
+        self._conversation = conversation
+        self._max_chars = max_chars
+        self._script_tools = ScriptTools()
+        self._repls = Conversations(self._new_repl, idle_seconds=3600.0, most=100)
+        self._own = weakref.finalize(self, self.sandbox.close) if sandbox is None else None
+
+    async def run(
+        self,
+        code: str,
+        *,
+        inputs: dict[str, Any] | None = None,
+        external_functions: dict[str, Callable[..., Any]] | None = None,
+        tools: Sequence[Tool] | None = None,
+    ) -> Any:
+        """Run a script: its value, or a text for the model where it printed something or returned very much.
+
+        `tools` are callable as `tools.<name>{…}`, through the external function `call_tool`.
+        """
+        functions = dict(external_functions or {})
+        async with self._repl() as repl:
+            self._script_tools.put_into(repl.toolbox, tools or ())
+            for name, value in (inputs or {}).items():
+                repl.define(name, value)
+            for name in functions:
+                repl.define(name, dispatcher(name), doc=_DOCS.get(name, ""))
+            with executing(functions):
+                return self._outcome(await repl.arun(code))
+
+    def close(self) -> None:
+        """End the sandbox, if it is the provider's own."""
+        self._repls.end_all()
+        if self._own is not None:
+            self._own()
+
+    def _new_repl(self) -> Repl:
+        return self.sandbox.repl(toolbox=Toolbox())
+
+    @contextlib.asynccontextmanager
+    async def _repl(self) -> AsyncIterator[Repl]:
+        name = self._conversation(get_context()) if self._conversation is not None else None
+        if name is not None:
+            yield self._repls.get(name)
+            return
+        async with self._new_repl() as repl:
+            yield repl
+
+    def _outcome(self, run: Run) -> Any:
+        if not run.ok:
+            lost = replace(run, state_lost=run.state_lost or not self.keeps_state)
+            raise ToolError(lost.for_model(self._max_chars))
+        text = run.for_model(self._max_chars)
+        plain = not run.output and len(run.values) == 1
+        return run.value if plain and len(text) < self._max_chars else text
+
+
+class LuaCodeMode(CodeMode):
+    """FastMCP's code mode in Lua: `FastMCP("server", transforms=[LuaCodeMode()])`.
+
+    `options` are those of FastMCP's CodeMode: discovery_tools, execute_tool_name, execute_description, max_tool_calls.
+    """
+
+    def __init__(self, provider: MoonboxSandboxProvider | None = None, **options: Any) -> None:
+        self.provider = provider or MoonboxSandboxProvider()
+        words = texts.load("lua")
+        state = "Globals persist between calls; locals do not." if self.provider.keeps_state else _AFRESH
+        lines = [_FIRST.format(state), *words.description.splitlines()[1:], words.with_tools, _BY_NAME]
+        self._parameter_description = words.parameter_description
+        super().__init__(
+            sandbox_provider=_WithTools(self.provider, self),
+            **{"execute_description": "\n".join(lines), **options},
+        )
+
+    async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        return [self._in_lua(tool) for tool in await super().transform_tools(tools)]
+
+    async def get_tool(self, name: str, call_next: Any, **options: Any) -> Tool | None:
+        tool = await super().get_tool(name, call_next, **options)
+        return self._in_lua(tool) if tool is not None and name == self.execute_tool_name else tool
+
+    def _in_lua(self, tool: Tool) -> Tool:
+        """The execute tool with its parameter described as what it is here; FastMCP says Python."""
+        if tool.name != self.execute_tool_name:
+            return tool
+        properties = {
+            name: {**part, "description": self._parameter_description}
+            for name, part in tool.parameters["properties"].items()
+        }
+        return tool.model_copy(update={"parameters": {**tool.parameters, "properties": properties}})
+
+
+class _WithTools:
+    """The provider, with the tools that the caller of the server may see."""
+
+    def __init__(self, provider: MoonboxSandboxProvider, mode: LuaCodeMode) -> None:
+        self._provider, self._mode = provider, mode
+
+    async def run(self, code: str, **given: Any) -> Any:
+        catalog = await self._mode.get_tool_catalog(get_context())
+        return await self._provider.run(code, tools=catalog, **given)
+
+
+_FIRST = "Runs a Lua 5.4 script in a sandbox and returns its value. {}"
+_AFRESH = "Every call starts afresh: nothing is left of earlier scripts."
+_BY_NAME = 'A tool whose name is not a Lua name: call_tool("the-name", {key = value}).'
+_DOCS = {CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}

@@ -1,0 +1,109 @@
+"""LlamaIndex: code mode as function tools, with the script state of the workflow's Context."""
+
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from moonbox.adapters.framework import FrameworkAdapter, imported_from, new_conversation
+from moonbox.tools.importers_frameworks import framework_context
+
+with imported_from("llama-index-core", extra="llamaindex"):
+    from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
+    from llama_index.core.workflow import Context
+
+if TYPE_CHECKING:
+    from moonbox.codemode.mode import Reply
+
+__all__ = ["LlamaIndex"]
+
+
+class LlamaIndex(FrameworkAdapter["Context[Any]"]):
+    """Code mode for LlamaIndex.
+
+        box = LlamaIndex([get_expenses])
+        agent = FunctionAgent(llm=llm, tools=box.tools, system_prompt=box.system_prompt)
+        answer = await agent.run("…", ctx=Context(agent))
+
+    Script state is kept for each Context: give the same one to the next run and it goes on. `conversation` may name it
+    from the Context instead. A tool that is called by hand, without a Context, keeps its state for that one call.
+    """
+
+    @property
+    def tools(self) -> list[FunctionTool]:
+        """The code tool and the direct tools."""
+        return [MoonboxTool(self, function) for function in self._functions()]
+
+    async def conversation_of(self, context: Context[Any] | None) -> str | None:
+        """The conversation that a call in this context belongs to; the context remembers it."""
+        if context is None:
+            return None
+        if (named := self._named(context)) is not None:
+            return named
+        async with context.store.edit_state() as state:
+            if _KEY not in state:
+                state[_KEY] = new_conversation("context")
+            return str(state[_KEY])
+
+
+class MoonboxTool(FunctionTool):
+    """One tool of code mode. What the model got wrong is in its output, marked as an error."""
+
+    def __init__(self, adapter: LlamaIndex, function: dict[str, Any]) -> None:
+        self._adapter = adapter
+        super().__init__(fn=_signed(), metadata=MoonboxMetadata(function))
+
+    def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
+        kwargs.pop(_CONTEXT, None)  # its store can only be awaited
+        name, arguments = self.metadata.get_name(), _arguments(args, kwargs)
+        return self._output(arguments, self._adapter._answer(name, arguments, None))
+
+    async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
+        context = kwargs.pop(_CONTEXT, None)
+        name, arguments = self.metadata.get_name(), _arguments(args, kwargs)
+        conversation = await self._adapter.conversation_of(context)
+        with framework_context(context):
+            return self._output(arguments, await self._adapter._aanswer(name, arguments, conversation))
+
+    def _output(self, arguments: Any, reply: Reply) -> ToolOutput:
+        return ToolOutput(
+            content=reply.text,
+            tool_name=self.metadata.get_name(),
+            raw_input={"kwargs": arguments},
+            raw_output=reply.text,
+            is_error=reply.is_error,
+        )
+
+
+class MoonboxMetadata(ToolMetadata):
+    """A tool's description with its parameters as JSON Schema, without a model class to make them from."""
+
+    def __init__(self, function: dict[str, Any]) -> None:
+        super().__init__(description=function["description"], name=function["name"], fn_schema=None)
+        self._parameters = function["parameters"]
+
+    def get_parameters_dict(self) -> dict[str, Any]:
+        return dict(self._parameters)
+
+
+_KEY = "moonbox_conversation"
+_CONTEXT = "moonbox_context"
+"""The parameter in which the agent hands over its Context: no name that a tool's own parameter has."""
+
+
+def _signed() -> Any:
+    """A function whose signature asks the agent for its Context; it is never called."""
+
+    def answer(**kwargs: Any) -> None:
+        raise NotImplementedError
+
+    parameter = inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=Context)
+    answer.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]  # inspect reads it
+    return answer
+
+
+def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the model gave; a single value that is not by name is passed on, to be refused in words."""
+    return args[0] if args and not kwargs else kwargs

@@ -1,0 +1,142 @@
+"""smolagents: code mode as tools for its agents."""
+
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+import json
+import keyword
+from typing import TYPE_CHECKING, Any
+
+from moonbox.adapters.base import Adapter
+from moonbox.adapters.framework import imported_from, new_conversation
+from moonbox.tools.shape import Document
+
+with imported_from("smolagents", extra="smolagents"):
+    from smolagents import Tool
+
+if TYPE_CHECKING:
+    from moonbox.codemode.mode import CodeMode
+
+__all__ = ["Smolagents"]
+
+
+class Smolagents(Adapter):
+    """Code mode for smolagents.
+
+        box = Smolagents([get_expenses])
+        agent = ToolCallingAgent(tools=box.tools, model=model, instructions=box.system_prompt)
+
+    An agent is a conversation: script state is kept for each list of tools that is taken from here, so take one for
+    each agent. `tools_for` names the conversation instead, for agents that come and go.
+    """
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The code tool and the direct tools, for one agent."""
+        return self.tools_for(new_conversation("agent"))
+
+    def tools_for(self, conversation: str) -> list[Tool]:
+        """The same, with the script state of a conversation."""
+        made: dict[str, Tool] = {}
+        for definition in self.mode.definitions("openai"):
+            function = definition["function"]
+            name = _identifier(function["name"], made)
+            made[name] = MoonboxTool(self.mode, name, function, conversation)
+        return list(made.values())
+
+
+class MoonboxTool(Tool):
+    """One tool of code mode. What the model got wrong is in its answer."""
+
+    # Class attributes, because smolagents looks for them there before an instance has them.
+    name = "moonbox"
+    description = ""
+    inputs: dict[str, Any] = {}  # noqa: RUF012 - smolagents declares it so; each instance has its own
+    output_type = "string"
+    skip_forward_signature_validation = True
+
+    def __init__(self, mode: CodeMode, name: str, function: dict[str, Any], conversation: str) -> None:
+        self.name, self.description = name, function["description"]
+        self.inputs = _inputs(function["parameters"])
+        self.conversation = conversation
+        self._mode, self._called = mode, function["name"]
+        optional = {name: entry["type"] for name, entry in self.inputs.items() if "nullable" in entry}
+        self._not_null = {name for name, types in optional.items() if "null" not in types}
+        super().__init__()
+
+    def forward(self, *args: Any, **kwargs: Any) -> str:
+        # `nullable` is smolagents' word for "may be left out", and models take it by its word.
+        given = {key: value for key, value in kwargs.items() if value is not None or key not in self._not_null}
+        return self._mode.reply(self._called, args[0] if args else given, conversation=self.conversation).text
+
+    def __call__(self, *args: Any, sanitize_inputs_outputs: bool = False, **kwargs: Any) -> str:
+        # Not the base's: it would take a dict that is an argument for the arguments.
+        return self.forward(*args, **kwargs)
+
+
+def _identifier(name: str, taken: dict[str, Any]) -> str:
+    """A name that is a Python identifier, which smolagents demands."""
+    base = name.replace("-", "_")
+    if keyword.iskeyword(base):
+        base += "_"
+    made, number = base, 2
+    while made in taken:
+        made, number = f"{base}_{number}", number + 1
+    return made
+
+
+def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
+    """The parameters in smolagents' form: each with types and a description, and what may be left out is nullable."""
+    document = Document(schema)
+    required = schema.get("required", ())
+    made = {}
+    for name, part in schema.get("properties", {}).items():
+        entry = _without_union(_written_out(part, document), document.kinds(part))
+        entry["description"] = entry.get("description") or name
+        if name not in required:
+            entry["nullable"] = True
+        made[name] = entry
+    return made
+
+
+def _written_out(node: Any, document: Document, depth: int = 0) -> dict[str, Any]:
+    """The schema with its references replaced by what they lead to: smolagents has no place for definitions."""
+    found = document.deref(node)
+    if not isinstance(found, dict) or depth > _DEEPEST:
+        return {}
+
+    def inner(part: Any) -> Any:
+        return _written_out(part, document, depth + 1) if isinstance(part, dict) else part
+
+    made = dict(found)
+    for key, value in found.items():
+        if key in {"items", "additionalProperties", "not"}:
+            made[key] = inner(value)
+        elif key in {"anyOf", "oneOf", "allOf", "prefixItems"} and isinstance(value, list):
+            made[key] = [inner(part) for part in value]
+        elif key in {"properties", "patternProperties"} and isinstance(value, dict):
+            made[key] = {name: inner(part) for name, part in value.items()}
+    return made
+
+
+def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[str, Any]:
+    """The entry with its types in one list: smolagents reads nothing else. What a union said more is told in words."""
+    unions = {key: entry.pop(key) for key in ("anyOf", "oneOf", "allOf") if key in entry}
+    branches = [part for part in unions.get("anyOf", unions.get("oneOf", ())) if part.get("type") != "null"]
+    if len(branches) == 1 and len(unions) == 1:
+        entry = {**branches[0], **entry}
+    elif any(set(part) - {"type", "title"} for part in branches) or "allOf" in unions:
+        rule = json.dumps(unions, ensure_ascii=False, separators=(",", ":"))
+        entry["description"] = f"{entry.get('description', '')} JSON Schema: {rule}".strip()
+    types = sorted(kinds if kinds is not None else _EVERY_TYPE)
+    if "number" in types and len(types) > 1 and "integer" not in types:
+        types.append("integer")  # smolagents takes a whole number for a number only where that is all there is
+    if "array" in types:
+        entry.setdefault("items", {})
+    entry["type"] = types[0] if len(types) == 1 else types
+    return entry
+
+
+_DEEPEST = 5
+_EVERY_TYPE = ("array", "boolean", "integer", "null", "number", "object", "string")
