@@ -101,8 +101,8 @@ class Upstreams:
 
     @property
     def settled(self) -> bool:
-        """Whether the tools of every server are known, or its first attempt is over."""
-        return all(upstream.status.settled or upstream.known for upstream in self._upstreams.values())
+        """Whether each server is up, has failed once, or has tools that are known from the last time."""
+        return all(upstream.settled for upstream in self._upstreams.values())
 
     def close(self) -> None:
         """End every server."""

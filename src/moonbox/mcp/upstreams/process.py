@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Pace", "ServerProcess", "Tail", "safe_environment"]
 
-MESSAGES_PER_SECOND = 1_000
-"""Messages that nobody asked for, and lines that are no messages."""
+UNASKED_PER_SECOND = 1024 * 1024
+"""Bytes of messages that nobody asked for, and of lines that are no messages."""
 STDERR_PER_SECOND = 1024 * 1024
+_MESSAGE_COST, _LINE_COST = 1_000, 16
+"""What each costs beside its bytes."""
 _CHUNK = 65_536
 _LOOK = 0.2
 _GRACE = 1.0
@@ -46,7 +48,7 @@ class ServerProcess:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self._pace = Pace(MESSAGES_PER_SECOND)
+        self._pace = Pace(UNASKED_PER_SECOND)
         self._owed = 0  # answers that we wait for, which are not slowed down
         self._process: Process | None = None
         self.tail = Tail()
@@ -117,6 +119,8 @@ class ServerProcess:
                     if len(line) > self._settings.max_message:
                         self._end(f"it wrote a line of more than {self._settings.max_message:,} bytes")
                         break
+                if not self.ended.is_set():
+                    await _exited(process, _LOOK)  # whoever waits for an answer is told how it ended
         self._end("")
 
     async def _deliver(self, line: bytes, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
@@ -132,7 +136,7 @@ class ServerProcess:
         if isinstance(message, JSONRPCResponse | JSONRPCError) and self._owed:
             self._owed -= 1
         else:
-            await self._pace.spend(1 + len(line) / _CHUNK)
+            await self._pace.spend(len(line) + (_LINE_COST if message is None else _MESSAGE_COST))
         if message is not None:
             await incoming.send(SessionMessage(message))
 
@@ -174,7 +178,7 @@ class ServerProcess:
         """How it ended, with its last words."""
         status = None if self._process is None else self._process.returncode
         how = self.how or ("it closed its output" if status is None else _status(status))
-        last = self.tail.last_line()
+        last = self.tail.last_line() if not self.how and (status is None or status > 0) else ""
         return f"{how}; it said: {last}" if last else how
 
     async def _stop(self, process: Process) -> None:

@@ -56,7 +56,7 @@ def make_tools(
     return Offer(tuple(tools.values()), tuple(problems[:20]))
 
 
-def placeholder(settings: ServerSettings, refuse: Callable[[], Exception]) -> Tool:
+def placeholder(refuse: Callable[[], Exception]) -> Tool:
     """Stands where tools would be that were never seen: tells the model that there is such a server."""
 
     async def unavailable(_: dict[str, Any]) -> Any:

@@ -64,15 +64,16 @@ class Upstream:
         self._invoke = invoke
         self._listings = listings
         self._listed: list[Listed] | None = None
+        self._recalled = False
         self._connection: Connection | None = None
         self._transport: Any = None
         self._wanted = asyncio.Event()
         self._moved = asyncio.Event()
 
     @property
-    def known(self) -> bool:
-        """Whether its tools are known, from itself or from the last time."""
-        return self._listed is not None
+    def settled(self) -> bool:
+        """Whether waiting gains nothing: its first attempt is over, or its tools are known from the last time."""
+        return self._recalled or self.status.settled
 
     @property
     def pid(self) -> int | None:
@@ -85,6 +86,7 @@ class Upstream:
         """Offer the tools of the last time, until the server itself has spoken."""
         listed = self._listings.get(self.settings) if self._listings is not None else None
         if listed is not None:
+            self._recalled = True
             self._publish(listed)
 
     def begin(self) -> None:
@@ -128,8 +130,6 @@ class Upstream:
                     )
                     listed = await connection.tools()
                 self._publish(listed)
-                if self._listings is not None:
-                    await asyncio.to_thread(self._listings.put, self.settings, listed)
                 self._connection = connection
                 self._move(
                     "ready",
@@ -139,6 +139,7 @@ class Upstream:
                     server=connection.server,
                     seconds=round(time.monotonic() - began, 3),
                 )
+                await self._keep(listed)
                 await self._serve(connection)
                 return str(connection.transport.obituary())
         except TimeoutError:
@@ -174,8 +175,12 @@ class Upstream:
                 log.warning("the MCP server '%s' does not list its tools: %s", self.settings.name, sentence(problem))
                 continue
             self._publish(listed)
-            if self._listings is not None:
-                await asyncio.to_thread(self._listings.put, self.settings, listed)
+            await self._keep(listed)
+
+    async def _keep(self, listed: list[Listed]) -> None:
+        """For the next time."""
+        if self._listings is not None:
+            await asyncio.to_thread(self._listings.put, self.settings, listed)
 
     async def _pause(self, attempts: int, reason: str) -> None:
         """Wait before the next attempt: longer each time, then until somebody asks."""
@@ -276,8 +281,13 @@ class Upstream:
 
     def _offer_placeholder(self) -> None:
         if self._listed is None and not len(self.toolbox):
-            tool = placeholder(self.settings, lambda: unavailable(self.status.why()))
-            self.toolbox.set_namespace(self.settings.name, [tool])
+            loop = asyncio.get_running_loop()
+
+            def refuse() -> ToolError:
+                loop.call_soon_threadsafe(self._wanted.set)  # one that was given up is tried once more
+                return unavailable(self.status.why())
+
+            self.toolbox.set_namespace(self.settings.name, [placeholder(refuse)])
 
     def _move(self, state: Any, **changes: Any) -> None:
         self.status = replace(self.status, state=state, **changes)

@@ -1,0 +1,65 @@
+"""Peers, homes and clients for the tests of MCP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import peers
+import pytest
+from mcp_driver import Driver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Install the peers before the first test, whose time limit is not meant for that."""
+    here = Path(__file__).parent
+    if peers.missing() is None and any(here in item.path.parents for item in session.items):
+        peers.install()
+
+
+@pytest.fixture(autouse=True)
+def _need_peers() -> None:
+    if (reason := peers.missing()) is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[Driver]:
+    made = Driver()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own place for the trail and for listings."""
+    monkeypatch.setenv("MOONBOX_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def env(home: Path) -> dict[str, str]:
+    return {"MOONBOX_HOME": str(home)}
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Callable[[str], Path]:
+    """Write a configuration; `{time}` and the like stand for the programs of reference servers."""
+
+    def write(text: str, **more: Any) -> Path:
+        path = tmp_path / "moonbox.toml"
+        path.write_text(filled(text, **more))
+        return path
+
+    return write
+
+
+def filled(text: str, **more: Any) -> str:
+    for name in ("everything", "filesystem", "memory", "sequential-thinking", "time", "git", "fetch"):
+        text = text.replace(f"<{name}>", peers.server(name))
+    for name, value in more.items():
+        text = text.replace(f"<{name}>", str(value))
+    return text

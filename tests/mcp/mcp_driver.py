@@ -1,0 +1,184 @@
+"""The driver: the SDK's own client for tests that are plain functions, on an event loop in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import threading
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from concurrent.futures import Future
+
+    from mcp_types import CallToolResult
+
+__all__ = ["Driver", "Session", "http_server", "moonbox", "stdio"]
+
+SECONDS = 40
+
+
+class Driver:
+    """Runs coroutines to their end, or leaves them running."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Any], seconds: float = SECONDS) -> Any:
+        return self.start(work).result(seconds)
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    @contextmanager
+    def session(self, transport: Any, *, mode: str = "auto", **callbacks: Any) -> Iterator[Session]:
+        """A client that stays connected; it is opened and closed by one task, as the SDK wants it."""
+        session = Session(self)
+        ready: Future[Client] = self.start(self._hold(session, transport, mode, callbacks))
+        try:
+            session.opened.wait(SECONDS)
+            if session.problem is not None:
+                raise session.problem
+            assert session.opened.is_set(), "the server did not answer"
+            yield session
+        finally:
+            self.loop.call_soon_threadsafe(session.done.set)
+            ready.result(SECONDS)
+
+    async def _hold(self, session: Session, transport: Any, mode: str, callbacks: dict[str, Any]) -> None:
+        async def on_message(message: Any) -> None:
+            session.messages.append(message)
+
+        session.done = asyncio.Event()
+        try:
+            async with AsyncExitStack() as stack:
+                client = Client(transport, mode=mode, message_handler=on_message, cache=None, **callbacks)
+                session.client = await stack.enter_async_context(client)
+                session.opened.set()
+                await session.done.wait()
+        except BaseException as problem:
+            session.problem = problem
+            session.opened.set()
+            if session.client is not None:
+                raise
+
+
+class Session:
+    """A connected client, for blocking use."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.client: Any = None
+        self.messages: list[Any] = []
+        self.opened = threading.Event()
+        self.done: asyncio.Event
+        self.problem: BaseException | None = None
+
+    @property
+    def version(self) -> str:
+        return str(self.client.protocol_version)
+
+    def tools(self) -> dict[str, Any]:
+        """Every tool by name, in the order in which they were listed."""
+        return {tool.name: tool for tool in self.driver.run(self.client.list_tools()).tools}
+
+    def call(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> CallToolResult:
+        result: CallToolResult = self.driver.run(self.client.call_tool(name, arguments or {}, **options))
+        return result
+
+    def lua(self, source: str, **more: Any) -> CallToolResult:
+        """Run a script by the code tool."""
+        options = {key: more.pop(key) for key in ("meta", "progress_callback") if key in more}
+        return self.call("lua_repl", {"source_code": source, **more}, **options)
+
+    def value(self, source: str, **more: Any) -> Any:
+        """What a script returns; fails with its text where it failed."""
+        result = self.lua(source, **more)
+        assert not result.is_error, text(result)
+        return result.structured_content.get("value")
+
+    def read(self, uri: str) -> str:
+        return str(self.driver.run(self.client.read_resource(uri)).contents[0].text)
+
+    def resources(self) -> list[str]:
+        return [resource.uri for resource in self.driver.run(self.client.list_resources()).resources]
+
+    def wait_for(self, condition: Any, seconds: float = 15.0) -> None:
+        """Until a condition on what has arrived holds."""
+
+        async def look() -> None:
+            async with asyncio.timeout(seconds):
+                while not condition():
+                    await asyncio.sleep(0.01)
+
+        self.driver.run(look(), seconds + 5)
+
+
+def text(result: CallToolResult) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+def moonbox(*args: str | Path) -> tuple[str, list[str]]:
+    """The command that starts the program under test."""
+    return sys.executable, ["-m", "moonbox.cli", *(str(arg) for arg in args)]
+
+
+@asynccontextmanager
+async def stdio(*args: str | Path, env: dict[str, str], log: Path | None = None) -> AsyncIterator[Any]:
+    """`moonbox serve` over stdio, by the SDK's transport."""
+    command, arguments = moonbox("serve", *args)
+    parameters = StdioServerParameters(command=command, args=arguments, env=env)
+    with (log or Path(os.devnull)).open("w") as errors:
+        async with stdio_client(parameters, errlog=errors) as streams:
+            yield streams
+
+
+@asynccontextmanager
+async def over_http(url: str, headers: dict[str, str] | None = None) -> AsyncIterator[Any]:
+    """A server by its address."""
+    async with (
+        httpx2.AsyncClient(headers=headers or {}, timeout=SECONDS) as client,
+        streamable_http_client(url, http_client=client) as streams,
+    ):
+        yield streams
+
+
+@contextmanager
+def http_server(*args: str | Path, env: dict[str, str], cwd: Path) -> Iterator[str]:
+    """`moonbox serve --http` on a free port; its address."""
+    command, arguments = moonbox("serve", "--http", "--port", "0", *args)
+    log = cwd / "serve.log"
+    with log.open("w") as errors:
+        process = subprocess.Popen([command, *arguments], stderr=errors, cwd=cwd, env={**os.environ, **env})
+    try:
+        yield _address(process, log)
+    finally:
+        process.terminate()
+        assert process.wait(SECONDS) == 0, log.read_text()
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    done = threading.Event()
+    for _ in range(SECONDS * 50):
+        if found := re.search(r"serving MCP on (http://\S+)", log.read_text()):
+            return found.group(1)
+        assert process.poll() is None, log.read_text()
+        done.wait(0.02)
+    raise AssertionError(log.read_text())

@@ -1,0 +1,243 @@
+"""Faults of upstreams: killed, hung, flooding, slow, broken, gone; each costs itself and nobody else."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import peers
+import pytest
+
+from moonbox import Limits, Sandbox, ToolError
+from moonbox.mcp.upstreams import upstream as upstream_module
+from moonbox.mcp.upstreams.manager import Upstreams
+from moonbox.mcp.upstreams.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+
+def server(name: str, **more: Any) -> ServerSettings:
+    return ServerSettings(name=name, command=peers.server(name), **more)
+
+
+def shell(name: str, script: str, **more: Any) -> ServerSettings:
+    """A reference server behind a few lines of shell that spoil it."""
+    return ServerSettings(name=name, command="/bin/sh", args=("-c", script), **more)
+
+
+def wait_until(condition: Any, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        pause.wait(0.02)
+
+
+def started(*servers: ServerSettings) -> AbstractContextManager[Upstreams]:
+    return Upstreams(servers)
+
+
+def test_a_server_killed_in_the_middle_of_a_script_is_told_and_comes_back() -> None:
+    with started(server("everything"), server("memory")) as upstreams:
+        assert upstreams.wait(30)
+        killed = upstreams.pid("everything")
+        assert killed is not None
+        with Sandbox(upstreams.toolbox, globals={"kill": lambda: os.kill(killed, signal.SIGKILL)}) as box:
+            run = box.run(
+                """
+                local before = tools.everything.echo{message = "a"}
+                local results = parallel.settle{
+                  function() return tools.everything.trigger_long_running_operation{duration = 20, steps = 2} end,
+                  function() kill() end,
+                }
+                local lost = results[1].error
+                local again = tools.everything.echo{message = "b"}
+                return before, {lost.code, lost.message, lost.retryable}, again, tools.memory.read_graph{}
+                """
+            )
+        assert run.error is None, run.error
+        before, lost, again, graph = run.values
+        assert (before, again, graph) == ("Echo: a", "Echo: b", {"entities": [], "relations": []})
+        assert lost[0] == "unavailable"
+        assert lost[1] == "the MCP server 'everything' was lost during this call: it was ended by SIGKILL"
+        assert lost[2] is True, "a tool that only reads may be tried again"
+        assert upstreams.status("everything").restarts == 1
+        assert upstreams.pid("everything") != killed
+
+
+def test_a_call_that_may_have_taken_effect_is_not_called_retryable(tmp_path: Path) -> None:
+    memory = server("memory", env={"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")})
+    with started(memory) as upstreams:
+        assert upstreams.wait(30)
+        pid = upstreams.pid("memory")
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+        with pytest.raises(ToolError) as caught:
+            upstreams.call("memory.create_entities", {"entities": []})
+    assert caught.value.message.endswith("it was ended by SIGKILL; the call may have taken effect")
+    assert (caught.value.code, caught.value.retryable) == ("unavailable", False)
+
+
+def test_a_server_that_hangs_is_given_up_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream_module, "_HEALTH_SECONDS", 0.5)
+    with started(server("everything", timeout=0.7), server("memory")) as upstreams:
+        assert upstreams.wait(30)
+        hung = upstreams.pid("everything")
+        assert hung is not None
+        os.kill(hung, signal.SIGSTOP)
+        with Sandbox(upstreams.toolbox, limits=Limits(timeout=20)) as box:
+            run = box.run(
+                """
+                local ok, problem = pcall(tools.everything.echo, {message = "x"})
+                return problem.code, problem.message, tools.memory.read_graph{}.entities
+                """
+            )
+        assert run.values == ("timeout", "the MCP server 'everything' did not answer echo within 0.7 s", [])
+        wait_until(lambda: upstreams.pid("everything") != hung and upstreams.status("everything").state == "ready")
+        assert upstreams.call("everything.echo", {"message": "y"}) == "Echo: y"
+        with pytest.raises(ProcessLookupError):
+            os.kill(hung, 0)
+
+
+def test_floods_of_output_are_bounded_and_leave_the_others_alone() -> None:
+    memory = peers.server("memory")
+    with started(
+        shell("stderr", f"yes 'a flood of words' >&2 & exec {memory}"),
+        shell("stdout", f"while :; do echo noise; done & exec {memory}"),
+        server("everything"),
+    ) as upstreams:
+        assert upstreams.wait(40)
+        assert [status.state for status in upstreams.statuses()] == ["ready", "ready", "ready"]
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        began = time.monotonic()
+        for _ in range(20):
+            assert upstreams.call("everything.echo", {"message": "x"}) == "Echo: x"
+        assert time.monotonic() - began < 5
+        assert upstreams.call("stderr.read_graph")["entities"] == []
+        assert upstreams.call("stdout.read_graph")["entities"] == []
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - size < 50_000, "kilobytes of memory"
+
+
+def test_a_line_without_an_end_ends_the_server() -> None:
+    endless = shell("endless", "tr '\\0' a < /dev/zero", max_message=1_000_000)
+    with started(endless, server("everything")) as upstreams:
+        assert upstreams.wait(30)
+        status = upstreams.status("endless")
+        assert status.state == "retrying"
+        assert status.reason == "it wrote a line of more than 1,000,000 bytes"
+        assert upstreams.call("everything.echo", {"message": "x"}) == "Echo: x"
+
+
+def test_a_banner_on_standard_output_does_no_harm() -> None:
+    with started(shell("chatty", f"echo 'Welcome!'; echo '{{not json'; exec {peers.server('memory')}")) as upstreams:
+        assert upstreams.wait(30)
+        assert upstreams.status("chatty").state == "ready"
+
+
+def test_what_cannot_start_says_why_and_is_tried_again() -> None:
+    with started(
+        ServerSettings(name="absent", command="no-such-program-anywhere"),
+        shell("broken", "echo 'first line' >&2; echo 'KEY is not set' >&2; exit 3"),
+        shell("mute", "sleep 60", start_timeout=0.5),
+        ServerSettings(name="closed", url=f"http://127.0.0.1:{_free_port()}/mcp"),
+    ) as upstreams:
+        assert upstreams.wait(20)
+        reasons = {status.name: (status.state, status.reason) for status in upstreams.statuses()}
+        assert reasons["absent"] == ("retrying", "there is no program 'no-such-program-anywhere'")
+        assert reasons["broken"] == ("retrying", "it ended with status 3; it said: KEY is not set")
+        assert reasons["mute"] == ("retrying", "it did not answer within 0.5 s")
+        assert reasons["closed"] == ("retrying", "ConnectError: All connection attempts failed")
+        with Sandbox(upstreams.toolbox) as box:
+            run = box.run("local ok, problem = pcall(tools.broken.unavailable) return problem.code, problem.message")
+        assert run.values[0] == "unavailable"
+        assert (
+            "the MCP server 'broken' is not available: it ended with status 3; it said: KEY is not set" in run.values[1]
+        )
+        assert run.values[1].split("; ")[-1].startswith("it is tried again in ")
+        wait_until(lambda: upstreams.status("absent").attempts >= 2)
+
+
+def test_after_many_attempts_it_waits_until_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream_module, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(upstream_module, "LONGEST_DELAY", 0.02)
+    program = tmp_path / "server"
+    with started(ServerSettings(name="late", command=str(program))) as upstreams:
+        wait_until(lambda: upstreams.status("late").state == "failed")
+        assert upstreams.status("late").attempts == upstream_module.MOST_ATTEMPTS
+        program.symlink_to(peers.server("memory"))
+        with pytest.raises(ToolError):
+            upstreams.call("late.unavailable")
+        # The placeholder only tells; one of its real tools would have started it. So does whoever knows its name.
+        tool = upstreams._upstreams["late"]
+        upstreams._loop.submit(_wake(tool)).result(5)
+        wait_until(lambda: upstreams.status("late").state == "ready")
+        assert upstreams.call("late.read_graph")["entities"] == []
+
+
+async def _wake(tool: Any) -> None:
+    tool._wanted.set()
+
+
+def test_a_slow_server_does_not_hold_up_the_others() -> None:
+    slow = shell("slow", f"sleep 4; exec {peers.server('memory')}")
+    with started(slow, server("memory")) as upstreams:
+        wait_until(lambda: upstreams.status("memory").state == "ready", 3.5)
+        assert upstreams.status("slow").state == "starting"
+        assert upstreams.call("memory.read_graph")["entities"] == []
+
+
+@pytest.fixture
+def web_server() -> Iterator[tuple[str, Any]]:
+    """The reference server over streamable HTTP, and what starts it anew."""
+    port = _free_port()
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        environment = {**os.environ, "PORT": str(port)}
+        command = [peers.server("everything"), "streamableHttp"]
+        running.append(subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
+        wait_until(lambda: _is_open(port))
+
+    def stop() -> None:
+        running[-1].kill()
+        running[-1].wait()
+
+    start()
+    yield f"http://127.0.0.1:{port}/mcp", (start, stop)
+    stop()
+
+
+def test_a_server_over_http_that_goes_away_is_found_again(web_server: tuple[str, Any]) -> None:
+    url, (start, stop) = web_server
+    with started(ServerSettings(name="web", url=url)) as upstreams:
+        assert upstreams.wait(20)
+        assert upstreams.status("web").state == "ready", upstreams.status("web").reason
+        assert upstreams.call("web.get-sum", {"a": 1, "b": 2}) == "The sum of 1 and 2 is 3."
+        stop()
+        with pytest.raises(ToolError) as caught:
+            upstreams.call("web.echo", {"message": "x"})
+        assert caught.value.code == "unavailable"
+        start()
+        wait_until(lambda: upstreams.status("web").state == "ready")
+        assert upstreams.call("web.echo", {"message": "y"}) == "Echo: y"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
