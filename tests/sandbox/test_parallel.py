@@ -208,7 +208,7 @@ def test_parallel_where_it_cannot_yield(play: Any) -> None:
       function() return tools.astep("outer", 0.05) end,
       function()
         return (("x"):gsub("x", function()
-          return parallel{ function() return tools.step("i1", 0.1) end, function() return tools.step("i2", 0.01) end }[2]
+          return parallel.map({ 0.1, 0.01 }, function(wait, i) return tools.step("i" .. i, wait) end)[2]
         end))
       end,
       coroutine.wrap(function()
@@ -236,7 +236,8 @@ def test_a_loop_of_batches(play: Any) -> None:
     source = """
     local n = 0
     for round = 1, 20 do
-      for _, name in ipairs(parallel.map({ 1, 2, 3 }, function(i) return tools.step(round .. "-" .. i) end)) do n = n + #name end
+      local names = parallel.map({ 1, 2, 3 }, function(i) return tools.step(round .. "-" .. i) end)
+      for _, name in ipairs(names) do n = n + #name end
     end
     return n
     """

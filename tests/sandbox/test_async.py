@@ -1,0 +1,239 @@
+"""Awaited runs: many at once on one event loop, beside threads, and from several loops."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from moonbox import Context, Limits, Run, Sandbox, tool
+from moonbox.errors import ClosedError, PoolTimeout, UsageError
+
+ISOLATIONS = ["process", "inline"]
+
+
+@tool
+async def nap(seconds: float = 0.0, value: int = 0) -> int:
+    """Sleep."""
+    await asyncio.sleep(seconds)
+    return value
+
+
+@tool
+def block(seconds: float = 0.0, value: int = 0) -> int:
+    """Sleep in a thread."""
+    time.sleep(seconds)
+    return value
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_many_at_once(isolation: Any) -> None:
+    async def one(box: Sandbox, n: int) -> None:
+        async with box.repl(timeout=60) as repl:
+            assert (await repl.arun(f"x = {n}")).ok
+            run = await repl.arun("return x, tools.nap{ value = x }, tools.block{ value = x + 1 }")
+            assert run.values == (n, n, n + 1)
+
+    async def main() -> None:
+        async with Sandbox([nap, block], isolation=isolation) as box:
+            await asyncio.gather(*(one(box, n) for n in range(20)))
+
+    asyncio.run(main())
+
+
+def test_the_loop_stays_free() -> None:
+    """A script that computes and a tool that blocks do not hold up other tasks."""
+
+    async def main() -> None:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.005)
+                ticks += 1
+
+        ticker = asyncio.create_task(tick())
+        async with Sandbox([block], limits=Limits(timeout=0.4)) as box, box.repl() as repl:
+            await asyncio.gather(repl.arun("while true do end"), box.arun("return tools.block(0.3)"))
+        ticker.cancel()
+        assert ticks > 10
+
+    asyncio.run(main())
+
+
+def test_async_tools_run_on_the_callers_loop() -> None:
+    loops = []
+
+    @tool
+    async def where() -> int:
+        """Note the loop."""
+        loops.append(asyncio.get_running_loop())
+        return 1
+
+    async def main() -> None:
+        async with Sandbox([where]) as box:
+            assert (await box.arun("return tools.where()")).value == 1
+        assert loops == [asyncio.get_running_loop()]
+
+    asyncio.run(main())
+
+
+def test_runs_of_one_repl_are_serial() -> None:
+    async def main() -> None:
+        async with Sandbox([nap]) as box, box.repl() as repl:
+            source = "busy = (busy or 0) + 1 tools.nap(0.001) local b = busy busy = busy - 1 return b"
+            runs = await asyncio.gather(*(repl.arun(source) for _ in range(10)))
+            assert [run.value for run in runs] == [1] * 10
+            assert [run.number for run in runs] == list(range(1, 11))
+
+    asyncio.run(main())
+
+
+def test_blocking_and_awaited_runs_of_one_repl() -> None:
+    async def main() -> None:
+        async with Sandbox([nap, block]) as box, box.repl() as repl:
+            assert (await repl.arun("n = 0")).ok
+
+            def blocking() -> list[Run]:
+                return [repl.run("n = n + 1 tools.block(0.001) return n") for _ in range(10)]
+
+            in_threads = [asyncio.to_thread(blocking) for _ in range(2)]
+            awaited = [repl.arun("n = n + 1 tools.nap(0.001) return n") for _ in range(10)]
+            results = await asyncio.gather(*awaited, *in_threads)
+            values = [run.value for result in results for run in (result if isinstance(result, list) else [result])]
+            assert sorted(values) == list(range(1, 31))
+
+    asyncio.run(main())
+
+
+def test_one_sandbox_and_several_loops() -> None:
+    with Sandbox([nap]) as box, ThreadPoolExecutor(4) as pool:
+
+        def loop(n: int) -> list[Any]:
+            async def main() -> list[Any]:
+                runs = await asyncio.gather(
+                    *(box.arun(f"return tools.nap{{ value = {n * 10 + m} }}") for m in range(5))
+                )
+                return [run.value for run in runs]
+
+            return asyncio.run(main())
+
+        assert list(pool.map(loop, range(4))) == [[n * 10 + m for m in range(5)] for n in range(4)]
+
+
+def test_a_repl_used_from_one_loop_after_another() -> None:
+    with Sandbox([nap]) as box, box.repl() as repl:
+        for n in range(3):
+            assert asyncio.run(repl.arun(f"x = (x or 0) + 1 return x, tools.nap{{ value = {n} }}")).values == (n + 1, n)
+
+
+def test_time_and_state() -> None:
+    async def main() -> None:
+        async with Sandbox([nap], limits=Limits(timeout=0.2)) as box, box.repl() as repl:
+            for source in ("x = 1 while true do end", "x = 1 tools.nap(5)", "x = 1 while true do pcall(tools.nap) end"):
+                run = await repl.arun(source, limits=Limits(timeout=0.2, max_tool_calls=None))
+                assert run.error is not None
+                assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", False)
+                assert (await repl.arun("return x")).value == 1
+
+    asyncio.run(main())
+
+
+def test_what_cannot_be_stopped_is_killed() -> None:
+    async def main() -> None:
+        async with Sandbox(limits=Limits(timeout=0.2)) as box, box.repl() as repl:
+            assert (await repl.arun("x = 1")).ok
+            run = await repl.arun("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
+            assert run.error is not None
+            assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", True)
+            assert (await repl.arun("return x")).value is None
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_checkouts() -> None:
+    async def main() -> None:
+        async with Sandbox(min_workers=0, max_workers=1) as box:
+            first = box.repl()
+            assert (await first.arun("return 1")).ok
+            with pytest.raises(PoolTimeout, match="all 1 workers are in use and none became free within 0.1 s"):
+                await box.repl(timeout=0.1).arun("return 1")
+            waiting = asyncio.create_task(box.repl(timeout=20).arun("return 2"))
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            first.close()
+            assert (await waiting).value == 2
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_closed() -> None:
+    async def main() -> None:
+        box = Sandbox()
+        repl = box.repl()
+        assert (await repl.arun("return 1")).ok
+        await repl.aclose()
+        with pytest.raises(ClosedError, match="the Repl is closed"):
+            await repl.arun("return 1")
+        await box.aclose()
+        with pytest.raises(ClosedError, match="the Sandbox is closed"):
+            await box.arun("return 1")
+
+    asyncio.run(main())
+
+
+def test_wrong_use() -> None:
+    async def main() -> None:
+        async with Sandbox() as box:
+            with pytest.raises(UsageError, match="the script must be a string, not int"):
+                await box.arun(5)  # type: ignore[arg-type]
+
+    asyncio.run(main())
+
+
+def test_context_variables_reach_tools() -> None:
+    from contextvars import ContextVar
+
+    user: ContextVar[str] = ContextVar("user", default="nobody")
+
+    @tool
+    def who() -> str:
+        """Who is it?"""
+        return user.get()
+
+    @tool
+    async def awho(context: Context) -> str:
+        """Who is it?"""
+        return user.get() + context.tool
+
+    async def main() -> None:
+        user.set("ann")
+        async with Sandbox([who, awho]) as box:
+            assert (await box.arun("return tools.who(), tools.awho()")).values == ("ann", "annawho")
+
+    asyncio.run(main())
+    user.set("bob")
+    with Sandbox([who]) as box:
+        assert box.run("return tools.who()").value == "bob"
+
+
+def test_no_task_is_left_behind() -> None:
+    async def main() -> None:
+        before = asyncio.all_tasks()
+        async with Sandbox([nap, block], limits=Limits(timeout=0.2)) as box, box.repl() as repl:
+            await repl.arun("parallel{ function() tools.nap(5) end, function() tools.nap(5) end }")
+            await repl.arun("return tools.nap()")
+            await repl.arun("while true do end")
+        assert asyncio.all_tasks() == before
+
+    threads = threading.active_count()
+    asyncio.run(main())
+    deadline = time.monotonic() + 10
+    while threading.active_count() > threads:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

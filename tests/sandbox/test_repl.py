@@ -1,0 +1,408 @@
+"""Repl and Sandbox: state, definitions, reset, globals, documentation, checkouts, options and records."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, Run, Sandbox, Toolbox, tool
+from moonbox.errors import ClosedError, PoolTimeout, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from moonbox import Repl
+
+ISOLATIONS = ["process", "inline"]
+
+
+@tool
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@pytest.fixture(params=ISOLATIONS)
+def box(request: Any) -> Iterator[Sandbox]:
+    with Sandbox([add], isolation=request.param, limits=Limits(timeout=20)) as box:
+        yield box
+
+
+@pytest.fixture
+def repl(box: Sandbox) -> Iterator[Repl]:
+    with box.repl() as repl:
+        yield repl
+
+
+def test_state_stays_from_run_to_run(repl: Repl) -> None:
+    for n in range(1, 6):
+        run = repl.run("n = (n or 0) + 1 return n")
+        assert (run.value, run.number, run.state_lost) == (n, n, False)
+
+
+def test_repls_are_apart(box: Sandbox) -> None:
+    with box.repl() as one, box.repl() as two:
+        assert one.run("x = 'one'").ok
+        assert two.run("x = 'two'").ok
+        assert (one.run("return x").value, two.run("return x").value) == ("one", "two")
+        assert one.id != two.id
+
+
+def test_a_sandbox_run_leaves_nothing(box: Sandbox) -> None:
+    assert box.run("x = 1 return x").value == 1
+    assert box.run("return x").value is None
+
+
+def test_the_record(repl: Repl) -> None:
+    before = time.time()
+    first = repl.run("print('hi') return tools.add(1)")
+    second = repl.run("return 1, 2")
+    assert len({first.id, second.id}) == 2
+    assert first.repl == second.repl == repl.id
+    assert (first.number, second.number) == (1, 2)
+    assert first.source == "print('hi') return tools.add(1)"
+    assert first.language == "lua"
+    assert before - 1 <= first.started <= second.started <= time.time() + 1
+    assert (first.output, first.output_cut) == ("hi\n", 0)
+    assert second.values == (1, 2)
+    usage = first.usage
+    assert 0 < usage.wall < 20
+    assert usage.cpu >= 0
+    assert usage.operations is None
+    assert usage.calls == 1
+    assert usage.bytes_in > 0
+    assert usage.bytes_out > 0
+    assert 0 <= usage.peak_memory < 10_000_000
+    assert Run.from_json(first.to_json()) == first
+
+
+def test_unwrap(repl: Repl) -> None:
+    from moonbox import ScriptError
+
+    assert repl.run("return 5").unwrap() == 5
+    with pytest.raises(ScriptError, match="boom"):
+        repl.run("error('boom')").unwrap()
+
+
+def test_the_seed_is_recorded_and_decides(repl: Repl) -> None:
+    first = repl.run("return math.random(1000000), math.random(1000000)")
+    second = repl.run("return math.random(1000000), math.random(1000000)")
+    assert first.seed != second.seed
+    assert first.values != second.values
+    again = repl.run(f"math.randomseed({first.seed}) return math.random(1000000), math.random(1000000)")
+    assert again.values == first.values
+
+
+def test_what_was_read_of_the_clock_is_recorded(repl: Repl) -> None:
+    run = repl.run("return os.time(), os.clock(), os.date('%Y', 0), os.date('%Y')")
+    assert [seen.name for seen in run.observations] == ["os.time", "os.clock", "os.time"]
+    assert [seen.value for seen in run.observations][:2] == list(run.values[:2])
+    assert abs(run.values[0] - time.time()) < 60
+    assert repl.run("return 1").observations == ()
+
+
+def test_the_record_of_the_clock_is_bounded(repl: Repl) -> None:
+    run = repl.run("for i = 1, 12000 do os.time() end", limits=Limits(timeout=60))
+    assert run.ok
+    assert len(run.observations) == 10_000
+
+
+# Definitions
+
+
+def test_define_values(repl: Repl) -> None:
+    repl.define("config", {"a": [1, None], "b": {}, "c": 1.5})
+    repl.define("name", "ann")
+    assert repl.run("return config, name, config.a[2] == null").values == (
+        {"a": [1, None], "b": {}, "c": 1.5},
+        "ann",
+        True,
+    )
+
+
+def test_define_after_runs_and_again(repl: Repl) -> None:
+    assert repl.run("return x").value is None
+    repl.define("x", 1)
+    assert repl.run("return x").value == 1
+    repl.define("x", 2)
+    assert repl.run("return x").value == 2
+    repl.define("x", lambda: 3)
+    assert repl.run("return x()").value == 3
+
+
+def test_define_keeps_what_scripts_defined(repl: Repl) -> None:
+    assert repl.run("mine = 1 function f() return twice(mine) end").ok
+    repl.define("twice", lambda n: n * 2)
+    assert repl.run("mine = 21 return f()").value == 42
+
+
+def test_define_functions(repl: Repl) -> None:
+    async def later(n: int) -> int:
+        return n + 1
+
+    repl.define("join", lambda *parts: "-".join(map(str, parts)))
+    repl.define("later", later)
+    repl.define("text.upper", str.upper)
+    repl.define("nothing", lambda: None)
+    run = repl.run("return join(1, 'a', 2.5), later(1), text.upper('x'), nothing()")
+    assert run.values == ("1-a-2.5", 2, "X", None)
+    assert [(call.tool, call.arguments) for call in run.calls] == [
+        ("join", [1, "a", 2.5]),
+        ("later", [1]),
+        ("text.upper", ["x"]),
+        ("nothing", []),
+    ]
+
+
+def test_functions_that_fail(repl: Repl) -> None:
+    def broken() -> None:
+        raise ValueError("not today")
+
+    repl.define("broken", broken)
+    ok, message = repl.run("local ok, e = pcall(broken) return ok, e.message").values
+    assert not ok
+    assert "not today" in message
+
+
+@pytest.mark.parametrize("name", ["", "1x", "a b", "end", "a-b", "é", "a..b", ".a", 5, None])
+def test_wrong_names(repl: Repl, name: Any) -> None:
+    with pytest.raises(UsageError, match="is not a name that a script can write"):
+        repl.define(name, 1)
+
+
+def test_values_that_cannot_be_defined(repl: Repl) -> None:
+    with pytest.raises(UsageError, match="the global 'x' cannot be defined: x.a is an object"):
+        repl.define("x", {"a": object()})
+    assert repl.run("return x").value is None
+
+
+def test_define_for_every_repl() -> None:
+    with Sandbox(globals={"answer": 42, "double": lambda n: n * 2}) as box:
+        box.define("later", "yes", doc="Said later.")
+        assert box.run("return answer, double(4), later, docs['later']").values == (42, 8, "yes", "Said later.")
+
+
+def test_definitions_of_one_repl_are_its_own(box: Sandbox) -> None:
+    with box.repl() as one, box.repl() as two:
+        one.define("x", 1)
+        assert one.run("return x").value == 1
+        assert two.run("return x").value is None
+
+
+def test_definitions_cannot_be_lost_by_a_script(repl: Repl) -> None:
+    repl.define("limit", 5)
+    assert repl.run("limit = 500 return limit").value == 500
+    assert repl.run("return limit").value == 5
+
+
+# Documentation
+
+
+def test_documentation(repl: Repl) -> None:
+    repl.define("twice", lambda n: n * 2, doc="twice(n) -> n * 2")
+    repl.document("house rules", "Be kind.")
+    run = repl.run("return docs['twice'], docs['house rules'], docs.search('kind')[1].name, docs.describe('add')")
+    twice, rules, found, described = run.values
+    assert (twice, rules, found) == ("twice(n) -> n * 2", "Be kind.", "house rules")
+    assert "Add two numbers." in described
+
+
+def test_tools_that_come_later() -> None:
+    tools = Toolbox.of([add])
+    with Sandbox(tools) as box, box.repl() as repl:
+        assert repl.run("return tools.sub").value is None
+
+        @tool
+        def sub(a: int, b: int) -> int:
+            """Subtract."""
+            return a - b
+
+        tools.add(sub)
+        assert repl.run("return tools.sub(5, 3), docs.search('subtract')[1].name").values == (2, "sub")
+
+
+# Globals and reset
+
+
+def test_globals(repl: Repl) -> None:
+    assert repl.globals() == {}
+    assert repl.run("a, b, c, d, e, f = 1, 'x', {}, print, true, null").ok
+    assert repl.globals() == {
+        "a": "number",
+        "b": "string",
+        "c": "table",
+        "d": "function",
+        "e": "boolean",
+        "f": "null",
+    }
+    assert repl.run("a = nil").ok
+    assert "a" not in repl.globals()
+
+
+def test_globals_are_bounded(repl: Repl) -> None:
+    assert repl.run("for i = 1, 20000 do _G['g' .. i] = i end _G[('x'):rep(100000)] = 1 _G['\\255'] = 1").ok
+    found = repl.globals()
+    assert 9_000 < len(found) <= 10_000
+    assert max(map(len, found)) <= 200
+    assert repl.run("return g7").value == 7
+
+
+def test_reset(repl: Repl) -> None:
+    repl.define("kept", 1)
+    assert repl.run("x = 1").ok
+    repl.reset()
+    run = repl.run("return x, kept")
+    assert (run.values, run.number, run.state_lost) == ((None, 1), 1, False)
+
+
+# Serial and parallel
+
+
+def test_runs_of_one_repl_are_serial(repl: Repl) -> None:
+    repl.define("pause", lambda: time.sleep(0.002))
+    results: list[Run] = []
+
+    def work() -> None:
+        results.extend(
+            repl.run("busy = (busy or 0) + 1 pause() local b = busy busy = busy - 1 return b") for _ in range(5)
+        )
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert [run.value for run in results] == [1] * 30
+    assert sorted(run.number for run in results) == list(range(1, 31))
+
+
+def test_different_repls_run_at_the_same_time(box: Sandbox) -> None:
+    together = threading.Barrier(4, timeout=20)
+    box.define("meet", lambda: together.wait())
+    repls = [box.repl() for _ in range(4)]
+    results: list[bool] = []
+    threads = [threading.Thread(target=lambda r=r: results.append(r.run("meet() return 1").ok)) for r in repls]  # type: ignore[misc]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert results == [True] * 4
+
+
+# Checkouts
+
+
+def test_more_repls_than_workers_time_out() -> None:
+    with Sandbox(min_workers=0, max_workers=2) as box:
+        repls = [box.repl(timeout=0.1) for _ in range(3)]
+        assert repls[0].run("return 1").ok
+        assert repls[1].run("return 1").ok
+        with pytest.raises(PoolTimeout) as caught:
+            repls[2].run("return 1")
+        assert str(caught.value) == (
+            "all 2 workers are in use and none became free within 0.1 s; close a Repl, or raise Sandbox(max_workers=…)"
+        )
+        repls[0].close()
+        assert repls[2].run("return 1").value == 1
+
+
+def test_a_waiting_checkout_gets_the_next_free_worker() -> None:
+    with Sandbox(min_workers=0, max_workers=1) as box:
+        first = box.repl()
+        assert first.run("x = 1").ok
+        timer = threading.Timer(0.1, first.close)
+        timer.start()
+        with box.repl(timeout=20) as second:
+            assert second.run("return x").value is None
+        timer.join()
+
+
+def test_a_crashed_worker_makes_room() -> None:
+    with Sandbox(min_workers=0, max_workers=1, limits=Limits(timeout=0.2)) as box, box.repl() as repl:
+        for _ in range(3):
+            run = repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
+            assert run.state_lost
+            assert repl.run("return 1").value == 1
+
+
+def test_worker_pid(box: Sandbox) -> None:
+    repl = box.repl()
+    assert repl.worker_pid is None
+    assert repl.run("return 1").ok
+    assert (repl.worker_pid is not None) == (box.isolation == "process")
+    repl.close()
+    assert repl.worker_pid is None
+
+
+# Closing and wrong use
+
+
+def test_closed(box: Sandbox) -> None:
+    repl = box.repl()
+    assert repl.run("return 1").ok
+    repl.close()
+    repl.close()
+    for use in (lambda: repl.run("return 1"), repl.globals, repl.reset, lambda: repl.start("return 1")):
+        with pytest.raises(ClosedError, match="the Repl is closed"):
+            use()
+    box.close()
+    box.close()
+    with pytest.raises(ClosedError, match="the Sandbox is closed"):
+        box.repl()
+
+
+@pytest.mark.parametrize("source", [5, None, b"return 1", ["return 1"]])
+def test_a_script_is_a_string(repl: Repl, source: Any) -> None:
+    with pytest.raises(UsageError, match="the script must be a string, not"):
+        repl.run(source)
+
+
+def test_a_script_with_half_a_surrogate_pair(repl: Repl) -> None:
+    run = repl.run("return 1 -- \ud800")
+    assert run.value == 1
+    assert Run.from_json(run.to_json()) == run
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limits": {"timeout": 5}}, "limits must be a Limits value"),
+        ({"language": "python"}, "unknown language 'python'; choose one of: lua"),
+        ({"isolation": "docker"}, 'isolation must be "process" or "inline", not \'docker\''),
+        ({"lua_features": "coroutines"}, "lua_features must be a set of"),
+        ({"lua_features": {"debug"}}, "lua_features must be a set of"),
+        ({"min_workers": -1}, "min_workers must be a whole number of at least 0, not -1"),
+        ({"max_workers": 0}, "max_workers must be a whole number of at least 1, not 0"),
+        ({"max_workers": True}, "max_workers must be a whole number of at least 1, not True"),
+        ({"min_workers": 3, "max_workers": 2}, r"min_workers \(3\) must not be more than max_workers \(2\)"),
+        ({"globals": {"a b": 1}}, "'a b' is not a name that a script can write"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Sandbox(**options)
+
+
+def test_spares_are_refilled() -> None:
+    with Sandbox(min_workers=2) as box:
+        pids = set()
+        for _ in range(6):
+            with box.repl() as repl:
+                assert repl.run("return 1").ok
+                pids.add(repl.worker_pid)
+        assert len(pids) == 6
+        deadline = time.monotonic() + 10
+        while len(box._pool._spares) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+
+def test_a_repl_never_gets_the_worker_of_another() -> None:
+    """A worker that was used is ended, not handed on: nothing of one Repl can be found in the next."""
+    with Sandbox(min_workers=0, max_workers=1) as box:
+        for n in range(5):
+            with box.repl(timeout=20) as repl:
+                assert repl.run("local before = secret secret = 'mine' return before").value is None, n
