@@ -254,7 +254,7 @@ def _is_plain_table(rows: Any, allow_nan: bool) -> bool:
         return False
     if int in kinds:
         integers = _of(int, leaves)
-        return min(integers) >= INT64_MIN and max(integers) <= INT64_MAX
+        return bool(min(integers) >= INT64_MIN and max(integers) <= INT64_MAX)
     return True
 
 
