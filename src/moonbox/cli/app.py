@@ -30,12 +30,9 @@ class Entry:
 COMMANDS = (
     Entry("run", "moonbox.cli.run", "Run one script and show what it returns."),
     Entry("repl", "moonbox.cli.repl", "Type scripts at a prompt that keeps its globals."),
-    Entry("init", "moonbox.cli.init", "Write a commented moonbox.toml and a folder for tool scripts."),
     Entry("init", "moonbox.cli.init", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
     Entry("tool", "moonbox.cli.tool", "Make and test tool scripts.", "Tool scripts"),
     Entry("audit", "moonbox.cli.audit", "Look at what scripts did."),
-    Entry("init", "moonbox.cli.init", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
-    Entry("tool", "moonbox.cli.tool", "Make and test tool scripts.", "Tool scripts"),
     Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
     Entry("mcp", "moonbox.cli.mcp", "Look at MCP servers, and enter moonbox in MCP clients.", "MCP"),
     Entry("sync", "moonbox.cli.knowledge", "Bring the knowledge base up to date with its sources.", "Knowledge"),
