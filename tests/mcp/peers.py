@@ -1,6 +1,6 @@
 """Peers: MCP servers and clients that others wrote, installed once into a cache beside the repository.
 
-    npm    the reference servers everything, filesystem, memory and sequential-thinking; the inspector, with a node for it
+    npm    the reference servers everything, filesystem, memory and sequential-thinking; the inspector and its node
     PyPI   the reference servers time, git and fetch, in an environment of their own
 
 `python tests/mcp/peers.py` installs them ahead of the tests.

@@ -173,7 +173,7 @@ def test_an_unknown_server_or_tool_is_told(upstreams: Upstreams) -> None:
         UsageError, match=r"^there is no MCP server 'tim'; did you mean `time`\?; there are: everything"
     ):
         upstreams.status("tim")
-    with pytest.raises(ToolError, match="did you mean `time.get_current_time`"):
+    with pytest.raises(ToolError, match=r"did you mean `time\.get_current_time`"):
         upstreams.call("time.current_time")
 
 

@@ -55,12 +55,11 @@ class Status:
         """One sentence for whoever wants to call it."""
         match self.state:
             case "retrying":
-                rest = max(0.0, (self.retry_at or 0.0) - time.monotonic())
-                return (
-                    f"the MCP server '{self.name}' is not available: {self.reason}; it is tried again in {rest:.0f} s"
-                )
+                again = f"{self.reason}; it is tried again in {self._rest():.0f} s"
+                return f"the MCP server '{self.name}' is not available: {again}"
             case "failed":
-                return f"the MCP server '{self.name}' is not available: {self.reason}"
+                tried = f"after {self.attempts} attempts: {self.reason}; it is tried once more now"
+                return f"the MCP server '{self.name}' is not available {tried}"
             case "starting":
                 return f"the MCP server '{self.name}' is still starting"
             case "off":
