@@ -125,6 +125,9 @@ class Machine:
         self._run = self.lua.execute("return function(...) " + _RUN + " end")
         self._is_array = self.lua.eval("function(host, t) return getmetatable(t) == host.array_mt end")
         self._is_null = self.lua.eval("function(host, t) return rawequal(t, host.null) end")
+        self._export = self.lua.eval(
+            "function(R, v) local fine, x = pcall(R.export, v) if fine then return x end error(x.text, 0) end"
+        )
         self._as_array = self.lua.eval("function(host, t) return setmetatable(t, host.array_mt) end")
 
     def run(self, source: str, parse_limits: ParseLimits | None = None) -> Outcome:
@@ -146,8 +149,8 @@ class Machine:
         return outcome
 
     def exported(self, outcome: Outcome) -> Any:
-        """The value of a run as Python has it."""
-        return self.to_python(self.runtime.export(outcome.raw))
+        """The value of a run as Python has it; a Lua error with the text of the refusal if it cannot leave."""
+        return self.to_python(self._export(self.runtime, outcome.raw))
 
     def to_python(self, value: Any) -> Any:
         if lua54.lua_type(value) != "table":
