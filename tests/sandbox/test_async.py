@@ -161,7 +161,7 @@ def test_checkouts() -> None:
         async with Sandbox(min_workers=0, max_workers=1) as box:
             first = box.repl()
             assert (await first.arun("return 1")).ok
-            with pytest.raises(PoolTimeout, match="all 1 workers are in use and none became free within 0.1 s"):
+            with pytest.raises(PoolTimeout, match=r"all 1 workers are in use and none became free within 0\.1 s"):
                 await box.repl(timeout=0.1).arun("return 1")
             waiting = asyncio.create_task(box.repl(timeout=20).arun("return 2"))
             await asyncio.sleep(0.05)

@@ -174,7 +174,7 @@ def test_wrong_names(repl: Repl, name: Any) -> None:
 
 
 def test_values_that_cannot_be_defined(repl: Repl) -> None:
-    with pytest.raises(UsageError, match="the global 'x' cannot be defined: x.a is an object"):
+    with pytest.raises(UsageError, match=r"the global 'x' cannot be defined: x\.a is an object"):
         repl.define("x", {"a": object()})
     assert repl.run("return x").value is None
 

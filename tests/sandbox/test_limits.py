@@ -1,0 +1,225 @@
+"""Limits of runs: what ends gracefully, what is killed, and what is left afterwards."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, Sandbox, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ISOLATIONS = ["process", "inline"]
+
+
+@tool
+def text(size: int) -> str:
+    """So much text."""
+    return "x" * size
+
+
+@pytest.fixture(scope="module", params=ISOLATIONS)
+def box(request: Any) -> Iterator[Sandbox]:
+    with Sandbox([text], isolation=request.param, lua_features={"coroutines", "metatables"}) as box:
+        yield box
+
+
+GRACEFUL = {
+    "time": ("while true do end", Limits(timeout=0.2)),
+    "operations": ("while true do end", Limits(timeout=20, max_operations=5000)),
+    "memory": ("local t = {} while true do t[#t + 1] = {} end", Limits(timeout=20, max_memory=2_000_000)),
+    "output": ("while true do print('line') end", Limits(timeout=20, max_output=100)),
+    "calls": ("while true do tools.text(1) end", Limits(timeout=20, max_tool_calls=3)),
+    "string": ("return ('x'):rep(200)", Limits(timeout=20, max_string=100)),
+    "array": ("return { 1, 2, 3, 4, 5, 6 }", Limits(timeout=20, max_array=5)),
+    "depth": ("return { { { { } } } }", Limits(timeout=20, max_depth=3)),
+}
+
+
+@pytest.mark.parametrize("limit", GRACEFUL)
+def test_the_state_is_kept(box: Sandbox, limit: str) -> None:
+    source, limits = GRACEFUL[limit]
+    with box.repl(limits=limits) as repl:
+        assert repl.run("kept = { 1, 2 }").ok
+        run = repl.run("kept[3] = 3 " + source)
+        assert run.error is not None
+        assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", limit, False)
+        assert run.values == ()
+        after = repl.run("return #kept, kept[3]")
+        assert (after.values, after.error) == ((3, 3), None)
+
+
+@pytest.mark.parametrize("limit", GRACEFUL)
+def test_limits_for_one_run_only(box: Sandbox, limit: str) -> None:
+    source, limits = GRACEFUL[limit]
+    with box.repl(limits=Limits(timeout=20)) as repl:
+        run = repl.run(source, limits=limits)
+        assert run.error is not None
+        assert run.error.limit == limit
+        assert repl.run("return ('x'):rep(200), { 1, 2, 3, 4, 5, 6 }, { { { { } } } }").ok
+
+
+def test_operations_are_counted_where_they_are_limited(box: Sandbox) -> None:
+    with box.repl() as repl:
+        free = repl.run("for i = 1, 1000 do end")
+        counted = repl.run("for i = 1, 1000 do end", limits=Limits(max_operations=100_000))
+        assert free.usage.operations is None
+        assert counted.usage.operations is not None
+        assert 1000 <= counted.usage.operations < 5000
+
+
+def test_operations_of_a_coroutine_from_another_run(box: Sandbox) -> None:
+    """Made where nothing was counted, resumed where it is."""
+    with box.repl() as repl:
+        assert repl.run("co = coroutine.wrap(function() coroutine.yield() while true do end end) co()").ok
+        run = repl.run("co()", limits=Limits(timeout=20, max_operations=5000))
+        assert run.error is not None
+        assert run.error.limit == "operations"
+
+
+def test_a_coroutine_that_was_counted_goes_on_uncounted(box: Sandbox) -> None:
+    with box.repl() as repl:
+        counted = Limits(timeout=20, max_operations=50_000)
+        assert repl.run(
+            "co = coroutine.wrap(function() while true do coroutine.yield() end end) co()", limits=counted
+        ).ok
+        assert repl.run("for i = 1, 1000 do co() end return 1").value == 1
+
+
+def test_an_endless_loop_ends_soon_after_its_deadline() -> None:
+    """Measured on the run's own clock, the best of several: the machine may be busy."""
+    with Sandbox(limits=Limits(timeout=0.2)) as box, box.repl() as repl:
+        over = []
+        for _ in range(5):
+            run = repl.run("while true do end")
+            assert run.error is not None
+            assert not run.state_lost
+            over.append(run.usage.wall - 0.2)
+        assert min(over) < 0.1
+
+
+def test_what_lua_cannot_stop_is_killed_within_a_second() -> None:
+    with Sandbox(limits=Limits(timeout=0.2)) as box, box.repl() as repl:
+        over = []
+        for _ in range(3):
+            run = repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
+            assert run.error is not None
+            assert (run.error.limit, run.state_lost) == ("time", True)
+            over.append(run.usage.wall - 0.2)
+            assert repl.run("return 1").value == 1
+        assert min(over) < 1
+
+
+def test_no_timeout(box: Sandbox) -> None:
+    with box.repl(limits=Limits(timeout=None)) as repl:
+        assert repl.run("for i = 1, 1000000 do end return 1").value == 1
+
+
+def test_long_timeouts(box: Sandbox) -> None:
+    with box.repl(limits=Limits(timeout=1_000_000_000)) as repl:
+        assert repl.run("return 1, #tools.text(5)").values == (1, 5)
+
+
+def test_memory_that_is_freed_does_not_count(box: Sandbox) -> None:
+    with box.repl(limits=Limits(timeout=30, max_memory=4_000_000)) as repl:
+        assert repl.run("for i = 1, 300 do local s = ('x'):rep(1000000) .. i end return 1").value == 1
+
+
+def test_peak_memory_is_told(box: Sandbox) -> None:
+    with box.repl() as repl:
+        run = repl.run("big = ('x'):rep(5000000) return #big")
+        assert 4_500_000 <= run.usage.peak_memory < 20_000_000
+        assert repl.run("big = nil return 1").ok
+
+
+def test_memory_of_answers_counts(box: Sandbox) -> None:
+    limits = Limits(timeout=20, max_memory=3_000_000)
+    with box.repl(limits=limits) as repl:
+        run = repl.run("keep = {} for i = 1, 20 do keep[i] = tools.text(500000) end")
+        assert run.error is not None
+        assert run.error.limit == "memory"
+        assert 3 < len(run.calls) < 10
+        assert repl.run("keep = nil return 1").value == 1
+
+
+def test_scripts_too_large_for_the_memory(box: Sandbox) -> None:
+    with box.repl(limits=Limits(timeout=20, max_memory=2_000_000)) as repl:
+        assert repl.run("kept = 1").ok
+        run = repl.run("-- " + "x" * 1_000_000)
+        assert run.error is not None
+        assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "memory", False)
+        assert run.error.message == "the script has 1000003 characters, too many for max_memory = 2000000 bytes"
+        assert repl.run("return kept").value == 1
+
+
+def test_a_large_script_when_the_memory_is_full(box: Sandbox) -> None:
+    """Lua is handed the script outside of its own protection: that must not end the process."""
+    with box.repl(limits=Limits(timeout=20, max_memory=2_000_000)) as repl:
+        assert repl.run("hoard = {} while true do hoard[#hoard + 1] = ('x'):rep(100) .. #hoard end").error is not None
+        run = repl.run("return 1 -- " + "x" * 400_000)
+        assert run.error is None or run.error.limit == "memory"
+        assert not run.state_lost
+        assert repl.run("hoard = nil return 1").value == 1
+
+
+def test_changed_limits_reach_the_worker_after_a_refused_script(box: Sandbox) -> None:
+    with box.repl() as repl:
+        small = Limits(timeout=20, max_memory=1_100_000, max_string=100)
+        assert repl.run("-- " + "x" * 1_000_000, limits=small).error is not None
+        run = repl.run("return ('x'):rep(200)", limits=small)
+        assert run.error is not None
+        assert run.error.limit == "string"
+        assert repl.run("return #('x'):rep(200)").value == 200
+
+
+def test_what_was_printed_past_the_limit_is_counted(box: Sandbox) -> None:
+    with box.repl(limits=Limits(max_output=10)) as repl:
+        run = repl.run("print('0123456789abcdefghij')")
+        assert (run.output, run.output_cut) == ("0123456789", 11)
+        assert run.error is not None
+        assert run.error.limit == "output"
+
+
+def test_no_output_at_all(box: Sandbox) -> None:
+    with box.repl(limits=Limits(max_output=0)) as repl:
+        run = repl.run("print()")
+        assert (run.output, run.output_cut) == ("", 1)
+        assert run.error is not None
+        assert run.error.limit == "output"
+
+
+def test_the_time_of_a_run_that_is_stopped_at_its_start(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.run("kept = 1").ok
+        for _ in range(20):
+            run = repl.run("while true do end", limits=Limits(timeout=0.0005))
+            assert run.error is not None
+            assert run.error.limit == "time"
+        assert repl.run("return kept").value == 1
+
+
+def test_nan_where_it_is_allowed() -> None:
+    with Sandbox(allow_nan=True) as box:
+        nan, infinity, inner = box.run("return 0/0, math.huge, { -math.huge }").values
+        assert nan != nan
+        assert (infinity, inner) == (float("inf"), [float("-inf")])
+
+
+def test_a_preset_for_the_unknown() -> None:
+    with Sandbox([text], limits=Limits.untrusted()) as box, box.repl() as repl:
+        began = time.monotonic()
+        for source in (
+            "while true do end",
+            "local t = {} while true do t[#t + 1] = t end",
+            "return ('x'):rep(200000)",
+            "for i = 1, 10 do tools.text(1) end",
+            "print(('x'):rep(20000))",
+        ):
+            run = repl.run(source)
+            assert run.error is not None
+            assert run.error.kind == "limit"
+            assert not run.state_lost
+        assert time.monotonic() - began < 20
