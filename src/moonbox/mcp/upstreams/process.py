@@ -149,7 +149,7 @@ class ServerProcess:
                     text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await process.stdin.send(text.encode() + b"\n")
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            self._end("it reads no more")
+            self._end("" if await _exited(process, _LOOK) else "it reads no more")
 
     async def _read_errors(self, process: Process) -> None:
         assert process.stderr is not None
