@@ -1,0 +1,124 @@
+"""What the pages must say: links that lead somewhere, and every setting, command, kind of error and limit."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import moonbox
+from moonbox import errors
+from moonbox.audit.records import CALL_STATUSES
+from moonbox.codemode.definitions import FORMATS
+from moonbox.limits import Limits
+from moonbox.tools.hints import Hints
+
+from .pages import DOCS, ROOT, all_pages, name
+
+LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def text(page: str) -> str:
+    return (DOCS / page).read_text("utf-8")
+
+
+def made() -> dict[str, Any]:
+    """The generated pages, by the generator itself."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        spec = importlib.util.spec_from_file_location("docs_make", DOCS / "gen" / "make.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return {page: make() for page, make in module.PAGES.items()}
+    finally:
+        sys.path.remove(str(DOCS))
+
+
+def test_the_generated_pages_are_up_to_date() -> None:
+    for page, wanted in made().items():
+        assert text(page) == wanted, f"docs/{page} is old: run python docs/gen/make.py"
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=name(page)) for page in all_pages()])
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(FENCED.sub("", page.read_text("utf-8"))):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        found = page.parent / target if target else page
+        assert found.exists(), target
+        if anchor and found.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", found.read_text("utf-8"), re.MULTILINE)
+            slugs = [re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings]
+            assert anchor[1:] in slugs, f"{target}{anchor}"
+
+
+def test_every_kind_of_error_and_every_limit_is_explained() -> None:
+    page = text("errors.md")
+    for kind in errors.ERROR_KINDS:
+        assert f"| `{kind}` |" in page
+    for name_ in errors.__all__:
+        assert f"`{name_}`" in page
+    limits = text("limits.md")
+    for limit in errors.LIMIT_NAMES:
+        assert f"`{limit}`" in limits
+    for field in fields(Limits):
+        assert f"`{field.name}`" in limits
+
+
+def test_every_code_of_a_failed_call_is_explained() -> None:
+    page = text("errors.md")
+    for code in codes():
+        assert f"`{code}`" in page, code
+
+
+def codes() -> set[str]:
+    """Every literal code="…" and Denied code in the source of the tools and the sandbox."""
+    found: set[str] = set()
+    for folder in ("tools", "sandbox"):
+        for file in (ROOT / "src" / "moonbox" / folder).rglob("*.py"):
+            found |= set(re.findall(r'code="(\w+)"', file.read_text("utf-8")))
+    from moonbox.tools.failures import _CODES
+
+    return found | set(_CODES.values()) | {"tool_error", "invalid_arguments", "denied"}
+
+
+def test_tools_code_mode_and_the_trail_are_explained() -> None:
+    tools, mode, trail = text("tools.md"), text("code-mode.md"), text("audit.md")
+    for hint in fields(Hints):
+        assert f"| `{hint.name}` |" in tools
+    for policy in ("auto", "approve", "direct"):
+        assert f"| `{policy}` |" in tools
+    for form in FORMATS:
+        assert f"`{form}`" in mode
+    for status in CALL_STATUSES:
+        assert f"`{status}`" in trail
+
+
+def test_statuses_of_the_http_api_are_explained() -> None:
+    from moonbox.http.failures import CODE_STATUS, KIND_STATUS
+
+    page = text("http.md")
+    for code, status in {**CODE_STATUS, **KIND_STATUS}.items():
+        row = next((line for line in page.splitlines() if f"`{code}`" in line and line.startswith(f"| {status} ")), None)
+        assert row is not None, f"{code} → {status}"
+
+
+def test_every_public_name_is_mentioned() -> None:
+    everything = "\n".join(page.read_text("utf-8") for page in all_pages())
+    words = set(re.findall(r"\w+", everything))
+    assert set(moonbox.__all__) - words == set()
+
+
+def test_every_option_of_the_sandbox_is_explained() -> None:
+    import inspect
+
+    page = text("concepts.md")
+    for option in inspect.signature(moonbox.Sandbox).parameters:
+        assert f"| `{option}` |" in page, option
