@@ -26,6 +26,7 @@ from moonbox.worker.zygote import LENGTH
 __all__ = ["Ending", "Pool", "ProcessSource", "WorkerSource"]
 
 _START_SECONDS = 20.0
+_BREATH = 0.01
 _REPLY_SECONDS = 5.0
 
 
@@ -238,8 +239,14 @@ class Pool:
             with self._changed:
                 while not self._closed and (len(self._spares) >= self._want_spares or self._live >= self._most):
                     self._changed.wait()
+                in_no_hurry = bool(self._spares)
+            if in_no_hurry:
+                time.sleep(_BREATH)  # whoever has just taken a worker runs first: forking beside it would slow it down
+            with self._changed:
                 if self._closed:
                     return
+                if len(self._spares) >= self._want_spares or self._live >= self._most:
+                    continue
                 self._live += 1
             try:
                 self._make(out=False)
