@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -176,6 +177,9 @@ def test_as_deep_as_the_parser_lets_it_lua_takes_it(machine: Machine, outer: str
         'let s = "abc"; loop { s.replace("a", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"); }',
         'let m = #{a: "' + "x" * 50 + '"}; loop { m.a = `${m.a}${m.a}`; }',
         "let x = 1; loop { x = [x, x]; }",
+        'let s = ","; s.pad(9999, ","); let a = []; loop { a.append(s.split(",")); }',
+        'let s = "x"; s.pad(9999, "x"); s += s;',
+        "let a = [1]; a.pad(9999, 1); a.map(|x| a);",
         "fn f() { f() } f()",
         "let f = |f| [1].map(|x| f.call(f)); f.call(f)",
     ],

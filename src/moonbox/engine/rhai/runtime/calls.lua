@@ -16,12 +16,25 @@ return function(R, lib, host)
   local keys = { i64 = "integer", f64 = "float", string = "string", bool = "boolean", any = "any", none = "none" }
   for _, meta in next, R.types do keys[meta.__name] = meta end
 
+  -- Those that make something larger than what they are given.
+  local makers = {}
+  for name in lib.string.gmatch("split split_rev to_chars to_blob to_array map keys values to_json parallel parallel_settle", "%S+") do
+    makers[name] = true
+  end
+  local function measured(fn)
+    return function(K, d, pos, ...)
+      local value, changed = fn(K, d, pos, ...)
+      if value ~= nil then R.check_value(value, pos) end
+      return value, changed
+    end
+  end
+
   -- Adds functions for one type. `pure` says whether they may be called on constants.
   function R.add_natives(kind, pure, functions)
     for names, fn in next, functions do
       for name in lib.string.gmatch(names, "%S+") do
         native[name] = native[name] or {}
-        native[name][keys[kind]] = fn
+        native[name][keys[kind]] = makers[name] and measured(fn) or fn
         if not pure then
           changing[name] = changing[name] or {}
           changing[name][kind] = true

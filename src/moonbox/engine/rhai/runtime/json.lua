@@ -50,9 +50,9 @@ return function(R, lib, host)
 
   local function fail(text, at, why, pos)
     local before = sub(text, 1, at - 1)
-    local _, lines = gsub(before, "\n", "")
-    local column = #match(before, "[^\n]*$") + 1
-    R.raise("ErrorRuntime", format("Error parsing JSON: %s at line %d column %d", why, lines + 1, column), pos, nil)
+    local lines, last = 1, 0
+    for newline in lib.string.gmatch(before, "()\n") do lines, last = lines + 1, newline end
+    R.raise("ErrorRuntime", format("Error parsing JSON: %s at line %d column %d", why, lines, at - last), pos, nil)
   end
 
   local function skip(text, at) return find(text, "[^ \t\r\n]", at) or #text + 1 end

@@ -184,6 +184,18 @@ return function(R, lib, host)
     return -value
   end
 
+  -- Whether a text is a number without sign, going through it only once.
+  local function is_float(text)
+    local at = match(text, "^%d*()")
+    local digits = at - 1
+    if sub(text, at, at) == "." then
+      local stop = match(text, "^%d*()", at + 1)
+      digits, at = digits + stop - at - 1, stop
+    end
+    if sub(text, at, at) == "e" then at = match(text, "^[-+]?%d+()", at + 1) end
+    return digits > 0 and at == #text + 1
+  end
+
   local function parse_float(text, pos)
     local trimmed = R.trim(text)
     local plain = lower(trimmed)
@@ -194,7 +206,7 @@ return function(R, lib, host)
       value = huge
     elseif rest == "nan" then
       return 0.0 / 0.0
-    elseif match(rest, "^%d+%.?%d*$") or match(rest, "^%.%d+$") or match(rest, "^%d+%.?%d*e[-+]?%d+$") or match(rest, "^%.%d+e[-+]?%d+$") then
+    elseif is_float(rest) then
       value = tonumber(rest) + 0.0
     else
       local why = trimmed == "" and "cannot parse float from empty string" or "invalid float literal"

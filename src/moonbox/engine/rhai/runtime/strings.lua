@@ -131,7 +131,7 @@ return function(R, lib, host)
       if start >= length(text) then return -1 end
       from = offset(text, from_start(text, start) + 1)
     end
-    local at = find(text, what, from, true)
+    local at = R.find_text(text, what, from)
     return at and (at == 1 and 0 or length(sub(text, 1, at - 1))) or -1
   end
 
@@ -142,7 +142,7 @@ return function(R, lib, host)
       return checked(with .. concat(parts, with) .. (text ~= "" and with or ""), pos)
     end
     while true do
-      local start, stop = find(text, what, from, true)
+      local start, stop = R.find_text(text, what, from)
       if not start then break end
       parts[#parts + 1] = sub(text, from, start - 1)
       parts[#parts + 1] = with
@@ -171,7 +171,7 @@ return function(R, lib, host)
       return R.array(parts)
     end
     while not most_parts or #parts < most_parts - 1 do
-      local start, stop = find(text, by, from, true)
+      local start, stop = R.find_text(text, by, from)
       if not start then break end
       parts[#parts + 1] = sub(text, from, start - 1)
       from = stop + 1
@@ -189,7 +189,7 @@ return function(R, lib, host)
     end
     local starts, from = {}, 1
     while true do
-      local start, stop = find(text, by, from, true)
+      local start, stop = R.find_text(text, by, from)
       if not start then break end
       starts[#starts + 1] = start
       from = stop + 1
@@ -280,7 +280,7 @@ return function(R, lib, host)
   end
 
   add_natives("string", true, {
-    contains = with_text(function(text, other) return find(text, other, 1, true) ~= nil end),
+    contains = with_text(function(text, other) return R.find_text(text, other, 1) ~= nil end),
     starts_with = with_text(function(text, other) return sub(text, 1, #other) == other end),
     ends_with = with_text(function(text, other) return other == "" or sub(text, -#other) == other end),
     index_of = function(K, d, pos, text, what, start)
