@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import stat
+import sys
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -41,10 +42,15 @@ async def standard_streams() -> AsyncIterator[Any]:
     signal need not wait for the client's next line.
     """
     if not all(_is_pipe(fd) for fd in (0, 1)):
-        async with stdio_server() as streams:
-            yield streams
+        with contextlib.redirect_stdout(sys.stderr):
+            async with stdio_server() as streams:
+                yield streams
         return
-    with _diverted(0, os.devnull, os.O_RDONLY) as stdin, _diverted(1, 2, 0) as stdout:
+    with (
+        _diverted(0, os.devnull, os.O_RDONLY) as stdin,
+        _diverted(1, 2, 0) as stdout,
+        contextlib.redirect_stdout(sys.stderr),
+    ):
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_CHUNK)
         source, _ = await loop.connect_read_pipe(
@@ -117,5 +123,6 @@ def _diverted(fd: int, instead: str | int, flags: int) -> Any:
     try:
         yield private
     finally:
+        sys.stdout.flush()  # what was printed meanwhile by whoever held on to the old object
         os.dup2(back, fd)
         os.close(back)
