@@ -44,7 +44,8 @@ work.serve(
         "empty": lambda: run("return 1"),
         "call": lambda n=work.CALLS: run(f"for i in range({n}):\n    await add(i, 1)\nreturn 1", n),
         "batch": lambda: run(
-            f"import asyncio\nfor k in range(20):\n    await asyncio.gather(*[add(i, 1) for i in range({work.BATCH})])\nreturn 1",
+            "import asyncio\nfor k in range(20):\n"
+            f"    await asyncio.gather(*[add(i, 1) for i in range({work.BATCH})])\nreturn 1",
             20 * work.BATCH,
         ),
         "fib": lambda: run(FIB + f"return fib({work.FIB})"),

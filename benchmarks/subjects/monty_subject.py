@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import work
 from pydantic_monty import AsyncMonty, Monty
@@ -108,7 +109,7 @@ def memory() -> float:
         sizes = sorted(
             work.proportional_memory(int(pid))
             for pid in found.stdout.split()
-            if os.path.exists(f"/proc/{pid}/smaps_rollup")
+            if Path(f"/proc/{pid}/smaps_rollup").exists()
         )
         for one in sessions:
             one.__exit__(None, None, None)

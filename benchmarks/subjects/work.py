@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FIB = 27
 LOOP = 3_000_000
@@ -30,8 +33,8 @@ def timed(work: Callable[[], object], times: int = 1) -> float:
 
 def proportional_memory(pid: int) -> int:
     """Bytes of a process, shared pages divided among those that share them (Linux)."""
-    with open(f"/proc/{pid}/smaps_rollup") as file:
-        return sum(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
 def serve(measures: dict[str, Callable[..., float]]) -> None:

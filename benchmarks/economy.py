@@ -1,0 +1,163 @@
+"""What the model reads and writes, in tokens, with direct tool calls and in code mode; writes economy.md.
+
+python benchmarks/economy.py [--tasks 200] [--kinds base,long_context] [--no-write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from tokenizer import NAME, token_counter  # noqa: E402 - found only from here on
+from tokens.bfcl import Leaderboard, Task  # noqa: E402
+from tokens.conversation import Failed, auto_takes_code, direct, scripted  # noqa: E402
+from tokens.ledger import Bill  # noqa: E402
+from tokens.report import report  # noqa: E402
+from tokens.stories import STORIES, Story  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+KINDS = {"base": "The tasks as they are", "long_context": "The same with long results"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the ways of working cost on one task, or on several."""
+
+    one: Bill = field(default_factory=Bill)
+    """Direct, one call a request."""
+    together: Bill = field(default_factory=Bill)
+    """Direct, all calls of a turn in one request."""
+    code: Bill = field(default_factory=Bill)
+    """Code mode, one script a turn."""
+    each: Bill = field(default_factory=Bill)
+    """Code mode, one script for each call."""
+    auto: Bill = field(default_factory=Bill)
+    """What `mode="auto"` chooses: one script a turn, or one call a request."""
+    tasks: int = 0
+    auto_code: int = 0
+    """In how many tasks auto chose code mode."""
+    dearer: int = 0
+    """In how many tasks a script a turn cost more than one call a request."""
+    dearer_than_together: int = 0
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(
+            self.one + other.one,
+            self.together + other.together,
+            self.code + other.code,
+            self.each + other.each,
+            self.auto + other.auto,
+            self.tasks + other.tasks,
+            self.auto_code + other.auto_code,
+            self.dearer + other.dearer,
+            self.dearer_than_together + other.dearer_than_together,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", type=int, default=200, help="at most so many of each kind")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--no-write", action="store_true")
+    options = parser.parse_args()
+    began = time.monotonic()
+    count = token_counter()
+    stories = [(story.title, told(story, count)) for story in STORIES]
+    kinds, left_out = [], []
+    for kind in [name for name in options.kinds.split(",") if name]:
+        outcomes, contradictions = leaderboard(kind, options.tasks, count)
+        kinds.append((KINDS[kind], outcomes))
+        left_out += contradictions
+    text = report(NAME, stories, kinds, left_out)
+    print(text)
+    print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
+    if not options.no_write:
+        (HERE / "economy.md").write_text(text + "\n", encoding="utf-8")
+
+
+def told(story: Story, count: Callable[[str], int]) -> Outcome:
+    """A story both ways; the script's answer must be the one that follows from the direct results."""
+    turn, plain, expected = story.turn(), story.turn(script=False), story.known()
+
+    def from_calls(_: int, values: list[Any]) -> None:
+        _same(story, story.answer(values), expected)
+
+    def from_script(_: int, values: list[Any]) -> None:
+        _same(story, values, [expected])
+
+    one, together = direct(story.tools, [plain], count, from_calls)
+    code = scripted(story.tools, [turn], count, from_script)
+    each = scripted(story.tools, [plain], count, from_calls, a_script_for_each_call=True)
+    return _outcome(one, together, code, each, auto_takes_code(story.tools))
+
+
+def _same(story: Story, found: Any, expected: Any) -> None:
+    if found != expected:
+        raise Failed(f"{story.name}: {found} is not {expected}")
+
+
+def leaderboard(kind: str, most: int, count: Callable[[str], int]) -> tuple[dict[str, Outcome], list[str]]:
+    """Outcomes by category, and the tasks whose ground truth breaks its own schemas."""
+    board = Leaderboard()
+    found: dict[str, Outcome] = {}
+    left_out = []
+    tasks = _spread(board.tasks(kind), most)
+    with ThreadPoolExecutor(4) as pool:  # most of the time goes into starting workers
+        for task, result in zip(tasks, pool.map(lambda task: _measured(board, task, count), tasks), strict=True):
+            if isinstance(result, str):
+                left_out.append(result)
+            else:
+                found[task.category] = found.get(task.category, Outcome()) + result
+    return found, left_out
+
+
+def _measured(board: Leaderboard, task: Task, count: Callable[[str], int]) -> Outcome | str:
+    """The outcome, or why there is none."""
+    if (contradiction := board.contradiction(task)) is not None:
+        return contradiction
+    bills: dict[str, Any] = {}
+    for way in ("direct", "code", "each"):
+        instances = board.instances(task)
+        tools, check = board.tools(task, instances), board.check(task, instances, way)
+        if way == "direct":
+            bills[way] = direct(tools, task.turns, count, check)
+        elif way == "code" or any(len(turn.calls) > 1 for turn in task.turns):
+            bills[way] = scripted(tools, task.turns, count, check, a_script_for_each_call=way == "each")
+        else:
+            bills[way] = bills["code"]  # never more than one call a turn: the same scripts
+    one, together = bills["direct"]
+    return _outcome(one, together, bills["code"], bills["each"], auto_takes_code(tools))
+
+
+def _outcome(one: Bill, together: Bill, code: Bill, each: Bill, auto_code: bool) -> Outcome:
+    return Outcome(
+        one,
+        together,
+        code,
+        each,
+        code if auto_code else one,
+        tasks=1,
+        auto_code=int(auto_code),
+        dearer=int(code.total > one.total),
+        dearer_than_together=int(code.total > together.total),
+    )
+
+
+def _spread(tasks: Sequence[Task], most: int) -> list[Task]:
+    """At most so many, taken evenly."""
+    step = max(1, len(tasks) // most)
+    return list(tasks[::step][:most])
+
+
+if __name__ == "__main__":
+    main()

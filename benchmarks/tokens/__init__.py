@@ -1,0 +1,1 @@
+"""The token economy: conversations, what they cost, and the work they do."""

@@ -1,0 +1,124 @@
+"""The report of the token economy, as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tokens.ledger import Bill
+
+_METHOD = Path(__file__).with_name("method.md")
+_HEAD = (
+    "| | definitions | context at the end | written | all requests: direct one by one | direct at once "
+    "| **code, a script a turn** | code, a script a call | auto |"
+)
+
+
+def report(
+    tokenizer: str,
+    stories: Sequence[tuple[str, Any]],
+    kinds: Sequence[tuple[str, Mapping[str, Any]]],
+    left_out: Sequence[str],
+) -> str:
+    lines = [
+        _METHOD.read_text(encoding="utf-8").replace("{tokenizer}", tokenizer),
+        "## Stories with large intermediate results",
+        "",
+    ]
+    lines += _table([(title, outcome) for title, outcome in stories], total=None)
+    for title, outcomes in kinds:
+        rows = sorted(outcomes.items())
+        whole = sum((outcome for _, outcome in rows[1:]), rows[0][1])
+        lines += ["", f"## {title}", ""]
+        lines += _table([(f"{name} ({outcome.tasks})", outcome) for name, outcome in rows], whole)
+        lines += ["", _verdict(whole)]
+    lines += ["", "## Where code mode costs more", "", *_losses(stories, kinds)]
+    lines += ["", "## Where `auto` chooses wrongly", "", *_misjudged(stories, kinds)]
+    if left_out:
+        lines += ["", "Left out, because the ground truth breaks the task's own schema: " + "; ".join(left_out) + "."]
+    return "\n".join(lines)
+
+
+def _table(rows: Sequence[tuple[str, Any]], total: Any) -> list[str]:
+    lines = [_HEAD, "|---|" + "---:|" * 8]
+    lines += [_row(title, outcome) for title, outcome in rows]
+    if total is not None:
+        lines.append(_row(f"**all {total.tasks}**", total))
+    return lines
+
+
+def _row(title: str, outcome: Any) -> str:
+    one, code = outcome.one, outcome.code
+    cells = [
+        f"{one.definitions:,} → {code.definitions:,}",
+        f"{one.context:,} → {code.context:,}",
+        f"{one.written:,} → {code.written:,}",
+        f"{one.total:,}",
+        _against(outcome.together, one),
+        f"**{_against(code, one)}**",
+        _against(outcome.each, one),
+        _against(outcome.auto, one),
+    ]
+    return f"| {title} | " + " | ".join(cells) + " |"
+
+
+def _against(bill: Bill, one: Bill) -> str:
+    return f"{bill.total:,} ({percent(bill.total / one.total)})"
+
+
+def percent(ratio: float) -> str:
+    """Two significant figures, so that neither 0.4 % nor 99.6 % is rounded to a lie."""
+    value = ratio * 100
+    return f"{value:.0f} %" if value >= 10 else f"{value:.2g} %"
+
+
+def _verdict(whole: Any) -> str:
+    return (
+        f"A script a turn costs more than direct calls one by one in {whole.dearer} of {whole.tasks} tasks, "
+        f"and more than direct calls all at once in {whole.dearer_than_together}. "
+        f"`auto` chose code mode in {whole.auto_code}. "
+        f"Requests: {whole.one.requests:,} one by one, {whole.together.requests:,} at once, "
+        f"{whole.code.requests:,} with a script a turn."
+    )
+
+
+def _losses(stories: Sequence[tuple[str, Any]], kinds: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    rows = [*stories, *((f"{title}, {name}", item) for title, found in kinds for name, item in found.items())]
+    lines = []
+    for title, outcome in rows:
+        one, together, code, each = outcome.one, outcome.together, outcome.code, outcome.each
+        said = [
+            f"{what} {percent(mine / other - 1)} more"
+            for what, mine, other in (
+                ("a script a turn against calls one by one:", code.total, one.total),
+                ("a script a turn against calls all at once:", code.total, together.total),
+                ("a script a call against calls one by one:", each.total, one.total),
+                ("context at the end:", code.context, one.context),
+            )
+            if mine > other
+        ]
+        if said:
+            chosen = f"`auto` took code mode in {outcome.auto_code} of {outcome.tasks}"
+            lines.append(
+                f"- {title}: {'; '.join(said)}. {chosen}, at {percent(outcome.auto.total / one.total)} of direct."
+            )
+    written = [(outcome.one.written, outcome.code.written) for _, outcome in rows]
+    more = sum(code > one for one, code in written)
+    lines.append(f"- In {more} of {len(rows)} rows the model writes more tokens in code mode than with direct calls.")
+    return lines
+
+
+def _misjudged(stories: Sequence[tuple[str, Any]], kinds: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Rows in which auto costs more than the better of the two ways between which it chooses."""
+    rows = [*stories, *((f"{title}, {name}", item) for title, found in kinds for name, item in found.items())]
+    lines = [
+        f"- {title}: {outcome.auto.total:,} tokens, where the other way takes {best:,}"
+        for title, outcome in rows
+        if outcome.auto.total > (best := min(outcome.one.total, outcome.code.total))
+    ]
+    if lines:
+        lines += ["", "It knows the definitions, not the results: for few tools with large results ask for `always`."]
+    return lines or ["Nowhere in this run."]

@@ -1,0 +1,1 @@
+return tools.get_weather{city = "Berlin"}
