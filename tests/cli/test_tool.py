@@ -1,0 +1,81 @@
+"""`moonbox init` and `moonbox tool`, as the commands they are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def moonbox(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "moonbox.cli", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    assert moonbox(tmp_path, "init").returncode == 0
+    assert moonbox(tmp_path, "tool", "init", "hello").returncode == 0
+    return tmp_path
+
+
+def test_a_new_tool_works_at_once(project: Path) -> None:
+    done = moonbox(project, "tool", "test", "tools/hello.lua", "--param", "name=moon", "--param", "times=2", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["values"] == [{"text": "Hello, moon! Hello, moon!", "count": 2}]
+
+
+def test_a_tool_is_found_by_its_name_too(project: Path) -> None:
+    done = moonbox(project, "tool", "test", "hello", "--param", "name=42")
+    assert done.stdout.strip() == '{"count":1,"text":"Hello, 42!"}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["hello"], "name: missing, expected string"),
+        (["hello", "--param", "nam=x"], "did you mean `name`?"),
+        (["hello", "--param", "name=x", "--param", "times=many"], "times: expected integer"),
+        (["hello", "--param", "name"], "--param takes key=value, not 'name'"),
+        (["nothing"], "there is no tool script nothing"),
+    ],
+)
+def test_wrong_use_is_told_with_status_2(project: Path, arguments: list[str], says: str) -> None:
+    done = moonbox(project, "tool", "test", *arguments)
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_a_failing_script_has_status_1(project: Path) -> None:
+    (project / "tools" / "oops.lua").write_text("tool = {} function tool.execute() error('no luck') end")
+    done = moonbox(project, "tool", "test", "oops")
+    assert done.returncode == 1
+    assert "no luck" in done.stderr
+
+
+def test_list_and_check(project: Path) -> None:
+    assert moonbox(project, "tool", "check").returncode == 0
+    (project / "tools" / "bad.lua").write_text("tool = {")
+    listed = json.loads(moonbox(project, "tool", "list", "--json").stdout)
+    assert {item["name"]: item["ok"] for item in listed} == {"bad": False, "hello": True}
+    checked = moonbox(project, "tool", "check")
+    assert checked.returncode == 1
+    assert "bad.lua does not load" in checked.stderr
+    assert "1 of 2 tool scripts are fine" in checked.stdout
+    assert "broken" in moonbox(project, "tool", "list").stdout
+
+
+def test_nothing_is_overwritten(project: Path) -> None:
+    for arguments in (["init"], ["tool", "init", "hello"]):
+        done = moonbox(project, *arguments)
+        assert done.returncode == 2
+        assert "exists already; nothing was changed" in done.stderr
+
+
+def test_names_that_a_script_cannot_write_are_refused(tmp_path: Path) -> None:
+    done = moonbox(tmp_path, "tool", "init", "odd-name")
+    assert done.returncode == 2
+    assert "'odd-name' is not a name that a script can write" in done.stderr
