@@ -191,6 +191,41 @@ def test_growth_meets_a_limit(script: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "script",
+    [
+        'let s = "a"; s.pad(600000, "a"); let t = s.sub_string(0, 200000) + "b"; s.contains(t) || s.index_of(t) >= 0',
+        'let s = "1"; s.pad(999000, "1"); s += "x"; try { parse_float(s); } catch { } false',
+        'let s = "["; s.pad(999000, " "); s += "\\n]]"; try { parse_json(s); } catch { } false',
+        'let s = "x"; s.pad(999000, " "); s += "x"; s.trim(); s.len == 0',
+        'let s = "["; s.pad(999000, "["); try { parse_json(s); } catch { } false',
+    ],
+)
+def test_no_search_takes_the_square_of_its_text(machine: Machine, script: str) -> None:
+    started = time.process_time()
+    assert machine.run(script).raw is False
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("script", "debug"),
+    [
+        ("let a = [1, 2, 3]; a.map(|x| { a.clear(); x })", "[1, 2, 3]"),
+        ("let a = [1, 2, 3]; a.filter(|x| { a.clear(); true })", "[1, 2, 3]"),
+        ("let a = [1, 2, 3]; a.for_each(|| { a.clear(); this += 1; }); a", "[]"),
+        ("let a = [3, 1, 2]; a.sort(|x, y| { a.clear(); x - y }); a", "[1, 2, 3]"),
+        ("let a = [1, 2, 3]; a.reduce(|s, x| { a.clear(); s + x }, 0)", "6"),
+        ("let a = [1, 2, 3]; a.drain(|x| { a.push(9); x == 1 }); a", "[2, 3]"),
+        ("let a = [1, 1, 3]; a.dedup(|x, y| { a.clear(); x == y }); a", "[1, 3]"),
+        ("let a = [1, 2]; a.zip([3, 4], |x, y| { a.clear(); x + y })", "[4, 6]"),
+        ("let m = #{a: 1, b: 2}; m.map(|k, v| { m.clear(); v })", '#{"a": 1}'),
+        ("let a = [1, 2, 3]; let f = || a.clear(); let n = 0; for x in a { f.call(); n += x; } n", "6"),
+    ],
+)
+def test_callbacks_that_change_what_is_gone_through(machine: Machine, script: str, debug: str) -> None:
+    assert machine.run(script).debug == debug
+
+
+@pytest.mark.parametrize(
     "name", ["eval", "import", "load", "require", "dofile", "os", "io", "debug_", "package", "sleep", "exec"]
 )
 def test_nothing_of_the_host_is_there(machine: Machine, name: str) -> None:

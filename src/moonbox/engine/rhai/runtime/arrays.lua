@@ -60,6 +60,13 @@ return function(R, lib, host)
     for i = #list, 1, -1 do list[i] = nil end
   end
 
+  -- What callbacks go through: they may change the array itself.
+  local function snapshot(list) return move(list, 1, #list, 1, {}) end
+  local function replace(list, items)
+    for i = #list, #items + 1, -1 do list[i] = nil end
+    move(items, 1, #items, 1, list)
+  end
+
   local function grown(list, pos, item)
     R.check_growth(list, pos, item)
     return U
@@ -126,7 +133,9 @@ return function(R, lib, host)
       else
         comparer = callback(comparer)
         if not comparer or descending then return nil end
-        sort_by(K, d, pos, target, comparer)
+        local items = snapshot(target)
+        sort_by(K, d, pos, items, comparer)
+        replace(target, items)
       end
       return in_place and U or target
     end
@@ -137,7 +146,7 @@ return function(R, lib, host)
     return function(K, d, pos, list, given, start, extra)
       local callee = callback(given)
       if not callee or extra ~= nil or (start ~= nil and not is_int(start)) then return nil end
-      return fn(caller_of(K, d, pos, caller, callee), list, start, pos)
+      return fn(caller_of(K, d, pos, caller, callee), snapshot(list), start, pos)
     end
   end
 
@@ -180,6 +189,7 @@ return function(R, lib, host)
       local callee = callback(given)
       if not callee then return nil end
       local result = initial == nil and U or initial
+      list = snapshot(list)
       local count = #list
       local call = caller_of(K, d, pos, caller, callee, true)
       for n = 1, count do
@@ -211,9 +221,13 @@ return function(R, lib, host)
       if not from then return nil end
       return taken(list, offset_len(#list, from, size))
     end,
-    map = each("map", function(call, list, start)
-      local out = {}
-      for i = 1, #list do out[i] = call(nil, list[i], i - 1) end
+    map = each("map", function(call, list, start, pos)
+      local out, tell = {}, R.meter(pos)
+      for i = 1, #list do
+        local value = call(nil, list[i], i - 1)
+        out[i] = value
+        tell(value)
+      end
       return array(out)
     end),
     filter = each("filter", function(test, list)
@@ -249,14 +263,17 @@ return function(R, lib, host)
       local out, count = {}, #list < #other and #list or #other
       local callee = fn ~= nil and callback(fn)
       if fn ~= nil and not callee then return nil end
+      list, other = snapshot(list), snapshot(other)
+      local tell = R.meter(pos)
       for i = 1, count do
         if callee then
           out[i] = R.invoke(K, d, pos, callee, nil, copy(list[i]), copy(other[i]))
         else
           out[i] = array({ copy(list[i]), copy(other[i]) })
         end
+        tell(out[i])
       end
-      return R.check_value(array(out), pos)
+      return array(out)
     end,
     ["order order_by"] = sorter(false, false),
     order_desc = sorter(false, true),
@@ -352,10 +369,10 @@ return function(R, lib, host)
     dedup = function(K, d, pos, list, comparer)
       local callee = comparer ~= nil and callback(comparer)
       if comparer ~= nil and not callee then return nil end
-      local kept = 0
-      local count = #list
+      local kept, count = 0, #list
+      local items = snapshot(list)
       for i = 1, count do
-        local item, last = list[i], list[kept]
+        local item, last = items[i], items[kept]
         local same = false
         if kept > 0 then
           if callee then
@@ -366,10 +383,11 @@ return function(R, lib, host)
         end
         if not same then
           kept = kept + 1
-          list[kept] = item
+          items[kept] = item
         end
       end
-      for i = count, kept + 1, -1 do list[i] = nil end
+      for i = count, kept + 1, -1 do items[i] = nil end
+      replace(list, items)
       return U
     end,
     set = function(K, d, pos, list, index, value)
@@ -386,8 +404,9 @@ return function(R, lib, host)
       if not callee then return nil end
       local call = caller_of(K, d, pos, "map", callee, false, true)
       for i = 1, #list do
+        if list[i] == nil then break end
         local _, changed = call(nil, list[i], i - 1)
-        if changed ~= nil then list[i] = changed end
+        if changed ~= nil and list[i] ~= nil then list[i] = changed end
       end
       return U
     end,
@@ -400,13 +419,13 @@ return function(R, lib, host)
       if callee then
         local kept, out = {}, {}
         local call = caller_of(K, d, pos, caller, callee)
-        for i = 1, #list do
-          local item = list[i]
+        local items = snapshot(list)
+        for i = 1, #items do
+          local item = items[i]
           local yes = call(nil, item, i - 1) == true
           if yes == picked then out[#out + 1] = item else kept[#kept + 1] = item end
         end
-        clear(list)
-        move(kept, 1, #kept, 1, list)
+        replace(list, kept)
         return array(out)
       end
       local from, size = span(given, count)

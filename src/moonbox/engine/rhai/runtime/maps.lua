@@ -30,9 +30,14 @@ return function(R, lib, host)
       local keys, count = sorted_keys(map)
       local result = R.map({ [true] = 0 })
       local call = R.caller(K, d, pos, caller, callee, true)
+      local tell = R.meter(pos)
       for i = 1, count do
         local key = keys[i]
-        fn(result, map, key, map[key], (call(key, map[key], U)))
+        local value = map[key]
+        if value ~= nil then -- the callback may take out others
+          fn(result, map, key, value, (call(key, value, U)))
+          tell(result[key])
+        end
       end
       return result
     end

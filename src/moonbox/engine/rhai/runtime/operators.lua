@@ -178,6 +178,25 @@ return function(R, lib, host)
   end
   R.check_value = check_value
 
+  -- A function that is told of each item of something new while it grows.
+  function R.meter(pos)
+    local arrays, maps, strings = 0, 0, 0
+    return function(item)
+      local kind = type(item)
+      if kind == "string" then
+        strings = strings + #item
+      elseif kind == "table" then
+        local a, m, s = R.sizes(item)
+        arrays, maps, strings = arrays + a, maps + m, strings + s
+      else
+        return
+      end
+      if strings > R.max_string then R.too_large("string", pos) end
+      if arrays > R.max_array then R.too_large("array", pos) end
+      if maps > R.max_map then R.too_large("map", pos) end
+    end
+  end
+
   -- A literal that holds other arrays or maps, item by item: the message names the one that is too much.
   -- `places` lists a position for each item of an array, a quoted key and a position for each entry of a map.
   local function check_items(value, is_array, places)
