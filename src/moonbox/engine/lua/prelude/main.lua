@@ -446,7 +446,9 @@ local builders, builder_count = {}, 0
 -- A function that makes one table for each row from a list for each column. Compiled once for each set of keys: a
 -- constructor that names its keys makes tables of the right size at once.
 local function builder(names)
-  local signature = concat(names, "\31")
+  local parts = {}
+  for column = 1, #names do parts[column] = #names[column] .. ":" .. names[column] end
+  local signature = concat(parts) -- with lengths, so that no two sets of keys have the same
   local build = builders[signature]
   if build then return build end
   local parameters, fields = {}, {}

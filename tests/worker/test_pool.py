@@ -1,0 +1,356 @@
+"""The pool: checkouts, spares, limits, and a source of workers that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox.errors import ClosedError, PoolTimeout, WorkerError
+from moonbox.worker.link import Link, TimedOut, Woken, socket_pairs
+from moonbox.worker.pool import Pool
+from moonbox.worker.protocol import READY, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class NoProcess:
+    def kill(self) -> str:
+        return ""
+
+
+class Source:
+    """Workers that are bare sockets."""
+
+    def __init__(self) -> None:
+        self.spawned = 0
+        self.failing = 0
+        self.slow = 0.0
+        self.closed = False
+        self.configured: list[dict[str, Any]] = []
+        self.theirs: list[socket.socket] = []
+        self._lock = threading.Lock()
+
+    def spawn(self) -> Link:
+        time.sleep(self.slow)
+        with self._lock:
+            if self.failing:
+                self.failing -= 1
+                raise WorkerError("no worker today")
+            main, control, theirs, theirs_control = socket_pairs()
+            self.theirs += [theirs, theirs_control]
+            self.spawned += 1
+        theirs.sendall(frame(READY, b""))
+        return Link(main, control, None, NoProcess())
+
+    def configure(self, config: dict[str, Any]) -> None:
+        self.configured.append(config)
+
+    def close(self) -> None:
+        self.closed = True
+        for end in self.theirs:
+            end.close()
+
+
+@pytest.fixture
+def source() -> Iterator[Source]:
+    source = Source()
+    yield source
+    source.close()
+
+
+def wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_workers_are_made_when_needed_and_not_used_twice(source: Source) -> None:
+    pool = Pool(source, spares=0, most=3)
+    first, second = pool.checkout(1), pool.checkout(1)
+    assert first is not second
+    pool.discard(first)
+    assert first.closed
+    assert pool.checkout(1) not in (first, second)
+    assert source.spawned == 3
+    pool.close()
+    assert source.closed
+    assert second.closed
+
+
+def test_spares(source: Source) -> None:
+    pool = Pool(source, spares=2, most=10)
+    assert source.spawned == 0
+    pool.warm()
+    wait_for(lambda: source.spawned == 2)
+    link = pool.try_spare()
+    assert link is not None
+    wait_for(lambda: source.spawned == 3)
+    pool.close()
+
+
+def test_never_more_than_the_most(source: Source) -> None:
+    source.slow = 0.001
+    pool = Pool(source, spares=2, most=4)
+    most = 0
+    now = 0
+    lock = threading.Lock()
+
+    def work() -> None:
+        nonlocal now, most
+        for _ in range(20):
+            link = pool.checkout(20)
+            with lock:
+                now += 1
+                most = max(most, now)
+            time.sleep(0.0005)
+            with lock:
+                now -= 1
+            pool.discard(link)
+
+    threads = [threading.Thread(target=work) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert most <= 4
+    assert pool._live <= 4
+    pool.close()
+
+
+def test_never_more_than_the_most_awaited(source: Source) -> None:
+    source.slow = 0.001
+    pool = Pool(source, spares=1, most=3)
+
+    async def work() -> None:
+        for _ in range(10):
+            link = await pool.acheckout(20)
+            assert len(pool._out) <= 3
+            await asyncio.sleep(0.0005)
+            pool.discard(link)
+
+    async def main() -> None:
+        await asyncio.gather(*(work() for _ in range(10)))
+
+    asyncio.run(main())
+    assert pool._out == set()
+    pool.close()
+
+
+def test_threads_and_tasks_wait_for_the_same_worker(source: Source) -> None:
+    pool = Pool(source, spares=0, most=1)
+    done: list[str] = []
+
+    def blocking(name: str) -> None:
+        for _ in range(10):
+            pool.discard(pool.checkout(20))
+        done.append(name)
+
+    async def awaited(name: str) -> None:
+        for _ in range(10):
+            pool.discard(await pool.acheckout(20))
+        done.append(name)
+
+    async def main() -> None:
+        tasks = [awaited(f"task {n}") for n in range(3)]
+        threads = [asyncio.to_thread(blocking, f"thread {n}") for n in range(3)]
+        await asyncio.gather(*tasks, *threads)
+
+    asyncio.run(main())
+    assert len(done) == 6
+    pool.close()
+
+
+def test_timeouts(source: Source) -> None:
+    pool = Pool(source, spares=0, most=1)
+    link = pool.checkout(1)
+    message = (
+        r"all 1 workers are in use and none became free within 0\.05 s; close a Repl, or raise Sandbox\(max_workers=…\)"
+    )
+    with pytest.raises(PoolTimeout, match=message):
+        pool.checkout(0.05)
+    with pytest.raises(PoolTimeout, match=message):
+        asyncio.run(pool.acheckout(0.05))
+    assert isinstance(PoolTimeout("x"), TimeoutError)
+    pool.discard(link)
+    assert pool.checkout(1) is not link
+    pool.close()
+
+
+def test_a_worker_that_cannot_be_made_leaves_room(source: Source) -> None:
+    pool = Pool(source, spares=0, most=1)
+    source.failing = 3
+    for _ in range(2):
+        with pytest.raises(WorkerError, match="no worker today"):
+            pool.checkout(1)
+    with pytest.raises(WorkerError, match="no worker today"):
+        asyncio.run(pool.acheckout(1))
+    assert pool.checkout(1) is not None
+    pool.close()
+
+
+def test_spares_that_cannot_be_made_are_tried_again(source: Source) -> None:
+    pool = Pool(source, spares=1, most=5)
+    source.failing = 1
+    pool.warm()
+    wait_for(lambda: source.spawned == 1)
+    pool.close()
+
+
+def test_dead_spares_are_replaced(source: Source) -> None:
+    pool = Pool(source, spares=1, most=2)
+    pool.warm()
+    wait_for(lambda: source.spawned == 1)
+    for end in source.theirs:
+        end.close()
+    link = pool.checkout(5)
+    assert link.alive()
+    pool.close()
+
+
+def test_new_configuration_replaces_spares(source: Source) -> None:
+    pool = Pool(source, spares=1, most=5)
+    pool.warm()
+    wait_for(lambda: len(pool._spares) == 1)
+    stale = pool._spares[0]
+    pool.configure({"a": 1})
+    assert source.configured == [{"a": 1}]
+    assert stale.closed
+    assert pool.checkout(5) is not stale
+    pool.close()
+
+
+def test_closing(source: Source) -> None:
+    pool = Pool(source, spares=1, most=1)
+    link = pool.checkout(1)
+    problems: list[str] = []
+
+    def wait() -> None:
+        try:
+            pool.checkout(20)
+        except ClosedError as problem:
+            problems.append(str(problem))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.02)
+    pool.close()
+    thread.join(10)
+    assert problems == ["the Sandbox is closed"]
+    assert link.closed
+    for use in (lambda: pool.checkout(1), pool.try_spare, pool.try_checkout):
+        with pytest.raises(ClosedError):
+            use()
+    pool.discard(link)
+    pool.close()
+
+
+# Links
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Link, socket.socket, socket.socket]]:
+    main, control, theirs, theirs_control = socket_pairs()
+    link = Link(main, control, None, NoProcess())
+    yield link, theirs, theirs_control
+    link.close()
+    theirs.close()
+    theirs_control.close()
+
+
+def test_frames_come_and_the_greeting_is_kept(ends: Any) -> None:
+    link, theirs, _ = ends
+    theirs.sendall(frame(READY, b"layers") + frame(20, b"one") + frame(17, b""))
+    assert link.receive(5) == (20, b"one")
+    assert link.receive(5) == (17, b"")
+    assert link.greeting == b"layers"
+    with pytest.raises(TimedOut):
+        link.receive(0.01)
+
+
+def test_a_bell_wakes_who_waits(ends: Any) -> None:
+    link, theirs, _ = ends
+    bell, ringer = socket.socketpair()
+    with bell, ringer:
+        bell.setblocking(False)
+        ringer.send(b"!")
+        with pytest.raises(Woken):
+            link.receive(5, bell)
+        theirs.sendall(frame(20, b"x"))
+        assert link.receive(5, bell) == (20, b"x")
+    theirs.sendall(frame(20, b"y"))
+    assert link.receive(5) == (20, b"y")
+
+
+def test_a_worker_that_is_gone(ends: Any) -> None:
+    link, theirs, _ = ends
+    theirs.close()
+    assert not link.alive()
+    with pytest.raises(WorkerError, match="the worker is gone"):
+        link.receive(5)
+    with pytest.raises(WorkerError, match="the worker is gone"):
+        for _ in range(10):
+            link.send(b"x" * 1_000_000)
+
+
+def test_alive(ends: Any) -> None:
+    link, theirs, _ = ends
+    assert link.alive()
+    theirs.sendall(frame(READY, b"")[:3])
+    assert link.alive()
+    theirs.sendall(frame(READY, b"")[3:])
+    assert link.alive()
+    assert link.greeting == b""
+    theirs.sendall(b"x")
+    assert not link.alive()
+
+
+def test_sending_to_a_deaf_worker_times_out(ends: Any) -> None:
+    link, _, _ = ends
+    began = time.monotonic()
+    with pytest.raises(TimedOut):
+        link.send(b"x" * 5_000_000, 0.1)
+    assert time.monotonic() - began < 5
+
+
+def test_hanging_up_wakes_a_sender_and_a_receiver(ends: Any) -> None:
+    link, _, _ = ends
+    problems: list[str] = []
+
+    def use(action: Any) -> None:
+        try:
+            with link.in_use():
+                action()
+        except WorkerError as problem:
+            problems.append(str(problem))
+
+    threads = [
+        threading.Thread(target=use, args=(lambda: link.send(b"x" * 5_000_000),)),
+        threading.Thread(target=use, args=(lambda: link.receive(None),)),
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    link.close()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert problems == ["the worker is gone", "the worker is gone"]
+    assert link._sock.fileno() == -1
+
+
+def test_a_closed_link_cannot_be_used(ends: Any) -> None:
+    link, _, _ = ends
+    link.close()
+    link.close()
+    with pytest.raises(WorkerError, match="the worker is gone"), link.in_use():
+        pass
+    link.stop(1, 1)
+    assert not link.alive()

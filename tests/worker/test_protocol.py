@@ -1,0 +1,226 @@
+"""The wire: frames cut from any pieces, and JSON that nobody vouches for."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import marshal
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moonbox.errors import WorkerError
+from moonbox.worker import protocol
+from moonbox.worker.incoming import Reader, decode_json
+from moonbox.worker.outgoing import packed
+from moonbox.worker.protocol import HEADER, STOP, frame, pack
+
+
+def decode(payload: bytes, **options: Any) -> Any:
+    return decode_json(payload, **{"max_nodes": 100_000, "max_depth": 64, **options})
+
+
+# Frames
+
+
+@given(
+    frames=st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=200)), max_size=8),
+    cuts=st.lists(st.integers(0, 2000), max_size=12),
+)
+def test_any_split_of_the_bytes_gives_the_same_frames(frames: list[tuple[int, bytes]], cuts: list[int]) -> None:
+    stream = b"".join(frame(kind, payload) for kind, payload in frames)
+    edges = sorted({0, len(stream), *(cut for cut in cuts if cut <= len(stream))})
+    reader = Reader(1000)
+    found = []
+    for start, end in itertools.pairwise(edges):
+        reader.feed(stream[start:end])
+        while (one := reader.next()) is not None:
+            found.append(one)
+    assert found == frames
+    assert reader.pending == 0
+    assert reader.next() is None
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
+    reader = Reader(100)
+    reader.feed(data)
+    taken = 0
+    try:
+        while (one := reader.next()) is not None:
+            assert len(one[1]) <= 100
+            taken += HEADER.size + len(one[1])
+    except WorkerError as problem:
+        assert "at most 100 are allowed" in str(problem)
+    assert reader.pending == len(data) - taken
+
+
+def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
+    reader = Reader(1000)
+    reader.feed(HEADER.pack(20, 1001))
+    with pytest.raises(WorkerError) as caught:
+        reader.next()
+    assert str(caught.value) == "the worker announced a frame of 1,001 bytes; at most 1,000 are allowed"
+
+
+def test_frames_for_the_worker() -> None:
+    data = pack(protocol.RUN, (b"return 1", 7, 2**61))
+    kind, length = HEADER.unpack_from(data)
+    assert (kind, length) == (protocol.RUN, len(data) - HEADER.size)
+    assert marshal.loads(data[HEADER.size :]) == (b"return 1", 7, 2**61)
+    assert STOP.unpack(STOP.pack(5, protocol.REASON_TIME)) == (5, 1)
+
+
+def test_types_of_frames_are_all_different() -> None:
+    kinds = [
+        protocol.CONFIGURE, protocol.RUN, protocol.ANSWERS, protocol.HALT, protocol.GLOBALS,
+        protocol.READY, protocol.OUTPUT, protocol.CALLS, protocol.CANCEL, protocol.DONE, protocol.DEFINED,
+    ]  # fmt: skip
+    assert len(set(kinds)) == len(kinds)
+
+
+# JSON
+
+
+def json_values() -> st.SearchStrategy[Any]:
+    text = st.text(st.characters(exclude_categories=["Cs"]))
+    leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | text
+    keys = text.filter(lambda key: not key.startswith("\x01"))
+    return st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(keys, inner), max_leaves=30)
+
+
+@given(json_values().filter(lambda value: "Infinity" not in json.dumps(value)), st.booleans())
+def test_json_is_read_as_it_is(value: Any, large: bool) -> None:
+    """Small and large payloads take different parsers."""
+    padding = "x" * 70_000 if large else ""
+    assert decode(json.dumps([value, padding]).encode()) == [value, padding]
+
+
+@given(st.binary(max_size=500))
+def test_any_bytes_are_a_value_or_refused(data: bytes) -> None:
+    try:
+        decode(data)
+    except WorkerError as problem:
+        assert str(problem).startswith("the worker sent what is not a value: ")
+
+
+@given(st.text(alphabet='[]{}",:\\u0001bmt123.eE-nul', max_size=60))
+def test_any_text_like_json_is_a_value_or_refused(text: str) -> None:
+    try:
+        decode(text.encode())
+    except WorkerError as problem:
+        assert str(problem).startswith("the worker sent what is not a value: ")
+
+
+@pytest.mark.parametrize(
+    ("payload", "value"),
+    [
+        ('{"\\u0001b": "\u00ff\\u0000a"}', b"\xff\x00a"),
+        ('{"\\u0001m": [[1, "a"], ["b", {"\\u0001m": [[-5, 2]]}]]}', {1: "a", "b": {-5: 2}}),
+        ('{"\\u0001m": [[{"\\u0001b": "\u00ff"}, 1]]}', {b"\xff": 1}),
+        ('{"\\u0001m": []}', {}),
+        ('{"\\u0001t": [["a", "b"], [1, 2], ["x", null]]}', [{"a": 1, "b": "x"}, {"a": 2, "b": None}]),
+        ('{"\\u0001t": [["a"], [{"\\u0001b": "\u00ff"}]]}', [{"a": b"\xff"}]),
+        ('{"\\u0001t": [["a"], []]}', []),
+        ('{"a": 1, "\\u0001b": "x"}', {"a": 1, "\x01b": "x"}),
+        ('["\\u0001b"]', ["\x01b"]),
+    ],
+)
+def test_what_json_lacks(payload: str, value: Any) -> None:
+    assert decode(payload.encode()) == value
+
+
+def test_not_a_number_only_where_it_is_allowed() -> None:
+    for large in ("", "x" * 70_000):
+        payload = json.dumps([float("inf"), large]).encode()
+        with pytest.raises(WorkerError):
+            decode(payload)
+        assert decode(payload, allow_nan=True)[0] == float("inf")
+
+
+@pytest.mark.parametrize("levels", [150, 199])
+def test_as_deep_as_a_value_may_be(levels: int) -> None:
+    value = decode(b"[" * levels + b"]" * levels)
+    for _ in range(levels - 1):
+        (value,) = value
+    assert value == []
+
+
+@pytest.mark.parametrize("padding", [b"", b" " * 70_000])
+def test_deeper_than_a_value_may_be(padding: bytes) -> None:
+    for levels in (210, 1000, 50_000):
+        with pytest.raises(WorkerError):
+            decode(b"[" * levels + b"]" * levels + padding)
+
+
+def test_deep_values_of_three_levels_each() -> None:
+    """Tables with odd keys take three levels on the wire for one of the script's."""
+    payload = b"1"
+    for _ in range(64):
+        payload = b'{"\\u0001m":[[7,' + payload + b"]]}"
+    for padding in (b"", b" " * 70_000):
+        value = decode(payload + padding)
+        for _ in range(64):
+            value = value[7]
+        assert value == 1
+
+
+def test_many_nodes_in_strings_are_not_nodes() -> None:
+    text = "[{," * 50_000
+    assert decode(json.dumps([text]).encode(), max_nodes=100) == [text]
+
+
+def test_too_many_nodes() -> None:
+    with pytest.raises(WorkerError, match="more than 100 elements"):
+        decode(json.dumps(["x" * 70_000, *range(200)]).encode(), max_nodes=100)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'["' + b'\\"' * 2_000_000,
+        b'["' + b"\\" * 2_000_001,
+        b'"' * 1_000_001,
+        b"[" * 4_000_000,
+        b'{"a":' * 500_000,
+        b"[[[],[]]," * 300_000,
+        b"1" * 2_000_000,
+    ],
+    ids=lambda payload: repr(payload[:8]),
+)
+def test_hostile_payloads_cost_no_more_than_they_must(payload: bytes) -> None:
+    began = time.process_time()
+    with pytest.raises(WorkerError):
+        decode(payload, max_nodes=1000)
+    assert time.process_time() - began < 5
+
+
+# Columns
+
+
+@given(
+    keys=st.lists(st.text(max_size=5), min_size=1, max_size=4, unique=True),
+    cells=st.lists(st.integers() | st.none() | st.text(max_size=3), min_size=1, max_size=8),
+    count=st.integers(0, 40),
+)
+def test_rows_become_columns_and_nothing_is_lost(keys: list[str], cells: list[Any], count: int) -> None:
+    values = itertools.cycle(cells)
+    rows = [{key: next(values) for key in keys} for _ in range(count)]
+    sent = packed({"rows": rows, "n": 1})
+    assert sent["n"] == 1
+    if count < 16:
+        assert sent["rows"] == rows
+        return
+    names, *columns = sent["rows"]
+    assert [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] == rows
+
+
+def test_rows_that_differ_stay_rows() -> None:
+    rows: list[Any] = [{"a": n} for n in range(20)]
+    for odd in ({"b": 1}, {"a": 1, "b": 2}, {}, 5, None, [1], {5: 1}):
+        assert packed([*rows, odd]) == [*rows, odd]
+    assert packed(rows) == (("a",), list(range(20)))
+    assert packed([{}] * 20) == [{}] * 20
