@@ -101,7 +101,7 @@ def test_results_keep_the_order_of_the_list(play: Any) -> None:
 
 def test_sync_and_async_tools_in_one_batch(play: Any, desk: Desk) -> None:
     run = play(
-        "return parallel{ function() return tools.step('a', 0.02) end, function() return tools.astep('b', 0.02) end }"
+        "return parallel{ function() return tools.step('a', 0.3) end, function() return tools.astep('b', 0.3) end }"
     )
     assert run.value == ["a", "b"]
     assert desk.most == 2
