@@ -9,6 +9,7 @@ import json
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +84,20 @@ def _found(case: dict[str, Any]) -> tuple[dict[str, Any], int]:
     names = {"max_string_size": "max_string", "max_array_size": "max_array", "max_map_size": "max_map"}
     run_limits = {"max_operations": limits.get("max_operations", _MOST_OPERATIONS)}
     run_limits |= {name: limits[key] for key, name in names.items() if key in limits}
-    outcome = Machine(run_limits).run(case["script"], parse_limits)
+    machine = _machine(tuple(run_limits.items()))
+    machine.state = machine.runtime.new_state()
+    outcome = machine.run(case["script"], parse_limits)
     found: dict[str, Any] = {"prints": outcome.prints}
     if outcome.kind != "value":
         found["error"] = outcome.text
     elif method != "run":
         found |= {"type": outcome.type, "display": outcome.display, "debug": outcome.debug}
     return found, outcome.operations
+
+
+@lru_cache(maxsize=8)
+def _machine(limits: tuple[tuple[str, int], ...]) -> Machine:
+    return Machine(dict(limits))
 
 
 def main(arguments: list[str]) -> int:
