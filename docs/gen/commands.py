@@ -6,7 +6,6 @@ import inspect
 from typing import Any
 
 from gen.table import GENERATED, table
-
 from moonbox.cli.app import COMMANDS, load
 
 INTRO = f"""{GENERATED}

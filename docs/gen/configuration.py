@@ -10,7 +10,6 @@ import textwrap
 from typing import Any
 
 from gen.table import GENERATED, table
-
 from moonbox.assembly.settings import AuditSettings, SandboxSettings
 from moonbox.codemode.settings import Settings
 from moonbox.config import SECTIONS
@@ -37,9 +36,9 @@ OWN_WORDS = {
     "script.read": "Folders that it may read.",
     "script.write": "Folders that it may write; this does not include reading.",
     "script.secrets": "Environment variables that it may use but not read: a list, or a table "
-    "`NAME = { hosts = […], places = [\"header\"] }`; the places are header, body and query.",
+    '`NAME = { hosts = […], places = ["header"] }`; the places are header, body and query.',
     "sandbox.language": "The language of scripts: `lua` or `rhai`.",
-    "sandbox.isolation": "`process`: each Repl in a locked-in process. `inline`: in this process, for scripts that you trust.",
+    "sandbox.isolation": "`process`: each Repl in a locked-in process. `inline`: in this one, for trusted scripts.",
     "sandbox.max_workers": "The most workers at the same time.",
     "sandbox.allow_nan": "Let NaN and infinity leave a script.",
     "audit.enabled": "Whether runs are kept.",
@@ -63,12 +62,12 @@ INTRO = f"""{GENERATED}
 
 # Configuration
 
-`moonbox.toml` says what moonbox serves and what scripts may do. It is looked for in the working folder and then in those
-above it; `moonbox init` writes one with comments. Every section may be left out, and an unknown section or key is an error
-that names what is known.
+`moonbox.toml` says what moonbox serves and what scripts may do. It is looked for in the working folder and then in
+those above it; `moonbox init` writes one with comments. Every section may be left out, and an unknown section or key is
+an error that names what is known.
 
-`${{NAME}}` in a text is replaced by the environment variable `NAME`, `${{NAME:-default}}` has a default, and `$${{…}}` stays
-`${{…}}`. Relative paths are relative to the file.
+`${{NAME}}` in a text is replaced by the environment variable `NAME`, `${{NAME:-default}}` has a default, and `$${{…}}`
+stays `${{…}}`. Relative paths are relative to the file.
 
 The same settings can be given in Python: see [code mode](../code-mode.md), [limits](../limits.md),
 [tool scripts](../tool-scripts.md) and [the knowledge base](../knowledge.md).
@@ -131,7 +130,9 @@ def _limits() -> str:
 
 def _tools() -> str:
     kinds = {"folders": "list of texts", "script": "table"}
-    rows = [(f"`{key}`", kinds[key], "`[]`" if key == "folders" else "–", OWN_WORDS[f"tools.{key}"]) for key in TOOLS_KEYS]
+    rows = [
+        (f"`{key}`", kinds[key], "`[]`" if key == "folders" else "–", OWN_WORDS[f"tools.{key}"]) for key in TOOLS_KEYS
+    ]
     script = [
         ("`path`", "text", "required", OWN_WORDS["script.path"]),
         ("`timeout`", "number", _shown(DEFAULT_TIMEOUT), OWN_WORDS["script.timeout"]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gen.table import GENERATED
-
 from moonbox.hostapi.api import HostApi
 from moonbox.hostapi.grants import Grants
 
@@ -11,9 +10,9 @@ INTRO = f"""{GENERATED}
 
 # Host functions
 
-What [tool scripts](../tool-scripts.md) and connector scripts find beside the language. A function that needs a grant raises
-`not_granted` without it, with the line of configuration that would allow it. In a script, `docs["http.get"]` gives the same
-text.
+What [tool scripts](../tool-scripts.md) and connector scripts find beside the language. A function that needs a grant
+raises `not_granted` without it, with the line of configuration that would allow it. In a script, `docs["http.get"]`
+gives the same text.
 """
 
 

@@ -64,6 +64,8 @@ def blocks(page: Path) -> list[Block]:
         indent = match["indent"]
         text = "\n".join(line.removeprefix(indent) for line in match["text"].split("\n"))
         found.append(
-            Block(page, before.count("\n") + 1, match["language"], match["title"], text, mark["reason"] if mark else None)
+            Block(
+                page, before.count("\n") + 1, match["language"], match["title"], text, mark["reason"] if mark else None
+            )
         )
     return found

@@ -6,8 +6,7 @@ import importlib.util
 import re
 import sys
 from dataclasses import fields
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +18,9 @@ from moonbox.limits import Limits
 from moonbox.tools.hints import Hints
 
 from .pages import DOCS, ROOT, all_pages, name
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -106,7 +108,9 @@ def test_statuses_of_the_http_api_are_explained() -> None:
 
     page = text("http.md")
     for code, status in {**CODE_STATUS, **KIND_STATUS}.items():
-        row = next((line for line in page.splitlines() if f"`{code}`" in line and line.startswith(f"| {status} ")), None)
+        row = next(
+            (line for line in page.splitlines() if f"`{code}`" in line and line.startswith(f"| {status} ")), None
+        )
         assert row is not None, f"{code} → {status}"
 
 

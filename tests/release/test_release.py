@@ -1,0 +1,90 @@
+"""What is published: it builds, holds what it should, and works where nothing else is installed."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import pytest
+
+import moonbox
+
+from .environments import ROOT, build, environment, lowest, project, smoke
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(300)  # they make environments
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+def test_the_wheel_holds_everything_in_the_package_and_nothing_else(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[1]) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    there = {
+        str(file.relative_to(ROOT / "src"))
+        for file in (ROOT / "src" / "moonbox").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    assert names == there
+    kinds = {name.rpartition(".")[2] for name in names}
+    assert {"py", "lua", "toml", "typed"} <= kinds
+
+
+def test_the_sdist_holds_what_its_tests_need(built: tuple[Path, Path]) -> None:
+    with tarfile.open(built[0]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    wanted = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml", "CONTRIBUTING.md")
+    assert [name for name in wanted if name not in names] == []
+    assert {"docs/index.md", "tests/release/smoke.py", "examples/demo.py"} <= names
+    assert [name for name in names if re.search(r"(^|/)(\.venv|\.cache|__pycache__)(/|$)", name)] == []
+
+
+def test_the_wheel_works_in_an_empty_environment(built: tuple[Path, Path], tmp_path: Path) -> None:
+    python = environment(tmp_path / "venv", str(built[1]))
+    assert smoke(python, tmp_path / "work") == "all is well\n"
+
+
+def test_the_lowest_versions_that_are_allowed_work(built: tuple[Path, Path], tmp_path: Path) -> None:
+    python = environment(tmp_path / "venv", str(built[1]), *lowest(project()["project"]["dependencies"]))
+    assert smoke(python, tmp_path / "work") == "all is well\n"
+
+
+def test_the_version_has_one_place() -> None:
+    assert moonbox.__version__ == metadata.version("moonbox")
+    assert "version" in project()["project"]["dynamic"]
+    assert project()["tool"]["hatch"]["version"]["path"] == "src/moonbox/_version.py"
+    places = [
+        file
+        for file in (*(ROOT / "src").rglob("*.py"), ROOT / "pyproject.toml", ROOT / "mkdocs.yml")
+        if f'"{moonbox.__version__}"' in file.read_text("utf-8")
+    ]
+    assert [file.name for file in places] == ["_version.py"]
+
+
+def test_every_range_has_both_ends() -> None:
+    extras = project()["project"].get("optional-dependencies", {})
+    groups = {"core": project()["project"]["dependencies"], **extras}
+    for name, dependencies in groups.items():
+        for dependency in dependencies:
+            if dependency.startswith("moonbox["):
+                continue
+            assert re.search(r">=[\w.]+,<[\w.]+", dependency), f"{name}: {dependency}"
+
+
+def test_every_extra_that_messages_name_is_there() -> None:
+    """MissingExtra tells people to install `moonbox[extra]`."""
+    named: set[str] = set()
+    for file in (ROOT / "src" / "moonbox").rglob("*.py"):
+        text = file.read_text("utf-8")
+        named |= set(re.findall(r'MissingExtra\("[\w.-]+", "([\w-]+)"', text))
+        named |= set(re.findall(r'extra="([\w-]+)"', text))
+    assert named
+    assert named - set(project()["project"].get("optional-dependencies", {})) == set()
