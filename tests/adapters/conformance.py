@@ -36,8 +36,8 @@ class Provider:
     aclient: Callable[[Wire], Any] = lambda wire: None
     options: Callable[[Wire], dict[str, Any]] = lambda wire: {}
     """More for each request, where that is how the package learns of the server."""
-    says_errors: bool = False
-    """The wire format marks results that are errors."""
+    error_mark: bool | None = None
+    """What the model sees on results that are errors; None where the wire format has no word for it."""
     has_clients: bool = True
 
 
@@ -117,8 +117,7 @@ class Conformance:
         assert "no such luck" in texts[4]
         assert texts[5].startswith("syntax error on line 1")
         assert all(reply.is_error for reply in done.replies)
-        expected = True if self.provider.says_errors else None
-        assert [result.is_error for result in wire.seen[-1].results] == [expected] * 6
+        assert [result.is_error for result in wire.seen[-1].results] == [self.provider.error_mark] * 6
         assert done.text == "Sorry."
 
     def test_a_call_that_was_cut_off_is_not_run(self, agent: Any, run: Any) -> None:
@@ -174,6 +173,7 @@ class Conformance:
         turns = [[SUM, Use("delete_file", {"path": "x"})], SUM, Say("over")]
         with serve(Scripted(*turns)) as wire, _opened(self.provider, wire) as client:
             messages, request = agent._start("Count.", None, {"model": "loopback", **self.provider.options(wire)})
+            client = agent._default_client(awaited=False) if client is None else client
             for _ in range(5):
                 response = agent._create(client, agent._request(messages, request), awaited=False, stream=False)
                 more = agent.turn(response)

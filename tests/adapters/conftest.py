@@ -12,6 +12,8 @@ from moonbox import CodeMode, Sandbox, tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytest.register_assert_rewrite("adapters.conformance")
+
 
 @tool
 def add(a: int, b: int) -> int:

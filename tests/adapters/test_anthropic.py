@@ -42,7 +42,7 @@ def served(*turns: Any) -> Iterator[tuple[Any, anthropic.Anthropic]]:
 
 
 class TestMessages(Conformance):
-    provider = Provider(AnthropicMessages, client, aclient, says_errors=True)
+    provider = Provider(AnthropicMessages, client, aclient, error_mark=True)
 
 
 def test_results_are_the_clients_own(mode: CodeMode) -> None:

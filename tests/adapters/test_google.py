@@ -34,7 +34,7 @@ def served(*turns: Any) -> Iterator[tuple[Any, genai.Client]]:
 
 
 class TestGenerateContent(Conformance):
-    provider = Provider(GoogleGenAI, client, client, says_errors=True, has_clients=False)
+    provider = Provider(GoogleGenAI, client, client, error_mark=True, has_clients=False)
 
 
 def test_results_are_the_clients_own(mode: CodeMode) -> None:

@@ -70,11 +70,18 @@ def run_in(
     return _run(command, timeout, env)
 
 
-def check_inside(name: str, requirements: Sequence[str], tests: str, *arguments: str, timeout: float = 300.0) -> None:
+def check_inside(
+    name: str,
+    requirements: Sequence[str],
+    tests: str,
+    *arguments: str,
+    timeout: float = 300.0,
+    env: Mapping[str, str] | None = None,
+) -> None:
     """Run a file of tests, beside this one, by the pytest of the environment; its failures fail the caller."""
     path = TESTS / "adapters" / tests
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
-    done = _run([str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)], timeout, None)
+    done = _run([str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)], timeout, env)
     if done.returncode != 0:
         pytest.fail(f"{tests} in the environment {name}:\n{done.stdout}\n{done.stderr}", pytrace=False)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def read(body: dict[str, Any], model: str, *, streaming: bool) -> Seen:
+    body = _spelled(body)
     tools = _tools(body)
     prompts: list[str] = []
     called: list[Called] = []
@@ -103,8 +104,11 @@ def _result(answer: Any, call: Called, where: str) -> Result:
     needs(name == call.name, f"{where}.functionResponse.name: {name!r} answers {call.name!r}")
     needs(found.get("id", call.id) == call.id, f"{where}.functionResponse.id: {found.get('id')!r} is not {call.id!r}")
     response = a_table(found.get("response"), f"{where}.functionResponse.response")
-    failed = "error" in response
-    return Result(call.id, name, a_text(response["error" if failed else "output"], f"{where}.response"), failed)
+    for key in ("error", "output"):
+        if key in response:
+            return Result(call.id, name, a_text(response[key], f"{where}.response"), key == "error")
+    said = response.get("content")  # without those two keys the whole is the output
+    return Result(call.id, name, said if isinstance(said, str) else json.dumps(response), False)
 
 
 def _tools(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -114,7 +118,7 @@ def _tools(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for index, declared in enumerate(a_list(declarations, f"tools[{number}].function_declarations")):
             where = f"tools[{number}].function_declarations[{index}]"
             name = tool_name(declared.get("name"), f"{where}.name", found, letter_first=True)
-            schemas = [declared[key] for key in _SCHEMAS if key in declared]
+            schemas = [declared[key] for key in ("parameters", "parametersJsonSchema") if key in declared]
             needs(len(schemas) <= 1, f"{where}: parameters and parameters_json_schema exclude each other")
             given = schemas[0] if schemas else {"type": "object"}
             found[name] = {
@@ -124,7 +128,21 @@ def _tools(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-_SCHEMAS = ("parameters", "parametersJsonSchema", "parameters_json_schema")  # the API reads both spellings
+_DATA = ("args", "response", "parameters", "parametersJsonSchema", "properties")
+
+
+def _spelled(value: Any) -> Any:
+    """The request in one spelling: the API reads `functionCall` and `function_call`."""
+    if isinstance(value, list):
+        return [_spelled(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {}
+    for key, item in value.items():
+        first, *rest = key.split("_")
+        name = first + "".join(part.capitalize() for part in rest)
+        found[name] = item if name in _DATA else _spelled(item)
+    return found
 
 
 def _answer(seen: Seen, number: int, parts: list[dict[str, Any]], reason: str | None) -> dict[str, Any]:

@@ -99,6 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
         except Refused as refused:
             self.wire.refused.append(refused.message)
             self._json(error(refused), refused.status)
+        except Exception as problem:  # noqa: BLE001 - a mistake in a test's model is told like a provider's
+            self.wire.refused.append(repr(problem))
+            self._json(error(Refused(repr(problem), 500)), 500)
 
     def do_GET(self) -> None:
         if urlsplit(self.path).path.endswith("/models"):
