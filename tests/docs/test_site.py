@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,18 +23,15 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy, so that nothing is left behind here."""
     folder: Path = tmp_path_factory.mktemp("site")
-    changed = {**settings(), "docs_dir": str(DOCS), "site_dir": str(folder / "site")}
-    (folder / "mkdocs.yml").write_text(yaml.safe_dump(changed), "utf-8")
-    command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict", "-f", str(folder / "mkdocs.yml")]
-    # No network: every proxy leads nowhere.
-    environment = {
-        **os.environ,
-        "https_proxy": "http://127.0.0.1:9",
-        "http_proxy": "http://127.0.0.1:9",
-        "NO_COLOR": "1",
-    }
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=55, check=False)
+    shutil.copytree(DOCS, folder / "docs", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("mkdocs.yml", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, folder)
+    nowhere = "http://127.0.0.1:9"  # no network
+    environment = {**os.environ, "https_proxy": nowhere, "http_proxy": nowhere, "NO_COLOR": "1"}
+    command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=55, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
 
