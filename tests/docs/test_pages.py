@@ -126,3 +126,14 @@ def test_every_option_of_the_sandbox_is_explained() -> None:
     page = text("concepts.md")
     for option in inspect.signature(moonbox.Sandbox).parameters:
         assert f"| `{option}` |" in page, option
+
+
+def test_every_extra_is_explained() -> None:
+    """In the table, or by the adapter of its name."""
+    import tomllib
+
+    page = text("installation.md")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    for extra in extras:
+        adapter = ROOT / "src" / "moonbox" / "adapters" / f"{extra.replace('-', '_')}.py"
+        assert f"| `{extra}` |" in page or adapter.is_file(), extra
