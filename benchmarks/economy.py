@@ -39,6 +39,8 @@ class Outcome:
     """Direct, all calls of a turn in one request."""
     code: Bill = field(default_factory=Bill)
     """Code mode, one script a turn."""
+    full: Bill = field(default_factory=Bill)
+    """The same with full schemas in the catalog."""
     each: Bill = field(default_factory=Bill)
     """Code mode, one script for each call."""
     auto: Bill = field(default_factory=Bill)
@@ -55,6 +57,7 @@ class Outcome:
             self.one + other.one,
             self.together + other.together,
             self.code + other.code,
+            self.full + other.full,
             self.each + other.each,
             self.auto + other.auto,
             self.tasks + other.tasks,
@@ -96,9 +99,9 @@ def told(story: Story, count: Callable[[str], int]) -> Outcome:
         _same(story, values, [expected])
 
     one, together = direct(story.tools, [plain], count, from_calls)
-    code = scripted(story.tools, [turn], count, from_script)
-    each = scripted(story.tools, [plain], count, from_calls, a_script_for_each_call=True)
-    return _outcome(one, together, code, each, auto_takes_code(story.tools))
+    code, full = scripted(story.tools, [turn], count, from_script)
+    each, _ = scripted(story.tools, [plain], count, from_calls, a_script_for_each_call=True)
+    return _outcome(one, together, code, full, each, auto_takes_code(story.tools))
 
 
 def _same(story: Story, found: Any, expected: Any) -> None:
@@ -136,14 +139,16 @@ def _measured(board: Leaderboard, task: Task, count: Callable[[str], int]) -> Ou
         else:
             bills[way] = bills["code"]  # never more than one call a turn: the same scripts
     one, together = bills["direct"]
-    return _outcome(one, together, bills["code"], bills["each"], auto_takes_code(tools))
+    code, full = bills["code"]
+    return _outcome(one, together, code, full, bills["each"][0], auto_takes_code(tools))
 
 
-def _outcome(one: Bill, together: Bill, code: Bill, each: Bill, auto_code: bool) -> Outcome:
+def _outcome(one: Bill, together: Bill, code: Bill, full: Bill, each: Bill, auto_code: bool) -> Outcome:
     return Outcome(
         one,
         together,
         code,
+        full,
         each,
         code if auto_code else one,
         tasks=1,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import select
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+PATIENCE = 60.0
+"""Seconds for one measurement."""
 CACHE = HERE.parent / ".cache" / "bench"
 
 
@@ -29,8 +33,11 @@ class Subject:
         python = folder / "bin" / "python"
         if not (folder / "ready").exists():
             print(f"installing {', '.join(self.packages)} …", file=sys.stderr)
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *self.packages], check=True)
+            try:
+                subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+                subprocess.run([str(python), "-m", "pip", "install", "--quiet", *self.packages], check=True)
+            except subprocess.CalledProcessError as problem:
+                raise Unavailable(f"{self.name} cannot be installed ({problem})") from None
             (folder / "ready").touch()
         return python
 
@@ -44,8 +51,12 @@ SUBJECTS = (
 )
 
 
+class Unavailable(Exception):
+    """A subject that cannot be installed or does not start."""
+
+
 class Running:
-    """A subject at work in a process of its own."""
+    """A subject at work in a process of its own. One that dies or hangs has no further figures; the others go on."""
 
     def __init__(self, subject: Subject) -> None:
         self.name = subject.name
@@ -53,37 +64,51 @@ class Running:
             [str(subject.python()), str(HERE / "subjects" / subject.script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
             env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE / "subjects"), "HOME": str(Path.home())},
         )
-        self.rows = set(self._read()["rows"])
+        hello = self._read()
+        if hello is None:
+            self.close()
+            raise Unavailable(f"{self.name} does not start")
+        self.rows = set(hello["rows"])
 
     def measure(self, row: str, *args: Any) -> float | None:
         """The figure; None where it has no such thing or failed."""
-        if row not in self.rows:
+        if row not in self.rows or self._process.poll() is not None:
             return None
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"row": row, "args": args}) + "\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(json.dumps({"row": row, "args": args}).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return None
         answer = self._read()
-        if answer.get("problem"):
-            print(f"  {self.name}: {row}: {answer['problem']}", file=sys.stderr)
+        if answer is None or answer.get("problem"):
+            why = "no answer" if answer is None else answer["problem"]
+            print(f"  {self.name}: {row}: {why}", file=sys.stderr)
+            return None
         value: float | None = answer["value"]
         return value
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._process.stdout.close()
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, Any] | None:
+        """Its next line; None, and the end of it, when none comes in time."""
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        ready, _, _ = select.select([self._process.stdout], [], [], PATIENCE)
+        line = self._process.stdout.readline() if ready else b""
         if not line:
-            raise SystemExit(f"{self.name} ended unexpectedly")
+            self._process.kill()
+            self._process.wait()
+            return None
         answer: dict[str, Any] = json.loads(line)
         return answer

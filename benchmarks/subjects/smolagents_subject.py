@@ -32,7 +32,7 @@ def made() -> LocalPythonExecutor:
 executor = made()
 FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
 LOOP = "t = 0\nfor i in range(1, {n} + 1):\n    t = t + i % 7\nt"
-FEWER_FIB, FEWER_LOOP = 18, 100_000  # the whole would take minutes: measured smaller and scaled up
+FEWER_FIB, FEWER_LOOP = 15, 30_000  # the whole would take minutes: measured smaller and scaled up
 
 
 def fib_calls(n: int) -> int:

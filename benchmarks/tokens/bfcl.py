@@ -83,7 +83,7 @@ class Leaderboard:
         return made
 
     def tools(self, task: Task, instances: dict[str, Any]) -> list[Tool]:
-        """The objects' methods as tools, described as the benchmark describes them."""
+        """The objects' methods as tools, each with its own part of the benchmark's description."""
         return [
             _tool(document, getattr(instances[name], document["name"]))
             for name in task.classes
@@ -161,7 +161,8 @@ def _known_call(text: str, order: dict[str, list[str]]) -> tuple[str, dict[str, 
 def _tool(document: dict[str, Any], method: Callable[..., Any]) -> Tool:
     return Tool.from_schema(
         name=document["name"],
-        description=document["description"],
+        # What is before it says of every tool which API it belongs to: a burden for definitions, and for catalogs.
+        description=document["description"].rpartition("Tool description: ")[2],
         parameters=_schema(document["parameters"]),
         returns=_schema(document.get("response")),
         call=lambda arguments: _presentable(method(**arguments)),

@@ -67,24 +67,31 @@ def scripted(
     check: Callable[[int, list[Any]], None],
     *,
     a_script_for_each_call: bool = False,
-) -> Bill:
-    """One script a turn; or one for each call, as of a model that looks at every result before it goes on."""
+) -> tuple[Bill, Bill]:
+    """One script a turn; or one for each call, as of a model that looks at every result before it goes on.
+
+    With a catalog of signatures, as by default, and with one of full schemas.
+    """
     with Sandbox(tools, min_workers=0) as sandbox, CodeMode(sandbox, mode="always", max_chars=ALL) as mode:
-        ledger = Ledger(count, _head(mode))
+        with CodeMode(sandbox, mode="always", full_schemas=True) as full:
+            ledgers = Ledger(count, _head(mode)), Ledger(count, _head(full))
         for number, turn in enumerate(turns):
-            ledger.told(turn.message)
+            for ledger in ledgers:
+                ledger.told(turn.message)
             values: list[Any] = []
             for source in _sources(turn, a_script_for_each_call):
                 arguments = {mode.parameter: source}
                 reply = mode.reply(mode.tool_name, arguments)
                 if reply.run is None or not reply.run.ok:
                     raise Failed(f"{source}\n{reply.text}")
-                ledger.wrote(_call(mode.tool_name, arguments))
-                ledger.told(reply.text)
+                for ledger in ledgers:
+                    ledger.wrote(_call(mode.tool_name, arguments))
+                    ledger.told(reply.text)
                 values.extend(reply.run.values)
             check(number, values)
-            ledger.wrote(turn.reply)
-    return ledger.bill
+            for ledger in ledgers:
+                ledger.wrote(turn.reply)
+    return ledgers[0].bill, ledgers[1].bill
 
 
 def auto_takes_code(tools: Sequence[Tool]) -> bool:

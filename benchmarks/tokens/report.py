@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _METHOD = Path(__file__).with_name("method.md")
 _HEAD = (
     "| | definitions | context at the end | written | all requests: direct one by one | direct at once "
-    "| **code, a script a turn** | code, a script a call | auto |"
+    "| **code, a script a turn** | the same, full schemas | code, a script a call | auto |"
 )
 
 
@@ -43,7 +43,7 @@ def report(
 
 
 def _table(rows: Sequence[tuple[str, Any]], total: Any) -> list[str]:
-    lines = [_HEAD, "|---|" + "---:|" * 8]
+    lines = [_HEAD, "|---|" + "---:|" * 9]
     lines += [_row(title, outcome) for title, outcome in rows]
     if total is not None:
         lines.append(_row(f"**all {total.tasks}**", total))
@@ -59,6 +59,7 @@ def _row(title: str, outcome: Any) -> str:
         f"{one.total:,}",
         _against(outcome.together, one),
         f"**{_against(code, one)}**",
+        _against(outcome.full, one),
         _against(outcome.each, one),
         _against(outcome.auto, one),
     ]
@@ -105,6 +106,12 @@ def _losses(stories: Sequence[tuple[str, Any]], kinds: Sequence[tuple[str, Mappi
             lines.append(
                 f"- {title}: {'; '.join(said)}. {chosen}, at {percent(outcome.auto.total / one.total)} of direct."
             )
+    full = sum(outcome.full.total > outcome.one.total for _, outcome in rows)
+    fuller = sum(outcome.full.total > outcome.together.total for _, outcome in rows)
+    lines.append(
+        "- With full schemas in the catalog, a script a turn costs more than calls one by one "
+        f"in {full} of {len(rows)} rows, and more than calls all at once in {fuller}."
+    )
     written = [(outcome.one.written, outcome.code.written) for _, outcome in rows]
     more = sum(code > one for one, code in written)
     lines.append(f"- In {more} of {len(rows)} rows the model writes more tokens in code mode than with direct calls.")

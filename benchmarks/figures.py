@@ -1,0 +1,152 @@
+"""The comparison's figures as text and as a picture."""
+
+from __future__ import annotations
+
+import math
+import platform
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    Figures = Mapping[str, Mapping[str, float]]
+
+OURS, NATIVE = "moonbox", "bare lupa"
+COLOURS = ("#c2410c", "#7c3aed", "#0f766e", "#64748b")
+_MIDDLE, _DECADE, _LEFT, _RIGHT = 430, 120, -150.0, 430.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing to measure."""
+
+    key: str
+    title: str
+    unit: str = "time"
+    args: tuple[int, ...] = ()
+    rounds: int | None = None
+    more_is_better: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.key + "".join(f"-{arg}" for arg in self.args)
+
+    def ratio(self, own: float, other: float) -> float:
+        """How many times moonbox is ahead."""
+        return own / other if self.more_is_better else other / own
+
+
+def report(rows: Sequence[Row], figures: Figures, names: Sequence[str], growth: Sequence[Row] = ()) -> str:
+    """The tables, and where moonbox loses, as Markdown."""
+    lines = [
+        "# moonbox beside its peers",
+        "",
+        f"One run on one machine ({platform.machine()}, {platform.system()}, Python {platform.python_version()}).",
+        "Figures of different machines differ; the ratios tell more. `make bench` makes this file.",
+        "",
+        "In brackets: how many times moonbox is ahead (faster, or smaller). Below 1 the other is ahead.",
+        "",
+        *_table(rows, figures, names),
+    ]
+    if growth:
+        lines += ["", "## How each grows", "", *_table(growth, figures, names)]
+    lost = [*_losses(rows, figures), *_losses(growth, figures)]
+    lines += ["", "## Where moonbox loses", "", *(lost or ["- nowhere in this run"]), *_native(rows, figures)]
+    return "\n".join([*lines, "", *_NOTES])
+
+
+def shown(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return f"{value / 2**20:.2f} MiB"
+    if unit == "rate":
+        return f"{value:,.0f}/s"
+    for scale, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= scale:
+            return f"{value / scale:.3g} {name}"
+    return f"{value * 1e9:.3g} ns"
+
+
+def drawing(rows: Sequence[Row], figures: Figures, names: Sequence[str]) -> str:
+    """A bar for each subject and row, as SVG: how many times moonbox is ahead."""
+    others = [name for name in names if name != OURS]
+    colours = dict(zip(others, COLOURS, strict=False))
+    parts: list[str] = []
+    top = 60
+    for row in rows:
+        found = figures[row.id]
+        bars = [(name, row.ratio(found[OURS], found[name])) for name in others if name in found and OURS in found]
+        if not bars:
+            continue
+        parts.append(f'<text x="270" y="{top + 11}" text-anchor="end">{escape(row.title)}</text>')
+        for name, ratio in bars:
+            parts.append(_bar(top, ratio, colours[name]))
+            top += 13
+        top += 10
+    key = "".join(
+        f'<rect x="{290 + 130 * place}" y="30" width="10" height="10" fill="{colours[name]}"/>'
+        f'<text x="{304 + 130 * place}" y="39">{escape(name)}</text>'
+        for place, name in enumerate(others)
+    )
+    title = "How many times moonbox is ahead (logarithmic; left of the line: the other is)"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{top + 20}" font-family="sans-serif" '
+        'font-size="11"><style>.n{font-size:9px;fill:#475569}</style><rect width="100%" height="100%" fill="white"/>'
+        f'<text x="20" y="20" font-size="14" font-weight="bold">{title}</text>{key}'
+        f'<line x1="{_MIDDLE}" y1="50" x2="{_MIDDLE}" y2="{top}" stroke="#0f172a"/>{"".join(parts)}</svg>'
+    )
+
+
+def _bar(top: int, ratio: float, colour: str) -> str:
+    width = max(_LEFT, min(_RIGHT, math.log10(ratio) * _DECADE))
+    left, end = _MIDDLE + min(0.0, width), _MIDDLE + max(0.0, width)
+    return (
+        f'<rect x="{left:.0f}" y="{top}" width="{abs(width):.0f}" height="10" fill="{colour}"/>'
+        f'<text x="{end + 4:.0f}" y="{top + 9}" class="n">{_times(ratio)}×</text>'
+    )
+
+
+def _table(rows: Sequence[Row], figures: Figures, names: Sequence[str]) -> Iterator[str]:
+    yield "| | " + " | ".join(names) + " |"
+    yield "|---|" + "---:|" * len(names)
+    for row in rows:
+        yield f"| {row.title} | " + " | ".join(_cell(row, figures[row.id], name) for name in names) + " |"
+
+
+def _cell(row: Row, found: Mapping[str, float], name: str) -> str:
+    value, own = found.get(name), found.get(OURS)
+    if value is None:
+        return "–"
+    if name == OURS or own is None:
+        return f"**{shown(value, row.unit)}**" if name == OURS else shown(value, row.unit)
+    return f"{shown(value, row.unit)} ({_times(row.ratio(own, value))}×)"
+
+
+def _losses(rows: Sequence[Row], figures: Figures) -> Iterator[str]:
+    for row in rows:
+        found = figures[row.id]
+        for name, value in found.items():
+            if name != OURS and OURS in found and (ratio := row.ratio(found[OURS], value)) < 1:
+                yield f"- {row.title}: {name} is {_times(1 / ratio)} times ahead"
+
+
+def _native(rows: Sequence[Row], figures: Figures) -> Iterator[str]:
+    """How much of bare Lua's speed is left for compute."""
+    for row in rows:
+        found = figures[row.id]
+        if row.key in ("fib", "loop") and OURS in found and NATIVE in found:
+            more = (found[OURS] / found[NATIVE] - 1) * 100
+            yield f"- {row.title} takes {abs(more):.0f} % {'more' if more > 0 else 'less'} than in bare Lua"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2g}"
+
+
+_NOTES = (
+    "Bare lupa has no isolation, limits, validation or records: it stands for native speed. smolagents' executor runs in",
+    "the host process, without a worker to start or a boundary to cross; its fib and loop are measured on less work and",
+    "scaled up. FastMCP's code mode makes a fresh sandbox for each execution. A dash means that the subject has no such",
+    "thing, or failed at it.",
+)

@@ -1,0 +1,117 @@
+"""The token economy: the ledger, the scripts made from calls, the stories, the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import moonbox
+
+
+def words(text: str) -> int:
+    """Stands for a tokenizer, which must be installed: a token for each word."""
+    return len(text.split())
+
+
+def test_every_request_sends_again_what_came_before() -> None:
+    from tokens.ledger import Bill, Ledger
+
+    ledger = Ledger(words, ["two definitions", "prompt"])
+    ledger.told("what is it")
+    ledger.wrote("call it")
+    ledger.told("result")
+    ledger.wrote("done")
+    assert ledger.bill == Bill(definitions=3, context=10, read=6 + 9, written=3, requests=2)
+    assert (ledger.bill + ledger.bill).total == 36
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        0,
+        -3,
+        1.5,
+        "",
+        'a "b" \\ c\nd\te',
+        "Grüße 🎈",
+        [],
+        [1, [2, "x"]],
+        {"a": 1, "b c": [True], "end": None},
+    ],
+)
+def test_literals_come_through_lua_unchanged(value: Any) -> None:
+    from tokens import lua
+
+    returned = moonbox.run(f"return {{value = {lua.literal(value)}}}").unwrap()
+    assert returned == {"value": value}
+
+
+def test_a_script_of_calls_returns_every_result() -> None:
+    from tokens import lua
+
+    assert lua.script([("cd", {"folder": "a"}), ("odd-name", {}), ("end", {"end": 1})]) == (
+        'return tools.cd{folder = "a"},\ntools["odd-name"](),\ntools["end"]{["end"] = 1}'
+    )
+
+
+def test_direct_and_scripted_conversations_cost_what_they_say() -> None:
+    from tokens.conversation import Turn, direct, scripted
+
+    @moonbox.tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    seen: list[list[Any]] = []
+    turns = [Turn("please add", (("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})), "Done.")]
+    one, together = direct([add], turns, words, lambda _, values: seen.append(values))
+    code, full = scripted([add], turns, words, lambda _, values: seen.append(values))
+    each, _ = scripted([add], turns, words, lambda _, values: seen.append(values), a_script_for_each_call=True)
+    assert seen == [[3, 7]] * 3
+    assert (one.requests, together.requests, code.requests, each.requests) == (3, 2, 2, 3)
+    assert one.context == together.context == one.definitions + 2 + 2 * 2 + 2 + 1
+    assert one.total > together.total
+    assert full.definitions > code.definitions
+
+
+def test_a_script_that_fails_ends_the_measurement() -> None:
+    from tokens.conversation import Failed, Turn, scripted
+
+    @moonbox.tool
+    def broken() -> int:
+        """Fail."""
+        raise ValueError("no")
+
+    with pytest.raises(Failed, match="broken"):
+        scripted([broken], [Turn("go", (("broken", {}),), "Done.")], words, lambda _, __: None)
+
+
+def test_stories_come_to_the_same_both_ways() -> None:
+    import economy
+    from tokens.stories import STORIES
+
+    outcomes = {story.name: economy.told(story, words) for story in STORIES}
+    assert set(outcomes) == {"expenses", "logs", "documents", "lookup"}
+    for name in ("expenses", "logs", "documents"):
+        assert outcomes[name].code.total < outcomes[name].together.total
+    assert outcomes["lookup"].code.total > outcomes["lookup"].one.total
+    assert outcomes["lookup"].auto == outcomes["lookup"].one
+
+
+def test_the_report_names_losses_and_wrong_choices() -> None:
+    import economy
+    from tokens.ledger import Bill
+    from tokens.report import report
+
+    cheap, dear = Bill(10, 20, 90, 10, 2), Bill(50, 60, 190, 10, 2)
+    loses = economy._outcome(cheap, cheap, dear, dear, dear, auto_code=False)
+    misjudged = economy._outcome(dear, dear, cheap, cheap, cheap, auto_code=False)
+    text = report("some tokens", [("small", loses)], [("Tasks", {"files": misjudged})], ["x: bad"])
+    assert "- small: a script a turn against calls one by one: 100 % more;" in text
+    assert "- Tasks, files: 200 tokens, where the other way takes 100" in text
+    assert "| **all 1** | 50 → 10 | 60 → 20 | 10 → 10 | 200 | 200 (100 %) | **100 (50 %)** |" in text
+    assert "Tokens are those of some tokens" in text
+    assert text.endswith("breaks the task's own schema: x: bad.")

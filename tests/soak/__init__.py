@@ -1,0 +1,1 @@
+"""Tests that let many things go wrong at once."""
