@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from moonbox import Limits, Sandbox, tool
 
-SCRIPTS = """
+TEXT = """
 while true do coroutine.wrap(function() local t = {} for i = 1, 50 do t[i] = { i } end end)() end
 
 local function f(n) if n > 0 then coroutine.wrap(f)(n - 1) end end
@@ -41,7 +41,8 @@ while true do
 end
 
 while true do xpcall(function() coroutine.wrap(function() error("x") end)() end, function(e) return e end) end
-""".split("\n\n")
+"""
+SCRIPTS = TEXT.split("\n\n")
 
 
 @tool
@@ -62,10 +63,7 @@ def test_stopped_at_random_moments() -> None:
                     timeout = 0.001 + chance.random() * 0.03
                     operations = chance.choice([None, None, None, chance.randrange(1, 20_000)])
                     run = repl.run(
-                        chance.choice(SCRIPTS),
-                        limits=Limits(
-                            timeout=timeout, max_operations=operations, max_tool_calls=None, max_memory=8_000_000
-                        ),
+                        chance.choice(SCRIPTS), limits=replace(limits, timeout=timeout, max_operations=operations)
                     )
                     assert run.error is not None
                     assert run.error.kind == "limit", run.error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -262,3 +263,33 @@ def test_tools_can_be_given_directly(play: Any) -> None:
 
     with Sandbox([one]) as box:
         assert box.run("return parallel{ tools.one, tools.one }").value == [1, 1]
+
+
+def test_more_than_can_be_under_way(desk: Desk) -> None:
+    """The rest waits in the script; nothing is lost when some of them fail or are cancelled."""
+
+    @tool
+    def number(n: int) -> int:
+        """Give it back."""
+        if n == 2_500:
+            raise ToolError("the last one")
+        return n
+
+    limits = Limits(timeout=50, max_tool_calls=None)
+    with Sandbox([number], limits=limits) as box, box.repl() as repl:
+        source = """
+        local items = {}
+        for i = 1, COUNT do items[i] = i end
+        local r = parallel.map(items, function(i) return tools.number(i) end)
+        local sum = 0
+        for i = 1, COUNT do assert(r[i] == i) sum = sum + r[i] end
+        return sum
+        """
+        run = repl.run(source.replace("COUNT", "2499"))
+        assert run.value == 2_499 * 2_500 // 2
+        assert len(run.calls) == 2_499
+        assert max(Counter(call.batch for call in run.calls).values()) <= 1000
+        failed = repl.run(source.replace("COUNT", "2700"))
+        assert failed.error is not None
+        assert failed.error.kind == "tool"
+        assert repl.run("return tools.number(5)").value == 5

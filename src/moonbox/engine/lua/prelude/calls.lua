@@ -11,15 +11,28 @@ return function(host, stop, encode)
   local guard, resume, adopt = stop.guard, stop.resume, stop.adopt
   local exchange = host.exchange
   local ARRAY = host.array
+  local MOST_UNDER_WAY = 1000 -- the host refuses ten times as many at once
 
   local M = {}
   local last_id = 0
-  local in_flight = {}  -- id -> request, of the outermost scheduler
-  local inbox = {}      -- answers that came while something else was waiting
+  local in_flight, under_way = {}, 0   -- id -> request, of the outermost scheduler; how many they are
+  local queue, first, last = {}, 1, 0  -- requests that wait until fewer are under way
+  local inbox = {}                     -- answers that came while something else was waiting
   local scheduled = setmetatable({}, { __mode = "k" })
 
   function M.begin()
-    in_flight, inbox = {}, {}
+    in_flight, under_way, inbox = {}, 0, {}
+    queue, first, last = {}, 1, 0
+  end
+
+  -- The request of that id, which is under way no more.
+  local function landed(id)
+    local request = in_flight[id]
+    if request then
+      in_flight[id] = nil
+      under_way = under_way - 1
+    end
+    return request
   end
 
   local error_meta = {
@@ -63,9 +76,9 @@ return function(host, stop, encode)
     local function found(got, ok, value)
       if got == id then
         done, succeeded, result = true, ok, value
-      elseif in_flight[got] then
-        inbox[#inbox + 1] = { in_flight[got], ok, value }
-        in_flight[got] = nil
+      else
+        local request = landed(got)
+        if request then inbox[#inbox + 1] = { request, ok, value } end
       end
     end
     each_answer(found, exchange("[" .. frame(id, request) .. "]"))
@@ -76,16 +89,31 @@ return function(host, stop, encode)
     return succeeded, result
   end
 
-  -- The outermost exchange: sends the requests and waits for at least one answer to any that is under way.
-  -- Returns answers to requests that are in `owner`; what comes for others waits for them in the inbox.
+  -- What may be sent now, as JSON; "" when that is nothing.
+  local function departures()
+    local parts = {}
+    while first <= last and under_way < MOST_UNDER_WAY do
+      local request = queue[first]
+      queue[first] = nil
+      first = first + 1
+      if not request.dropped then
+        last_id = last_id + 1
+        request.id = last_id
+        in_flight[last_id] = request
+        under_way = under_way + 1
+        parts[#parts + 1] = frame(last_id, request)
+      end
+    end
+    return #parts > 0 and "[" .. concat(parts, ",") .. "]" or ""
+  end
+
+  -- The outermost exchange: sends the requests, and waits for at least one answer to any that is in `owner`. What comes for
+  -- others waits for them in the inbox.
   local function exchange_all(requests, owner)
     guard()
-    local parts = {}
-    for index, request in next, requests do
-      last_id = last_id + 1
-      request.id = last_id
-      in_flight[last_id] = request
-      parts[index] = frame(last_id, request)
+    for _, request in next, requests do
+      last = last + 1
+      queue[last] = request
     end
     local answers, others, waiting = {}, {}, inbox
     inbox = others
@@ -95,18 +123,13 @@ return function(host, stop, encode)
     end
     for _, answer in next, waiting do sort_in(answer) end
     local function found(id, ok, value)
-      local request = in_flight[id]
-      if request then
-        in_flight[id] = nil
-        sort_in({ request, ok, value })
-      end
+      local request = landed(id)
+      if request then sort_in({ request, ok, value }) end
     end
-    if #parts > 0 or #answers == 0 then
-      local payload = #parts > 0 and "[" .. concat(parts, ",") .. "]" or ""
+    local payload = departures()
+    while payload ~= "" or #answers == 0 do
       each_answer(found, exchange(payload))
-      while #answers == 0 do
-        each_answer(found, exchange(""))
-      end
+      payload = #answers == 0 and departures() or ""
     end
     guard()
     return answers
@@ -145,10 +168,8 @@ return function(host, stop, encode)
   local function cancel(requests)
     local ids = {}
     for request in next, requests do
-      if request.id and in_flight[request.id] then
-        ids[#ids + 1] = request.id
-        in_flight[request.id] = nil
-      end
+      request.dropped = true
+      if request.id and landed(request.id) then ids[#ids + 1] = request.id end
     end
     if #ids > 0 then
       guard()
