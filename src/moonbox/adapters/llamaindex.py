@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.framework import FrameworkAdapter, imported_from, new_conversation
@@ -55,12 +56,12 @@ class MoonboxTool(FunctionTool):
         self._adapter = adapter
         super().__init__(fn=_signed(), metadata=MoonboxMetadata(function))
 
-    def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
+    def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         kwargs.pop(_CONTEXT, None)  # its store can only be awaited
         name, arguments = self.metadata.get_name(), _arguments(args, kwargs)
         return self._output(arguments, self._adapter._answer(name, arguments, None))
 
-    async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
+    async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         context = kwargs.pop(_CONTEXT, None)
         name, arguments = self.metadata.get_name(), _arguments(args, kwargs)
         conversation = await self._adapter.conversation_of(context)
@@ -86,6 +87,10 @@ class MoonboxMetadata(ToolMetadata):
 
     def get_parameters_dict(self) -> dict[str, Any]:
         return dict(self._parameters)
+
+    @property
+    def fn_schema_str(self) -> str:
+        return json.dumps(self._parameters, ensure_ascii=False)
 
 
 _KEY = "moonbox_conversation"

@@ -1,0 +1,297 @@
+"""The tests that every agent framework's adapter passes: the same conversations, driven by the framework's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from adapters import wire
+from adapters.conformance import SUM, Say, Scripted, Use
+from moonbox import Tool, Toolbox, tool
+from moonbox.errors import ClosedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from adapters.wire import Seen, Wire
+    from moonbox import CodeMode, Sandbox
+
+__all__ = ["CUT", "SUM", "Loop", "Say", "Scripted", "Use", "another_loop", "answers", "awaited", "closed_later", "serve"]
+
+EXPENSES = """
+    local sum = 0
+    for id = 1, 3 do
+      for _, item in ipairs(tools.get_expenses{employee_id = id}) do sum = sum + item.amount end
+    end
+    return sum
+"""
+CUT = (
+    "error: your answer ended at its token limit in the middle of this call, so it was not run; "
+    "write a shorter script, or several smaller ones"
+)
+
+
+# One loop for all: some packages keep a client for the whole process, which belongs to the loop that it was made in.
+_runner = asyncio.Runner()
+_runner.get_loop()  # from now on the current one, for packages that run their agents in that
+atexit.register(_runner.close)
+_clients: list[Any] = []
+
+
+def awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return _runner.run(coroutine)
+
+
+def closed_later(client: Any) -> Any:
+    """An asynchronous client, to be closed when its server is."""
+    _clients.append(client)
+    return client
+
+
+async def _close_clients() -> None:
+    while _clients:
+        client = _clients.pop()
+        await (client.aclose() if hasattr(client, "aclose") else client.close())
+
+
+@contextlib.contextmanager
+def serve(brain: Any) -> Iterator[Wire]:
+    with wire.serve(brain) as server:
+        try:
+            yield server
+        finally:
+            awaited(_close_clients())
+
+
+@contextlib.contextmanager
+def another_loop() -> Iterator[None]:
+    """For a package that runs its agents in the current loop and leaves it unusable."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield
+        loop.run_until_complete(_close_clients())
+    finally:
+        loop.close()
+        asyncio.set_event_loop(_runner.get_loop())
+
+
+def answers(seen: Seen) -> list[str]:
+    """What the model's calls were answered, in the order of the calls."""
+    by_id = {result.id: result.text for result in seen.results}
+    return [by_id[call.id] for call in seen.called]
+
+
+class Loop:
+    """Inherit, and say how the framework is driven."""
+
+    forms: tuple[str, ...] = ("sync", "async", "stream")
+    """The ways in which an agent can be run."""
+    explains_unknown = True
+    """Whether a call of a tool that only scripts reach is answered in our words."""
+
+    adapter: Callable[..., Any]
+
+    def ask(
+        self, adapter: Any, wire: Wire, prompt: str, *, form: str, conversation: str | None = None, system: str = ""
+    ) -> str:
+        """Run an agent once, with its own system prompt and in a conversation of the framework's; its last words."""
+        raise NotImplementedError
+
+    def heard(self, text: str) -> str:
+        """A failed call's answer as the model gets it from this framework."""
+        return text
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "form" in metafunc.fixturenames:
+            metafunc.parametrize("form", type(self).forms)
+
+    @pytest.fixture
+    def agent(self, mode: CodeMode) -> Any:
+        return type(self).adapter(mode)
+
+    def test_a_question_without_calls(self, agent: Any, form: str) -> None:
+        with serve(Scripted(Say("Hello, Ada."))) as wire:
+            assert self.ask(agent, wire, "Greet Ada.", form=form, system="Be polite.") == "Hello, Ada."
+        seen = wire.seen[0]
+        assert seen.prompts == ("Greet Ada.",)
+        assert "Be polite." in seen.system and seen.system.endswith(agent.system_prompt)
+        assert list(seen.tools) == ["lua_repl", "delete_file", "broken", "meet"]
+        assert seen.tools["lua_repl"]["description"] == agent.mode.description
+        assert seen.tools["lua_repl"]["parameters"]["required"] == ["source_code"]
+        assert seen.tools["delete_file"]["parameters"]["required"] == ["path"]
+
+    def test_three_turns_keep_the_script_state(self, agent: Any, form: str) -> None:
+        with serve(Scripted(SUM, SUM, SUM, lambda seen: Say(f"It is {seen.results[-1].text}."))) as wire:
+            assert self.ask(agent, wire, "Count.", form=form) == "It is 60."
+        assert answers(wire.seen[-1]) == ["20", "40", "60"]
+        assert wire.refused == []
+
+    def test_tools_inside_a_script_and_outside(self, agent: Any, form: str) -> None:
+        turns = [Use("lua_repl", {"source_code": EXPENSES}), Use("delete_file", {"path": "a.txt"}), Say("Done.")]
+        with serve(Scripted(*turns)) as wire:
+            assert self.ask(agent, wire, "Add up, then delete a.txt.", form=form) == "Done."
+        assert answers(wire.seen[-1]) == ["360.0", "deleted a.txt"]
+
+    def test_parallel_calls(self, agent: Any, form: str) -> None:
+        together = [Use("meet", {"name": "a"}), SUM, Use("meet", {"name": "b"})]
+        with serve(Scripted(together, SUM, Say("ok"))) as wire:
+            self.ask(agent, wire, "Do it all at once.", form=form)
+        assert answers(wire.seen[-1]) == ["a met", "20", "b met", "40"]
+
+    def test_mistakes_are_answered_to_the_model(self, agent: Any, form: str) -> None:
+        wrong = [
+            Use("lua_repl", {}),
+            Use("add", {"a": 1, "b": 2}),
+            Use("delete_fil", {"path": "a"}),
+            Use("delete_file", {"pth": "a"}),
+            Use("broken"),
+            Use("lua_repl", {"source_code": "return 1 +"}),
+        ]
+        with serve(Scripted(wrong, SUM, Say("Sorry."))) as wire:
+            assert self.ask(agent, wire, "Make mistakes.", form=form) == "Sorry."
+        texts = answers(wire.seen[-1])
+        assert texts[0] == self.heard('error: lua_repl takes one argument: {"source_code": "<script>"}, not {}')
+        if self.explains_unknown:
+            assert texts[1] == "error: add is called from a script: use lua_repl and write tools.add{...}"
+        else:
+            assert "add" in texts[1]
+        assert "delete_fil" in texts[2]
+        assert "pth: unknown parameter; did you mean `path`?" in texts[3]
+        assert texts[4] == self.heard("tool error (broken, tool_error): RuntimeError: no such luck")
+        assert "syntax error on line 1" in texts[5]
+        assert texts[6] == "20"
+
+    def test_a_conversation_goes_on(self, agent: Any, form: str) -> None:
+        with serve(Scripted(SUM, Say("20"), SUM, Say("40"), SUM, Say("20"))) as wire:
+            for name in ("ada", "ada", "bob"):
+                self.ask(agent, wire, "Count.", form=form, conversation=name)
+        assert [answers(wire.seen[number])[-1] for number in (1, 3, 5)] == ["20", "40", "20"]
+
+    def test_each_run_has_its_own_state(self, agent: Any, form: str) -> None:
+        with serve(Scripted(SUM, SUM, Say("40"), SUM, SUM, Say("40"))) as wire:
+            self.ask(agent, wire, "Count.", form=form)
+            self.ask(agent, wire, "Count.", form=form)
+        assert [answers(wire.seen[number])[-2:] for number in (2, 5)] == [["20", "40"], ["20", "40"]]
+
+    def test_a_conversation_by_your_own_name(self, box: Sandbox, form: str) -> None:
+        named: list[Any] = []
+
+        def name(context: Any) -> str:
+            named.append(context)
+            return "shared"
+
+        with (
+            type(self).adapter(box, conversation=name) as agent,
+            serve(Scripted(SUM, Say("20"), SUM, Say("40"))) as wire,
+        ):
+            self.ask(agent, wire, "Count.", form=form, conversation="ada")
+            self.ask(agent, wire, "Count.", form=form, conversation="bob")
+            assert agent.mode.repl("shared").run("return total").value == 40
+        assert answers(wire.seen[-1])[-1] == "40"
+        assert len(named) == 2
+
+    def test_unicode_survives(self, agent: Any, form: str) -> None:
+        text = "Grüße, 世界 🌍 \\n \"quoted\" 'and' \t tabs"
+        script = f"return [==[{text}]==]"
+        with serve(Scripted(Use("lua_repl", {"source_code": script}), lambda seen: Say(seen.results[-1].text))) as wire:
+            assert self.ask(agent, wire, text, form=form) == text
+
+    def test_parameters_with_any_name(self, form: str) -> None:
+        names = ["self", "cls", "config", "ctx", "context", "input", "args", "kwargs", "name", "run_manager", "state"]
+        names += ["callbacks", "tool", "arguments", "tool_call_id", "runtime", "moonbox"]
+        odd = Tool.from_schema(
+            name="odd",
+            parameters={"type": "object", "properties": {name: {"type": "integer"} for name in names}},
+            call=lambda given: sum(given.values()),
+            policy="direct",
+        )
+        given = {name: number for number, name in enumerate(names)}
+        with type(self).adapter([odd]) as agent, serve(Scripted(Use("odd", given), Say("ok"))) as wire:
+            self.ask(agent, wire, "Call it.", form=form)
+        assert answers(wire.seen[-1]) == [str(sum(given.values()))]
+        assert list(wire.seen[0].tools["odd"]["parameters"]["properties"]) == names
+
+    def test_odd_names_and_schemas_are_acceptable(self, form: str) -> None:
+        odd = [
+            Tool.from_schema(name="2fa code", parameters={}, call=lambda args: "ok", policy="direct"),
+            Tool.from_schema(
+                name="either",
+                parameters={
+                    "oneOf": [
+                        {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
+                        {"type": "object", "properties": {"tags": {"type": "array"}}, "required": ["tags"]},
+                    ]
+                },
+                call=lambda args: args,
+                policy="direct",
+            ),
+            Tool.from_schema(
+                name="tree",
+                parameters={
+                    "type": "object",
+                    "properties": {"root": {"$ref": "#/$defs/Node"}},
+                    "$defs": {
+                        "Node": {
+                            "type": "object",
+                            "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
+                        }
+                    },
+                },
+                call=lambda args: args,
+                namespace="a.b",
+                policy="direct",
+            ),
+        ]
+        uses = [
+            Use("_2fa_code"),
+            Use("either", {"id": 1}),
+            Use("either", {"x": 1}),
+            Use("a__b__tree", {"root": {"kids": [{"kids": []}]}}),
+        ]
+        with type(self).adapter(Toolbox(odd)) as agent, serve(Scripted(uses, Say("ok"))) as wire:
+            self.ask(agent, wire, "Try them.", form=form)
+        assert list(wire.seen[0].tools) == ["lua_repl", "_2fa_code", "either", "a__b__tree"]
+        texts = answers(wire.seen[-1])
+        assert (texts[0], texts[1], texts[3]) == ("ok", '{"id":1}', '{"root":{"kids":[{"kids":[]}]}}')
+        assert "invalid arguments for either" in texts[2]
+
+    def test_direct_mode(self, box: Sandbox, form: str) -> None:
+        calls = [Use("add", {"a": 1, "b": 2}), Use("add", {"a": 3, "b": 4})]
+        with type(self).adapter(box, mode="never") as agent, serve(Scripted(calls, Say("3 and 7"))) as wire:
+            self.ask(agent, wire, "Add.", form=form)
+        assert "lua_repl" not in wire.seen[0].tools
+        assert "lua_repl" not in wire.seen[0].system
+        assert answers(wire.seen[-1]) == ["3", "7"]
+        assert box.run("return 1").value == 1
+
+    def test_without_tools_it_is_a_calculator(self, form: str) -> None:
+        calculate = Use("lua_repl", {"source_code": "6 * 7"})
+        with type(self).adapter() as agent, serve(Scripted(calculate, Say("42"))) as wire:
+            assert self.ask(agent, wire, "6 * 7?", form=form) == "42"
+        assert list(wire.seen[0].tools) == ["lua_repl"]
+        assert answers(wire.seen[-1]) == ["42"]
+        with pytest.raises(ClosedError):
+            agent.mode.handle("lua_repl", {"source_code": "1"})
+
+    def test_async_tools(self, form: str) -> None:
+        @tool
+        async def later(x: int) -> int:
+            """Double it, later."""
+            return 2 * x
+
+        script = "return parallel.map({1, 2, 3}, function(x) return tools.later{x = x} end)"
+        use = Use("lua_repl", {"source_code": script})
+        with type(self).adapter([later]) as agent, serve(Scripted(use, Say("ok"))) as wire:
+            self.ask(agent, wire, "Double.", form=form)
+        assert answers(wire.seen[-1]) == ["[2,4,6]"]
+
+    def test_wrong_options(self, box: Sandbox) -> None:
+        with pytest.raises(UsageError, match="conversation must be a function that names one, not 'ada'"):
+            type(self).adapter(box, conversation="ada")
+        with pytest.raises(UsageError, match="code mode has no setting 'keep_visble'; did you mean `keep_visible`"):
+            type(self).adapter(box, keep_visble=["add"])
