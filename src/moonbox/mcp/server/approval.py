@@ -28,6 +28,8 @@ def question(call: ToolCall) -> ElicitRequest:
     if described:
         lines.append(visible(described, keep=""))
     arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+    order = call.tool.parameter_names if call.tool is not None else ()
+    arguments = {name: arguments[name] for name in dict.fromkeys([*order, *arguments]) if name in arguments}
     for name, value in list(arguments.items())[:_MOST_ARGUMENTS]:
         lines.append(f"  {visible(str(name), keep='')} = {_shown(value)}")
     if len(arguments) > _MOST_ARGUMENTS:

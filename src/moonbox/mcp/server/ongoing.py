@@ -49,6 +49,7 @@ _GATHER = 0.02
 """Seconds in which questions of calls made together come together."""
 _BETWEEN_PROGRESS = 0.1
 _MOST_PAUSED = 1_000
+_LOOK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Rules:
     """What an ongoing call needs to know of the server."""
 
     answer_seconds: float
+    resume_seconds: float
     direct_without_asking: bool
     direct_name: Callable[[str], str | None]
     """The name under which a client may call a tool itself, by the tool's path."""
@@ -76,6 +78,8 @@ class Ongoing:
         self.owner = peer.owner
         self.client = peer.client
         self.wants_progress = peer.wants_progress
+        self.conversation = ""
+        """Where its script runs."""
         self.paused_at: float | None = None
         self._peer = peer
         self._attached = True
@@ -227,16 +231,29 @@ class OngoingCalls:
         self._rules = rules
         self._calls: dict[str, Ongoing] = {}
 
-    def begin(self, peer: Peer, work: Callable[[], Coroutine[Any, Any, CallToolResult]]) -> Ongoing:
+    def begin(self, peer: Peer, work: Callable[[Ongoing], Coroutine[Any, Any, CallToolResult]]) -> Ongoing:
         ongoing = Ongoing(peer, self._rules)
         self._calls[ongoing.id] = ongoing
-        ongoing.start(work()).task.add_done_callback(lambda _: self._done(ongoing))
+        ongoing.start(work(ongoing)).task.add_done_callback(lambda _: self._done(ongoing))
         return ongoing
 
     def resume(self, state: str, peer: Peer) -> Ongoing | None:
         """The call that a client goes on with; None when there is none, or it is another's."""
         found = self._calls.get(state)
         return found if found is not None and found.owner == peer.owner and found.paused_at is not None else None
+
+    async def make_way(self, conversation: str) -> None:
+        """Before another script runs there: a client that is not back with its answer soon has given its call up."""
+        until = time.monotonic() + self._rules.resume_seconds
+        while waiting := [
+            item for item in self._calls.values() if item.conversation == conversation and item.paused_at
+        ]:
+            if time.monotonic() > until:
+                for item in waiting:
+                    item.cancel()
+                    self.forget(item)
+                return
+            await asyncio.sleep(_LOOK)
 
     def forget(self, ongoing: Ongoing) -> None:
         self._calls.pop(ongoing.id, None)

@@ -19,7 +19,7 @@ from moonbox.mcp.media import Media
 from moonbox.mcp.server import answers
 from moonbox.mcp.server.announcer import Announcer
 from moonbox.mcp.server.conversations import META_KEY, STATE, Busy, Conversations, Place
-from moonbox.mcp.server.ongoing import OngoingCalls, Rules
+from moonbox.mcp.server.ongoing import Ongoing, OngoingCalls, Rules
 from moonbox.mcp.server.peer import Peer
 from moonbox.mcp.server.resources import Resources
 from moonbox.mcp.server.settings import ServeSettings
@@ -89,7 +89,12 @@ class MoonboxServer:
             mode.end, idle_seconds=self.settings.idle_seconds, most=self.settings.max_conversations
         )
         self._ongoing = OngoingCalls(
-            Rules(self.settings.answer_seconds, self.settings.direct_without_asking, self._direct_name)
+            Rules(
+                self.settings.answer_seconds,
+                self.settings.resume_seconds,
+                self.settings.direct_without_asking,
+                self._direct_name,
+            )
         )
         self._shares = Shares(self.settings.max_calls, self.settings.max_waiting)
         self._announcer = Announcer(mode.sandbox.toolbox, self._shown)
@@ -139,19 +144,19 @@ class MoonboxServer:
             ongoing.answered(params.input_responses)
         else:
             await self.starting.wait()
-            ongoing = self._ongoing.begin(peer, lambda: self._work(peer, params))
+            ongoing = self._ongoing.begin(peer, lambda ongoing: self._work(ongoing, peer, params))
         result = await ongoing.drive(peer)
         if result.result_type != "input_required":
             self._ongoing.forget(ongoing)
         return result
 
-    async def _work(self, peer: Peer, params: CallToolRequestParams) -> CallToolResult:
+    async def _work(self, ongoing: Ongoing, peer: Peer, params: CallToolRequestParams) -> CallToolResult:
         """Carry a call out, when it is the client's turn."""
         view = self._shown.to(peer)
         try:
             async with self._shares.slot(peer.client):
                 if params.name == view.code:
-                    return await self._run_script(peer, params)
+                    return await self._run_script(ongoing, peer, params)
                 return await self._call_direct(peer, params, view)
         except (TooMany, Busy) as problem:
             return answers.refused(str(problem))
@@ -159,13 +164,15 @@ class MoonboxServer:
             log.exception("a call of %s failed", params.name)
             return answers.refused(str(problem))
 
-    async def _run_script(self, peer: Peer, params: CallToolRequestParams) -> CallToolResult:
+    async def _run_script(self, ongoing: Ongoing, peer: Peer, params: CallToolRequestParams) -> CallToolResult:
         arguments = dict(params.arguments or {})
         meta: Any = params.meta or {}
         named, state = meta.get(META_KEY), None
         if peer.session is None:
             state = arguments.pop(STATE, None)
         place = self.conversations.place(peer, _text(named), _text(state))
+        await self._ongoing.make_way(place.key)
+        ongoing.conversation = place.key
         with self.conversations.using(place.key):
             reply = await self.mode.areply(params.name, arguments, conversation=place.key)
             if place.handle is not None and not await self._has_globals(place):

@@ -89,6 +89,8 @@ class ServeSettings:
     """How long a conversation's state is kept after its last call."""
     answer_seconds: float = 600.0
     """How long a person may take to answer a question."""
+    resume_seconds: float = 15.0
+    """How long the next script of a conversation waits for the answer to a question of the one before."""
     start_wait: float = 10.0
     """How long the first list of tools waits for servers that are still starting."""
     structured: bool = True
@@ -100,7 +102,7 @@ class ServeSettings:
         names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
         for name in names:
             positive(name, getattr(self, name))
-        for name in ("max_waiting", "start_wait"):
+        for name in ("max_waiting", "resume_seconds", "start_wait"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")
         if not 0 <= self.port <= 65_535:

@@ -1,0 +1,255 @@
+"""Questions to the person behind the client: approvals, and what upstream servers ask back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import peers
+import pytest
+from mcp import MCPError
+from mcp_driver import Session, stdio, text
+from mcp_types import CreateMessageResult, ElicitResult, ErrorData, ListRootsResult, Root, TextContent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mcp_driver import Driver
+
+TOOLS = """
+from moonbox import tool
+
+@tool(policy="approve")
+def delete(name: str, force: bool = False) -> str:
+    "Delete something. For good."
+    return f"{name} is gone"
+
+@tool(hints={"read_only": True})
+def look() -> str:
+    "Look around."
+    return "nothing here"
+"""
+CONFIG = """
+[codemode]
+approvals = true
+[serve]
+resume_seconds = 0.5
+[limits]
+timeout = 3.0
+[mcp.servers.everything]
+command = "<everything>"
+"""
+YES, NO = ElicitResult(action="accept", content={}), ElicitResult(action="decline")
+DISMISSED = ElicitResult(action="cancel")
+ALWAYS = ElicitResult(action="accept", content={"always": True})
+
+
+class Person:
+    """Answers the client's questions, and remembers them."""
+
+    def __init__(self) -> None:
+        self.answers: list[ElicitResult | ErrorData] = []
+        self.asked: list[Any] = []
+        self.delay = 0.0
+
+    def will(self, *answers: ElicitResult | ErrorData, after: float = 0.0) -> list[Any]:
+        """What the next answers are; returns the list to which the questions come."""
+        self.answers, self.asked, self.delay = list(answers), [], after
+        return self.asked
+
+    async def elicit(self, _: Any, params: Any) -> ElicitResult | ErrorData:
+        self.asked.append(params)
+        await asyncio.sleep(self.delay)
+        return self.answers.pop(0)
+
+    async def sample(self, _: Any, params: Any) -> CreateMessageResult:
+        self.asked.append(params)
+        return CreateMessageResult(role="assistant", content=TextContent(text="a model's words"), model="test-model")
+
+    async def roots(self, _: Any) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri="file:///a/project", name="project")])
+
+
+@contextmanager
+def opened(driver: Driver, folder: Path, config: str, mode: str, **callbacks: Any) -> Iterator[Session]:
+    (folder / "kit.py").write_text(TOOLS)
+    (folder / "moonbox.toml").write_text(config.replace("<everything>", peers.server("everything")))
+    transport = stdio(
+        "--config", folder / "moonbox.toml", "--tools", f"{folder}/kit.py", env={"MOONBOX_HOME": str(folder / "home")}
+    )
+    with driver.session(transport, mode=mode, **callbacks) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def person() -> Person:
+    return Person()
+
+
+@pytest.fixture(scope="module", params=["auto", "legacy"])
+def able(
+    request: pytest.FixtureRequest, driver: Driver, tmp_path_factory: pytest.TempPathFactory, person: Person
+) -> Iterator[Session]:
+    """A client that can pass every kind of question on."""
+    callbacks: dict[str, Any] = {
+        "elicitation_callback": person.elicit,
+        "sampling_callback": person.sample,
+        "list_roots_callback": person.roots,
+    }
+    with opened(driver, tmp_path_factory.mktemp("able"), CONFIG, request.param, **callbacks) as session:
+        yield session
+
+
+@pytest.fixture(scope="module", params=["auto", "legacy"])
+def unable(
+    request: pytest.FixtureRequest, driver: Driver, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
+    """A client that can pass none on."""
+    with opened(driver, tmp_path_factory.mktemp("unable"), CONFIG, request.param) as session:
+        yield session
+
+
+def test_a_script_waits_for_the_person(able: Session, person: Person) -> None:
+    asked = person.will(YES)
+    assert list(able.tools()) == ["lua_repl"]
+    assert able.value("local a = tools.delete{name = 'a.txt', force = true} return a .. '!'") == "a.txt is gone!"
+    assert asked[0].message == (
+        "Allow a call of the tool 'delete'?\nDelete something.\n  name = \"a.txt\"\n  force = true"
+    )
+    assert list(asked[0].requested_schema["properties"]) == ["always"]
+
+
+def test_a_person_may_decline(able: Session, person: Person) -> None:
+    person.will(NO, DISMISSED)
+    declined = able.lua("return tools.delete{name = 'b'}")
+    assert declined.is_error
+    assert "a person declined this call" in text(declined)
+    script = "local ok, problem = pcall(tools.delete, {name = 'c'}) return {problem.code, problem.message}"
+    assert able.value(script) == ["approval_denied", "a person declined this call: the question was dismissed"]
+
+
+def test_a_person_may_allow_a_tool_for_the_conversation(able: Session, person: Person) -> None:
+    asked = person.will(ALWAYS, YES)
+    meta = {"moonbox/conversation": "trusting"}
+    twice = "return tools.delete{name = 'd'} .. ', ' .. tools.delete{name = 'e'}"
+    assert able.value(twice, meta=meta) == "d is gone, e is gone"
+    assert able.value("return tools.delete{name = 'f'}", meta=meta) == "f is gone"
+    assert len(asked) == 1
+    able.value("return tools.delete{name = 'g'}")
+    assert len(asked) == 2, "another conversation is asked anew"
+
+
+def test_questions_of_calls_made_together_come_together(able: Session, person: Person) -> None:
+    asked = person.will(YES, YES, NO)
+    gone = able.value(
+        """
+        local results = parallel.settle{
+          function() return tools.delete{name = "a"} end,
+          function() return tools.look{} end,
+          function() return tools.delete{name = "b"} end,
+          function() return tools.delete{name = "c"} end,
+        }
+        local gone = 0
+        for _, result in ipairs(results) do if result.ok then gone = gone + 1 end end
+        return gone
+        """
+    )
+    assert (gone, len(asked)) == (3, 3)
+
+
+def test_the_clock_stands_still_while_the_person_thinks(able: Session, person: Person) -> None:
+    form = ElicitResult(action="accept", content={"name": "Ada", "check": True, "email": "ada@example.com"})
+    asked = person.will(YES, form, after=3.2)
+    first, second = able.value(
+        "return {tools.delete{name = 'a'}, json.encode(tools.everything.trigger_elicitation_request{})}"
+    )
+    assert first == "a is gone"
+    assert "User provided the requested information" in second, "the server's own question went the same way"
+    assert "Ada" in second
+    assert "name" in asked[1].requested_schema["properties"]
+
+
+def test_an_answer_that_is_an_error_is_a_refusal(able: Session, person: Person) -> None:
+    person.will(ErrorData(code=-1, message="the window was closed"))
+    if able.version.startswith("2026"):  # there the client itself gives up the call
+        with pytest.raises(MCPError, match="the window was closed"):
+            able.lua("abandoned = true return tools.delete{name = 'a'}")
+        assert able.value("return abandoned") is True, "the conversation goes on without the call that was given up"
+    else:
+        assert "needs a person's approval: the window was closed" in text(able.lua("tools.delete{name = 'a'}"))
+
+
+def test_an_upstream_samples_through_us(able: Session, person: Person) -> None:
+    asked = person.will()
+    said = able.value('return tools.everything.trigger_sampling_request{prompt = "say", maxTokens = 10}')
+    assert "a model's words" in json.dumps(said)
+    assert asked[0].max_tokens == 10
+
+
+def test_an_upstream_asks_for_roots_through_us(able: Session) -> None:
+    said = json.dumps(able.value("return tools.everything.get_roots_list{}"))
+    if able.version.startswith("2025"):
+        assert "file:///a/project" in said
+    else:  # this server asks outside of any call, which the current protocol does not allow
+        assert "roots" in said.lower()
+
+
+def test_a_paused_call_cannot_be_continued_by_guessing(able: Session) -> None:
+    if able.version.startswith("2025"):
+        return  # only the current protocol hands out states
+    client = able.client.session
+
+    async def call(source: str, **more: Any) -> Any:
+        return await client.call_tool("lua_repl", {"source_code": source}, allow_input_required=True, **more)
+
+    source = "return tools.delete{name = 'a'}"
+    asked = able.driver.run(call(source))
+    [key] = asked.input_requests
+    given: dict[str, Any] = {"request_state": asked.request_state, "input_responses": {key: YES}}
+    with pytest.raises(MCPError, match="Invalid or expired requestState"):
+        able.driver.run(call(source, **{**given, "request_state": "v1.forged"}))
+    with pytest.raises(MCPError, match="Invalid or expired requestState"):
+        able.driver.run(call("return tools.delete{name = 'something else'}", **given))
+    assert text(able.driver.run(call(source, **given))) == "a is gone"
+    with pytest.raises(MCPError, match="the call that waited for this answer is over"):
+        able.driver.run(call(source, **given))
+
+
+def test_a_client_that_cannot_ask_is_told_of_the_direct_tool(unable: Session) -> None:
+    assert list(unable.tools()) == ["lua_repl", "delete"]
+    refused = unable.lua("return tools.delete{name = 'a'}")
+    assert refused.is_error
+    assert (
+        "the tool 'delete' needs a person's approval, and this client cannot pass the question on; "
+        "call the tool `delete` directly instead of from a script"
+    ) in text(refused)
+    assert text(unable.call("delete", {"name": "a"})) == "a is gone"
+
+
+def test_servers_are_promised_only_what_our_client_can_do(unable: Session) -> None:
+    catalog = unable.tools()["lua_repl"].description
+    assert "everything.echo" in catalog
+    for name in ("trigger_elicitation_request", "trigger_sampling_request", "get_roots_list"):
+        assert f"everything.{name}" not in catalog
+
+
+def test_a_direct_call_is_asked_about_where_that_is_possible(driver: Driver, tmp_path: Path) -> None:
+    person = Person()
+    asked = person.will(NO, YES)
+    with opened(driver, tmp_path, "", "auto", elicitation_callback=person.elicit) as session:
+        assert list(session.tools()) == ["lua_repl", "delete"]
+        declined = session.call("delete", {"name": "a"})
+        assert declined.is_error
+        assert text(declined) == "denied (delete, approval_denied): a person declined this call"
+        assert text(session.call("delete", {"name": "b"})) == "b is gone"
+        assert [list(question.requested_schema["properties"]) for question in asked] == [[], []]
+
+
+def test_direct_calls_can_be_refused_to_clients_that_cannot_ask(driver: Driver, tmp_path: Path) -> None:
+    with opened(driver, tmp_path, "[serve]\ndirect_without_asking = false\n", "legacy") as session:
+        refused = session.call("delete", {"name": "a"})
+        assert refused.is_error
+        assert "this client cannot pass the question on; do without it" in text(refused)
