@@ -145,8 +145,8 @@ def _times(ratio: float) -> str:
 
 
 _NOTES = (
-    "Bare lupa has no isolation, limits, validation or records: it stands for native speed. smolagents' executor runs in",
-    "the host process, without a worker to start or a boundary to cross; its fib and loop are measured on less work and",
-    "scaled up. FastMCP's code mode makes a fresh sandbox for each execution. A dash means that the subject has no such",
-    "thing, or failed at it.",
+    "Bare lupa has no isolation, limits, validation or records: it stands for native speed. smolagents' executor runs",
+    "in the host process, without a worker to start or a boundary to cross; its fib and loop are measured on less work",
+    "and scaled up. FastMCP's code mode makes a fresh sandbox for each execution. A dash means that the subject has no",
+    "such thing, or failed at it.",
 )

@@ -206,7 +206,7 @@ class Soak:
 
     def _kill(self) -> None:
         chance = random.Random(self.seed)
-        while not self._over.wait(chance.random() * 0.1):
+        while not self._over.wait(chance.random() * 0.15):
             pid = chance.choice(self._members).worker_pid if self._members else None
             if pid is not None:
                 try:
@@ -230,9 +230,11 @@ class Soak:
 
 
 def trouble(number: int, turn: int, chance: random.Random) -> str:
-    """The tool that takes too long in this run, if any; in every Repl's second run there is one."""
+    """The tool that takes too long in this run, if any; each Repl has some in any case."""
     if turn == 2:
         return TROUBLES[number % len(TROUBLES)]
+    if turn == 4:
+        return "endless"
     return chance.choices(("", *TROUBLES), (90, 2, 4, 4))[0]
 
 

@@ -25,7 +25,7 @@ def soak() -> Any:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills workers with SIGKILL")
 def test_every_call_is_in_the_trail_once(soak: Any) -> None:
-    figures = soak.Soak(CALLS, REPLS, seed=3, run_timeout=0.5).run()
+    figures = soak.Soak(CALLS, REPLS, seed=3, run_timeout=0.3).run()
     assert figures.problems == []
     assert figures.invoked >= CALLS
     assert figures.recorded >= figures.invoked
