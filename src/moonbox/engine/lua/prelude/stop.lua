@@ -8,7 +8,7 @@ return function(host)
   local sethook, gethook, getinfo = debug.sethook, debug.gethook, debug.getinfo
   local collect = collectgarbage
   local max, min = math.max, math.min
-  local address = string.format
+  local address, find, gsub = string.format, string.find, string.gsub
   local OUT_OF_MEMORY = "not enough memory"
   local SLACK = 8192 -- bytes that the prelude itself may need for a run
 
@@ -78,13 +78,21 @@ return function(host)
   end
   M.guard = guard
 
+  -- Errors of C functions that the prelude calls for a script name a place in the prelude; the script need not see that.
+  local function told(problem)
+    if type(problem) == "string" and find(problem, "^moonbox/") then
+      return (gsub(gsub(problem, "^moonbox/%w+:%d+: ", ""), "'raw_(%w+)'", "'%1'"))
+    end
+    return problem
+  end
+
   local function again(ok, ...)
     if ok and not stopped then return true, ... end
     if stopped then raw_error(STOP, 0) end
     local problem = ...
     if problem == OUT_OF_MEMORY then out_of_memory() end
     if rawequal(problem, STOP) then raw_error(STOP, 0) end
-    return false, ...
+    return false, told(problem)
   end
   M.again = again
 
@@ -95,7 +103,7 @@ return function(host)
   function M.xpcall(f, handler, ...)
     local function guarded(problem)
       if stopped or rawequal(problem, STOP) then return STOP end
-      return handler(problem)
+      return handler(told(problem))
     end
     if type(handler) ~= "function" then
       raw_error("bad argument #2 to 'xpcall' (a function expected, got " .. type(handler) .. ")", 2)
@@ -148,6 +156,7 @@ return function(host)
     if not ok then
       if problem == OUT_OF_MEMORY then out_of_memory() end
       if rawequal(problem, STOP) then raw_error(STOP, 0) end
+      return false, told(problem)
     end
     return ...
   end
