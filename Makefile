@@ -27,7 +27,7 @@ economy: $(VENV)/installed
 	$(BIN)/python benchmarks/economy.py
 
 docs: $(VENV)/installed
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --strict
 
 $(VENV)/installed: pyproject.toml src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
