@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FRAMEWORKS = DOCS / "frameworks"
-"""Their code needs the framework itself and often a provider: it is run where it shows values and the framework is here."""
+"""Their code needs the framework and often a provider: it is run where it shows values and the framework is here."""
 
 
 def with_code() -> list[pytest.ParameterSet]:
