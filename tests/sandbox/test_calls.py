@@ -497,3 +497,30 @@ def test_a_tool_may_not_use_its_own_repl() -> None:
         assert run.error is not None
         assert run.error.limit == "time"
         assert repl.run("return 2").value == 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_tool_that_wants_to_end_the_program(way: str, slow: bool) -> None:
+    @tool
+    def leave() -> None:
+        """Give up on everything."""
+        time.sleep(0.02 if slow else 0)
+        raise SystemExit(3)
+
+    run = play(way, "local ok, e = pcall(tools.leave) return ok, e.tool", [leave])
+    assert run.values == (False, "leave")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_async_tool_that_is_cancelled_from_within(way: str) -> None:
+    @tool
+    async def odd() -> None:
+        """Cancel what it waits for."""
+        inner = asyncio.ensure_future(asyncio.sleep(10))
+        inner.cancel()
+        await inner
+
+    run = play(way, "local ok, e = pcall(tools.odd) return ok, tools.add(1)", [odd, add])
+    assert run.values == (False, 2)
+    assert run.calls[0].status in ("error", "cancelled")

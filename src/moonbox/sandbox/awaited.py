@@ -7,7 +7,7 @@ import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import WorkerError
+from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.blocking import GRACE, Lost
 from moonbox.worker import protocol
 
@@ -38,10 +38,16 @@ class AwaitingExecutor:
         loop = asyncio.get_running_loop()
         rest = None if entry.deadline is None or entry.began is None else entry.deadline - entry.began
         async with asyncio.timeout(rest):
-            if is_async:
-                return await call()
-            result = await self._in_thread(call, loop)
-            return await result if inspect.isawaitable(result) else result
+            try:
+                if is_async:
+                    return await call()
+                result = await self._in_thread(call, loop)
+                return await result if inspect.isawaitable(result) else result
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                raise ToolError("it was cancelled", code="cancelled", tool=entry.tool) from None  # by the tool itself
 
     async def settle(self, value: Any) -> Any:
         return await value if inspect.isawaitable(value) else value

@@ -147,7 +147,7 @@ class Pipeline:
                 result = await self._perform_tool(target, entry, recorder, executor)
             entry.succeed(result)
             return request.id, True, result
-        except Exception as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
             error = to_tool_error(problem, entry.tool)
             status: Any = "denied" if isinstance(error, Denied) else "timeout" if error.code == "timeout" else "error"
             entry.fail(error, status)

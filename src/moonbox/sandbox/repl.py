@@ -220,7 +220,8 @@ class Repl:
         """Give the worker up. A run under way is stopped."""
         if not self._closed:
             self._closed = True
-            self._give_up_worker()
+            if self._sandbox._is_ours():
+                self._give_up_worker()
             self._sandbox._forget(self)
 
     async def aclose(self) -> None:
@@ -281,6 +282,8 @@ class Repl:
             raise ClosedError("the Repl is closed")
         if self._paused:
             raise UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
+        if not self._sandbox._is_ours():
+            raise UsageError("this process was forked from the one that made the Sandbox: make one of its own here")
 
     def _check_still_open(self) -> None:
         if self._closed:

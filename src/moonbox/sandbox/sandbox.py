@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +18,6 @@ from moonbox.tools.toolbox import Toolbox
 from moonbox.worker.pool import Pool, ProcessSource
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
@@ -98,7 +98,10 @@ class Sandbox:
         self._template_environment = (id(self.toolbox), self.toolbox.revision, self._additions.revision)
         self._pool = Pool(self._source(), spares=min_workers, most=max_workers)
         # Also when nobody calls `close`: at exit while threads still run, which they do no more when __del__ is called.
-        self._shut_down = weakref.finalize(self, _shut_down, self._pool, self._threads, self._loop, self._sink)
+        self._pid = os.getpid()
+        self._shut_down = weakref.finalize(
+            self, _shut_down, self._pid, self._pool, self._threads, self._loop, self._sink
+        )
 
     def repl(
         self,
@@ -164,6 +167,8 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
+        if not self._is_ours():
+            return
         for repl in list(self._repls):
             repl.close()
         self._shut_down()
@@ -188,6 +193,10 @@ class Sandbox:
         self.close()
 
     # For Repl
+
+    def _is_ours(self) -> bool:
+        """Whether this is the process that made the Sandbox, not a fork of it, which shares its sockets."""
+        return os.getpid() == self._pid
 
     def _forget(self, repl: Repl) -> None:
         self._repls.discard(repl)
@@ -215,7 +224,9 @@ class Sandbox:
         return InlineSource(config)
 
 
-def _shut_down(pool: Pool, threads: Threads, loop: LoopThread, sink: Sink | None) -> None:
+def _shut_down(owner: int, pool: Pool, threads: Threads, loop: LoopThread, sink: Sink | None) -> None:
+    if os.getpid() != owner:  # a fork of the process that made it: the workers are not ours to end
+        return
     pool.close()
     threads.close()
     loop.close()
