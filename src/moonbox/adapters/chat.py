@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from moonbox.adapters.dialect import Collector
     from moonbox.codemode.mode import Reply
 
-__all__ = ["ChatCollector", "ChatCompletions", "as_dict"]
+__all__ = ["ChatCollector", "ChatCompletions", "as_dict", "with_system"]
 
 _ONLY_IN_ANSWERS = ("annotations", "audio", "function_call", "parsed")
 
@@ -39,8 +39,15 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
         function = made.get("function") or {}
         return ModelCall(made.get("id") or "", function.get("name") or "", function.get("arguments"), origin=made)
 
+    def _choice(self, response: Any) -> tuple[dict[str, Any], str | None]:
+        """The message of the first choice, and why it ended."""
+        choices = as_dict(response).get("choices") or ()
+        if not choices:
+            return {}, None
+        return choices[0].get("message") or {}, choices[0].get("finish_reason")
+
     def _calls(self, response: Any) -> list[ModelCall]:
-        message, reason = _choice(response)
+        message, reason = self._choice(response)
         calls = [self._call(call) for call in _tool_calls(message)]
         if calls and reason == "length":
             last = calls[-1]
@@ -51,7 +58,7 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
         return cast("ResultT", {"role": "tool", "tool_call_id": call.id, "content": reply.text})
 
     def _said(self, response: Any) -> list[Any]:
-        message, _ = _choice(response)
+        message, _ = self._choice(response)
         said = {key: value for key, value in message.items() if key not in _ONLY_IN_ANSWERS and value is not None}
         calls = [_readable(call) for call in _tool_calls(message)]
         if calls:
@@ -62,19 +69,12 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
         return cast("list[MessageT]", results)
 
     def _text(self, response: Any) -> str:
-        message, _ = _choice(response)
+        message, _ = self._choice(response)
         return message.get("content") or message.get("refusal") or ""
 
     def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
-        prompt = "\n\n".join(part for part in (system, self.system_prompt) if part)
-        if prompt:
-            first = as_dict(history[0]) if history else {}
-            if first.get("role") in ("system", "developer") and isinstance(first.get("content"), str):
-                if not first["content"].endswith(prompt):  # a conversation that goes on has it already
-                    history[0] = {**first, "content": f"{first['content']}\n\n{prompt}"}
-            else:
-                history.insert(0, {"role": "system", "content": prompt})
+        history = with_system(history, system, self.system_prompt)
         tools = [*self.tools, *request.get("tools", ())]
         return history, {**request, **({"tools": tools} if tools else {})}
 
@@ -139,20 +139,26 @@ class ChatCollector:
                 call[key] = value
 
 
+def with_system(messages: list[Any], *prompts: str | None) -> list[Any]:
+    """The messages with the prompts in their system message, which is made if there is none."""
+    prompt = "\n\n".join(part for part in prompts if part)
+    if not prompt:
+        return messages
+    first = as_dict(messages[0]) if messages else {}
+    said = first.get("content")
+    if first.get("role") not in ("system", "developer") or not isinstance(said, str):
+        return [{"role": "system", "content": prompt}, *messages]
+    if said.endswith(prompt):  # a conversation that goes on has it already
+        return messages
+    return [{**first, "content": f"{said}\n\n{prompt}"}, *messages[1:]]
+
+
 def as_dict(item: Any) -> dict[str, Any]:
     """A package's object, or a dict, as a dict without what it leaves open."""
     if isinstance(item, dict):
         return item
     # All of them are pydantic models, built without validation from whatever the server sent.
     return cast("dict[str, Any]", item.model_dump(by_alias=True, exclude_none=True, warnings=False))
-
-
-def _choice(response: Any) -> tuple[dict[str, Any], str | None]:
-    """The message of the first choice, and why it ended."""
-    choices = as_dict(response).get("choices") or ()
-    if not choices:
-        return {}, None
-    return choices[0].get("message") or {}, choices[0].get("finish_reason")
 
 
 def _tool_calls(message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moonbox.adapters.base import needed
 from moonbox.adapters.chat import ChatCompletions
 
-if TYPE_CHECKING:
-    from litellm import ModelResponse
-    from litellm.types.utils import ChatCompletionMessageToolCall
-
-    _Chat = ChatCompletions[
-        ChatCompletionMessageToolCall, dict[str, Any], ModelResponse, dict[str, Any], dict[str, Any]
-    ]
-else:
-    _Chat = ChatCompletions
-
 __all__ = ["LiteLLM"]
 
 
-class LiteLLM(_Chat):
-    """Code mode for `litellm.completion` and `litellm.acompletion`; as `client`, a Router does as well."""
+class LiteLLM(ChatCompletions[Any, dict[str, Any], Any, dict[str, Any], dict[str, Any]]):
+    """Code mode for `litellm.completion` and `litellm.acompletion`; as `client`, a Router does as well.
+
+    The package's own types: ChatCompletionMessageToolCall for calls, ModelResponse for answers, dicts for the rest.
+    """
 
     def __init__(self, source: Any = (), **settings: Any) -> None:
         self._litellm: Any = needed("litellm", extra="litellm", purpose=type(self).__name__)
         super().__init__(source, **settings)
 
-    def _whole(self, answer: dict[str, Any]) -> ModelResponse:
-        return self._litellm.ModelResponse(**answer)  # type: ignore[no-any-return]  # the package's own
+    def _whole(self, answer: dict[str, Any]) -> Any:
+        return self._litellm.ModelResponse(**answer)
 
     def _default_client(self, *, awaited: bool) -> Any:
         return self._litellm

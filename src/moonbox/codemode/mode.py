@@ -318,7 +318,7 @@ def _parsed(arguments: Any) -> dict[str, Any] | None:
         return {}
     if isinstance(arguments, str | bytes):
         try:
-            arguments = json.loads(arguments)
+            arguments = json.loads(arguments, strict=False)  # small models leave line breaks in strings as they are
         except (ValueError, RecursionError):
             return None
     return dict(arguments) if isinstance(arguments, dict) else None
