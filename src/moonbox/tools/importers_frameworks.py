@@ -45,7 +45,7 @@ def from_llamaindex(tools: Iterable[Any], **options: Any) -> list[Tool]:
 def from_pydantic_ai(tools: Iterable[Any], **options: Any) -> list[Tool]:
     """From Pydantic AI tools (`pydantic_ai.Tool`) and FunctionToolsets."""
     found: list[Any] = []
-    for item in [tools] if hasattr(tools, "get_tools") else tools:
+    for item in [tools] if hasattr(tools, "get_tools") or hasattr(tools, "function_schema") else tools:
         inner = getattr(item, "tools", None)
         found += inner.values() if isinstance(inner, Mapping) else [item]
     return [_from_pydantic_ai(tool, options) for tool in _listed(found, "Pydantic AI", "function_schema", "name")]
@@ -56,17 +56,20 @@ def from_pydantic_ai(tools: Iterable[Any], **options: Any) -> list[Tool]:
 
 def _from_langchain(tool: Any, options: dict[str, Any]) -> Tool:
     schema = _langchain_schema(tool)
-    _refuse_injected(tool, schema)
+    injected = _injected(tool, schema)
     # Its own handlers would make an answer of a failure; a script should see that it failed.
     raising = tool.model_copy(update={"handle_tool_error": False, "handle_validation_error": False})
 
+    def given(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in arguments.items() if name not in injected}
+
     def call(arguments: dict[str, Any]) -> Any:
         with _langchain_errors(tool):
-            return raising.invoke(arguments)
+            return raising.invoke(given(arguments))
 
     async def acall(arguments: dict[str, Any]) -> Any:
         with _langchain_errors(tool):
-            return await raising.ainvoke(arguments)
+            return await raising.ainvoke(given(arguments))
 
     return Tool.from_schema(
         name=tool.name,
@@ -79,21 +82,25 @@ def _from_langchain(tool: Any, options: dict[str, Any]) -> Tool:
 
 def _langchain_schema(tool: Any) -> dict[str, Any]:
     """What the model would be told: without the arguments that LangChain fills in."""
+    if tool.args_schema is None and hasattr(tool, "coroutine"):  # the old kind, of one text
+        return {"type": "object", "properties": tool.args, "required": list(tool.args)}
     schema = tool.tool_call_schema
     if not isinstance(schema, dict):
         schema = schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema.schema()
     return {key: value for key, value in schema.items() if key not in {"title", "description"}}
 
 
-def _refuse_injected(tool: Any, schema: dict[str, Any]) -> None:
+def _injected(tool: Any, schema: dict[str, Any]) -> set[str]:
+    """The arguments that LangChain fills in; one that has no default makes the tool useless for scripts."""
     fields = getattr(tool.args_schema, "model_fields", {})
-    injected = set(getattr(tool, "_injected_args_keys", ())) | set(fields) - set(schema.get("properties", {}))
-    for name in sorted(injected - set(schema.get("properties", {}))):
+    names = {*getattr(tool, "_injected_args_keys", ()), *fields} - set(schema.get("properties", {}))
+    for name in sorted(names):
         if name not in fields or fields[name].is_required():
             raise ToolDefinitionError(
                 f"the LangChain tool {tool.name!r} takes {name!r} from the agent's graph, which a script cannot give; "
                 "leave it a tool of the agent's own"
             )
+    return names
 
 
 def _is_async_langchain(tool: Any) -> bool:
