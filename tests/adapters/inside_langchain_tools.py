@@ -229,15 +229,6 @@ def test_what_only_a_graph_can_give() -> None:
         error = box.run("return tools.with_default{x = 1, user = 'root'}").error
         assert error is not None and error.code == "invalid_arguments"
 
-    class Open(BaseModel, extra="allow"):
-        x: int
-        user: Annotated[str, InjectedToolArg] = "nobody"
-
-    made = StructuredTool.from_function(
-        lambda x, user="nobody": f"{user}: {x}", name="open", description="Takes anything.", args_schema=Open
-    )
-    assert values([made], "return tools.open{x = 1, user = 'root'}") == "nobody: 1"
-
 
 def test_options_and_things_that_are_no_tools() -> None:
     box = Toolbox.from_langchain([multiply], namespace="math", policy="approve")

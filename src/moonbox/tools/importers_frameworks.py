@@ -56,20 +56,17 @@ def from_pydantic_ai(tools: Iterable[Any], **options: Any) -> list[Tool]:
 
 def _from_langchain(tool: Any, options: dict[str, Any]) -> Tool:
     schema = _langchain_schema(tool)
-    injected = _injected(tool, schema)
+    _refuse_injected(tool, schema)
     # Its own handlers would make an answer of a failure; a script should see that it failed.
     raising = tool.model_copy(update={"handle_tool_error": False, "handle_validation_error": False})
 
-    def given(arguments: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in arguments.items() if name not in injected}
-
     def call(arguments: dict[str, Any]) -> Any:
         with _langchain_errors(tool):
-            return raising.invoke(given(arguments))
+            return raising.invoke(arguments)
 
     async def acall(arguments: dict[str, Any]) -> Any:
         with _langchain_errors(tool):
-            return await raising.ainvoke(given(arguments))
+            return await raising.ainvoke(arguments)
 
     return Tool.from_schema(
         name=tool.name,
@@ -90,8 +87,8 @@ def _langchain_schema(tool: Any) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key not in {"title", "description"}}
 
 
-def _injected(tool: Any, schema: dict[str, Any]) -> set[str]:
-    """The arguments that LangChain fills in; one that has no default makes the tool useless for scripts."""
+def _refuse_injected(tool: Any, schema: dict[str, Any]) -> None:
+    """An argument that LangChain fills in, and that has no default, makes a tool useless for scripts."""
     fields = getattr(tool.args_schema, "model_fields", {})
     names = {*getattr(tool, "_injected_args_keys", ()), *fields} - set(schema.get("properties", {}))
     for name in sorted(names):
@@ -100,7 +97,6 @@ def _injected(tool: Any, schema: dict[str, Any]) -> set[str]:
                 f"the LangChain tool {tool.name!r} takes {name!r} from the agent's graph, which a script cannot give; "
                 "leave it a tool of the agent's own"
             )
-    return names
 
 
 def _is_async_langchain(tool: Any) -> bool:
