@@ -88,9 +88,8 @@ def test_a_grammar_for_models_without_tools(models: Any, mode: CodeMode, run: An
     assert [reply.text for reply in done.replies] == ["20", "deleted x"]
     first, second, last = teacher.prompts
     assert mode.description in first and "Be brief." in first and "arguments:" in first
-    assert second.endswith(
-        f"{call}<|im_end|>\n<|im_start|>user\nResult of lua_repl:\n20<|im_end|>\n<|im_start|>assistant"
-    )
+    result = "<|im_end|>\n<|im_start|>user\nResult of lua_repl:\n20<|im_end|>\n<|im_start|>assistant"
+    assert second.endswith(call + result)
     assert "Result of delete_file:\ndeleted x" in last
     assert done.messages[-1] == {"role": "assistant", "content": answer}
 

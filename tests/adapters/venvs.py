@@ -33,28 +33,29 @@ _TEST_PACKAGES = ("pytest>=8.3,<10", "pytest-timeout>=2.3,<3")
 
 
 def venv(name: str, requirements: Sequence[str]) -> Path:
-    """The Python of the environment `name`, made or made anew when what it must hold has changed."""
+    """The Python of the environment `name`, made on the first use and brought up to date when moonbox needs more."""
     folder = CACHE / name
     python = folder / "bin" / "python"
-    wanted = _fingerprint(requirements)
+    made_for, holding = _fingerprints(requirements)
     with _locked(name):
         marker = folder / "moonbox-fingerprint"
-        if marker.is_file() and marker.read_text() == wanted:
+        found = marker.read_text().split() if marker.is_file() else []
+        if found == [made_for, holding]:
             return python
-        shutil.rmtree(folder, ignore_errors=True)
-        _checked([sys.executable, "-m", "venv", str(folder)])
-        _checked([str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1"])
-        _checked(
-            [str(python), "-m", "pip", "install", "--quiet", "--editable", str(ROOT), *_TEST_PACKAGES, *requirements]
-        )
-        marker.write_text(wanted)
+        if found[:1] != [made_for]:
+            shutil.rmtree(folder, ignore_errors=True)
+            _checked([sys.executable, "-m", "venv", str(folder)])
+            _checked([str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1"])
+        wanted = ["--editable", str(ROOT), *_TEST_PACKAGES, *requirements]
+        _checked([str(python), "-m", "pip", "install", "--quiet", *wanted])
+        marker.write_text(f"{made_for} {holding}")
     return python
 
 
 def is_ready(name: str, requirements: Sequence[str]) -> bool:
     """Whether the environment is there already: for those whose making takes many minutes."""
     marker = CACHE / name / "moonbox-fingerprint"
-    return marker.is_file() and marker.read_text() == _fingerprint(requirements)
+    return marker.is_file() and marker.read_text().split()[:1] == [_fingerprints(requirements)[0]]
 
 
 def run_in(
@@ -100,9 +101,13 @@ def _checked(command: list[str]) -> None:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
 
 
-def _fingerprint(requirements: Sequence[str]) -> str:
+def _fingerprints(requirements: Sequence[str]) -> tuple[str, str]:
+    """What the environment was made for, and what moonbox itself needs in it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    parts = [sys.version, str(ROOT), *sorted(project["dependencies"]), *_TEST_PACKAGES, *requirements]
+    return _hash([sys.version, str(ROOT), *requirements]), _hash([*sorted(project["dependencies"]), *_TEST_PACKAGES])
+
+
+def _hash(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
