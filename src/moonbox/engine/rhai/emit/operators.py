@@ -122,10 +122,13 @@ class OperatorEmitter(Emitter):
             return f"{a}{op}{b}"
         temp = self.fn.temp()
         failed = self.call("uncomparable", quote(op), a, b, self.at(expr.pos))
-        failed = f"if E[1] then {failed} end"
+        self.emit(f"{temp}={a}{op}{b}")
         if op in ("<=", ">="):
-            failed += f" {temp}={self.call('not_apart', a, b)}"
-        self.emit(f"{temp}={a}{op}{b} if not {temp} then {failed} end")
+            self.emit(f"if not {temp} then if E[1] then {failed} end {temp}={self.call('not_apart', a, b)} end")
+        else:  # only floats differ by less than 1
+            apart = f"{b}-{a}" if op == "<" else f"{a}-{b}"
+            near = f"if ({apart} or 1)<1 then {temp}={self.call('apart', a, b)} end"
+            self.emit(f"if {temp} then {near} elseif E[1] then {failed} end")
         return temp
 
     def unary(self, expr: Unary) -> Operand:
