@@ -1,0 +1,212 @@
+"""The server over streamable HTTP: who may use it, what is whose, and many clients at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp_driver import Session, http_server, over_http, text
+
+from moonbox.audit.sinks import open_trail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from mcp_driver import Driver
+
+TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
+CONFIG = f"""
+[serve]
+tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
+max_calls = 4
+max_waiting = 4
+max_body = 100000
+"""
+TOOLS = """
+import asyncio
+from moonbox import tool
+
+@tool
+async def wait(seconds: float) -> float:
+    await asyncio.sleep(seconds)
+    return seconds
+"""
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("http")
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    (folder / "moonbox.toml").write_text(CONFIG)
+    (folder / "kit.py").write_text(TOOLS)
+    with http_server("--tools", "kit.py:wait", env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as address:
+        yield address
+
+
+@pytest.fixture
+def as_(driver: Driver, url: str) -> Callable[..., AbstractContextManager[Session]]:
+    def connected(name: str, mode: str = "auto") -> AbstractContextManager[Session]:
+        return driver.session(over_http(url, _bearer(TOKENS[name])), mode=mode)
+
+    return connected
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _post(url: str, **headers: str) -> httpx2.Response:
+    return httpx2.post(url, json=HELLO, headers={**ACCEPT, **headers})
+
+
+def test_a_token_is_demanded(url: str) -> None:
+    for headers in ({}, _bearer("wrong"), _bearer(TOKENS["alice"] + "x"), {"Authorization": TOKENS["alice"]}):
+        refused = _post(url, **headers)
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"].startswith('Bearer error="invalid_token"')
+    assert _post(url, **_bearer(TOKENS["alice"])).status_code == 200
+
+
+def test_pages_of_other_sites_are_kept_out(url: str) -> None:
+    token = _bearer(TOKENS["alice"])
+    foreign = _post(url, Origin="https://evil.example", **token)
+    assert (foreign.status_code, foreign.json()["error"]["code"]) == (403, "wrong_origin")
+    rebound = _post(url, Host="evil.example", **token)
+    assert (rebound.status_code, rebound.json()["error"]["code"]) == (421, "wrong_host")
+    plain = httpx2.post(url, content=json.dumps(HELLO), headers={**ACCEPT, **token, "Content-Type": "text/plain"})
+    assert plain.status_code == 400
+    assert "access-control-allow-origin" not in foreign.headers
+
+
+def test_a_body_is_bounded(url: str) -> None:
+    large = httpx2.post(url, content=b"x" * 200_000, headers={**ACCEPT, **_bearer(TOKENS["alice"])})
+    assert large.status_code == 413
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_runs_belong_to_their_client(as_: Any, mode: str) -> None:
+    with as_("alice", mode) as alice, as_("bob", mode) as bob:
+        run = alice.lua("return 'a secret of hers'").meta["moonbox/run"]
+        assert f"moonbox://runs/{run}" in alice.resources()
+        assert json.loads(alice.read(f"moonbox://runs/{run}"))["values"] == ["a secret of hers"]
+        assert f"moonbox://runs/{run}" not in bob.resources()
+        with pytest.raises(MCPError, match="there is no resource"):
+            bob.read(f"moonbox://runs/{run}")
+
+
+def test_state_goes_by_handle_where_there_is_no_session(as_: Any) -> None:
+    with as_("alice") as alice, as_("bob") as bob:
+        schema = alice.tools()["lua_repl"].input_schema
+        assert list(schema["properties"]) == ["source_code", "state"]
+        assert schema["required"] == ["source_code"]
+        first = alice.lua("count = 1")
+        handle = first.structured_content["state"]
+        assert text(first).endswith(f'[to go on with these globals, pass state = "{handle}"]')
+        assert first.meta["moonbox/conversation"] == handle
+        assert alice.value("count = count + 1 return count", state=handle) == 2
+        assert alice.value("return count") is None, "without a handle every call begins afresh"
+        stranger = bob.lua("return count", state=handle)
+        assert stranger.structured_content.get("value") is None
+        assert f"the state '{handle}' is not there any more; this script began afresh" in text(stranger)
+        assert "state" not in alice.lua("return 1").structured_content, "nothing to go on with"
+
+
+def test_the_earlier_protocol_has_sessions(as_: Any, url: str) -> None:
+    with as_("alice", "legacy") as alice, as_("alice", "legacy") as other:
+        assert list(alice.tools()["lua_repl"].input_schema["properties"]) == ["source_code"]
+        alice.lua("mine = 1")
+        assert alice.value("return mine") == 1
+        assert other.value("return mine") is None
+    opened = _post(url, **_bearer(TOKENS["alice"]))
+    session = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-06-18"}
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    stolen = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **_bearer(TOKENS["bob"])})
+    assert stolen.status_code == 404, "a session belongs to the token that opened it"
+    ended = httpx2.delete(url, headers={**session, **_bearer(TOKENS["alice"])})
+    assert ended.status_code == 200
+    gone = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **_bearer(TOKENS["alice"])})
+    assert gone.status_code == 404
+
+
+def test_one_client_has_a_share_and_no_more(as_: Any) -> None:
+    with as_("alice") as alice, as_("bob") as bob:
+
+        async def crowd() -> list[Any]:
+            calls = [
+                alice.client.call_tool("lua_repl", {"source_code": "return tools.wait{seconds = 0.5}"})
+                for _ in range(10)
+            ]
+            return await asyncio.gather(*calls)
+
+        waiting = alice.driver.start(crowd())
+        assert bob.value("return 1") == 1
+        results = waiting.result(30)
+        refused = [text(result) for result in results if result.is_error]
+        assert len(refused) == 2
+        assert refused[0] == (
+            "error: this client has 8 calls under way or waiting, which is its limit; try again when some have ended"
+        )
+        assert [result.structured_content["value"] for result in results if not result.is_error] == [0.5] * 8
+
+
+def test_closing_the_request_stops_the_script(as_: Any, folder: Path) -> None:
+    with as_("alice") as alice:
+
+        async def abandon() -> None:
+            call = alice.client.call_tool("lua_repl", {"source_code": "while true do end"})
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(call, 0.5)
+
+        alice.driver.run(abandon())
+        trail = open_trail(folder / "home" / "audit.db")
+        alice.wait_for(lambda: trail.list(1)[0].kind == "cancelled")
+
+
+def test_the_http_api_is_not_served_to_clients_it_cannot_tell_apart(url: str) -> None:
+    assert httpx2.get(url.replace("/mcp", "/health")).status_code == 404
+
+
+def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("fifty")
+    (folder / "moonbox.toml").write_text("")
+    (folder / "kit.py").write_text(TOOLS)
+
+    async def client(url: str, number: int) -> list[Any]:
+        mode = "legacy" if number % 2 else "auto"
+        async with Client(over_http(url), mode=mode) as opened:
+            assert [tool.name for tool in (await opened.list_tools()).tools] == ["lua_repl"]
+            values: list[Any] = []
+            state: dict[str, str] = {}
+            for step in range(3):
+                source = f"total = (total or {number}) + tools.wait{{seconds = 0.01}} * 0 + 1 return total"
+                result = await opened.call_tool("lua_repl", {"source_code": source, **state})
+                assert not result.is_error, (number, step, text(result))
+                if "state" in result.structured_content:
+                    state = {"state": result.structured_content["state"]}
+                values.append(result.structured_content["value"])
+            return values
+
+    async def crowd(url: str) -> list[list[Any]]:
+        return await asyncio.gather(*(client(url, number) for number in range(50)))
+
+    with http_server("--tools", "kit.py:wait", env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as url:
+        results = driver.run(crowd(url), 50)
+        assert results == [[number + 1, number + 2, number + 3] for number in range(50)]
+        beside = httpx2.get(url.replace("/mcp", "/health")).json()
+        assert beside["status"] == "ok", "without tokens the HTTP API is served on the same address"

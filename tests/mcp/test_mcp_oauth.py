@@ -1,0 +1,151 @@
+"""Tokens of an authorization server: whose, for whom, until when, with which scopes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from mcp_driver import http_server, over_http
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mcp_driver import Driver
+
+RESOURCE = "https://tools.example.com/mcp"
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+}
+
+
+class Issuer:
+    """An authorization server, as far as a resource server sees it: metadata and keys, over HTTP."""
+
+    def __init__(self) -> None:
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        issuer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = json.dumps(issuer.answer(self.path)).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                """Quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, path: str) -> Any:
+        if path == "/keys":
+            public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
+            return {"keys": [{**public, "kid": "one", "use": "sig", "alg": "RS256"}]}
+        return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+
+    def token(self, *, key: Any = None, algorithm: str = "RS256", **changes: Any) -> str:
+        claims = {
+            "iss": self.url,
+            "aud": RESOURCE,
+            "exp": time.time() + 60,
+            "sub": "ada",
+            "client_id": "an-editor",
+            "scope": "moonbox other",
+            **changes,
+        }
+        claims = {name: value for name, value in claims.items() if value is not None}
+        signer = None if algorithm == "none" else key or self.key
+        return jwt.encode(claims, signer, algorithm=algorithm, headers={"kid": "one"})
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    made = Issuer()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[str]:
+    folder: Path = tmp_path_factory.mktemp("oauth")
+    (folder / "moonbox.toml").write_text(
+        f'[serve.oauth]\nissuer = "{issuer.url}"\nresource = "{RESOURCE}"\nscopes = ["moonbox"]\n'
+    )
+    with http_server(env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as address:
+        yield address
+
+
+def _status(url: str, token: str) -> int:
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
+    return httpx2.post(url, json=HELLO, headers=headers).status_code
+
+
+def test_a_token_for_us_is_taken(url: str, issuer: Issuer, driver: Driver) -> None:
+    assert _status(url, issuer.token()) == 200
+    with driver.session(over_http(url, {"Authorization": f"Bearer {issuer.token()}"})) as session:
+        assert session.value("return 6 * 7") == 42
+
+
+def test_other_tokens_are_refused(url: str, issuer: Issuer) -> None:
+    refused = {
+        "for another server": issuer.token(aud="https://other.example.com/mcp"),
+        "from another issuer": issuer.token(iss="https://other.example.com"),
+        "outdated": issuer.token(exp=time.time() - 60),
+        "without an end": issuer.token(exp=None),
+        "for nobody": issuer.token(aud=None),
+        "signed by another key": issuer.token(key=issuer.other),
+        "signed by nobody": issuer.token(algorithm="none"),
+        "signed with the public key as a secret": _confused(issuer),
+        "nonsense": "not.a.token",
+    }
+    assert {what: _status(url, token) for what, token in refused.items()} == dict.fromkeys(refused, 401)
+
+
+def test_scopes_are_demanded(url: str, issuer: Issuer) -> None:
+    assert _status(url, issuer.token(scope="other")) == 403
+    assert _status(url, issuer.token(scope=None, scp=["moonbox"])) == 200
+
+
+def test_clients_are_told_where_to_get_a_token(url: str, issuer: Issuer) -> None:
+    refused = httpx2.post(url, json=HELLO, headers={"Accept": "application/json, text/event-stream"})
+    assert refused.status_code == 401
+    assert (
+        'resource_metadata="https://tools.example.com/.well-known/oauth-protected-resource/mcp"'
+        in (refused.headers["www-authenticate"])
+    )
+    metadata = httpx2.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")).json()
+    assert metadata["resource"] == RESOURCE
+    assert [server.rstrip("/") for server in metadata["authorization_servers"]] == [issuer.url]
+    assert metadata["scopes_supported"] == ["moonbox"]
+
+
+def _confused(issuer: Issuer) -> str:
+    """A token whose maker hopes that the public key is taken for a shared secret."""
+    import base64
+    import hashlib
+    import hmac
+
+    def part(data: Any) -> str:
+        return base64.urlsafe_b64encode(json.dumps(data).encode()).decode().rstrip("=")
+
+    claims = {"iss": issuer.url, "aud": RESOURCE, "exp": time.time() + 60, "scope": "moonbox"}
+    body = f"{part({'alg': 'HS256', 'kid': 'one'})}.{part(claims)}"
+    secret = jwt.algorithms.RSAAlgorithm.to_jwk(issuer.key.public_key()).encode()
+    signature = hmac.new(secret, body.encode(), hashlib.sha256).digest()
+    return f"{body}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
