@@ -130,9 +130,22 @@ def _in_toml(client: Client, entry: Entry, before: str | None, path: Path) -> tu
             kept.append(line)
     done = "added" if len(kept) == len(lines) else "replaced"
     made = "".join(kept).rstrip("\n") + ("\n\n" if "".join(kept).strip() else "") + block
-    if tomllib.loads(made).get(client.root[0], {}).get(entry.name) != shaped:
+    if not _is_safe(data, made, client.root[0], entry.name, shaped):
         raise ConfigError(f"{path} is written in a way that cannot be changed safely; add this by hand:\n\n{block}")
     return made, done
+
+
+def _is_safe(before: dict[str, Any], made: str, root: str, name: str, shaped: Any) -> bool:
+    """Whether the new text says just what the old one said, and our entry."""
+    try:
+        after = tomllib.loads(made)
+    except tomllib.TOMLDecodeError:
+        return False
+    if not isinstance(after.get(root), dict):
+        return False
+    mine = after[root].pop(name, None)
+    others = {key: value for key, value in before.get(root, {}).items() if key != name}
+    return mine == shaped and after == {**before, root: others}
 
 
 def _toml(client: Client, name: str, shaped: Mapping[str, Any]) -> str:
