@@ -10,7 +10,6 @@ fib = lua.execute("local function fib(n) if n < 2 then return n end return fib(n
 loop = lua.execute("return function(n) local t = 0 for i = 1, n do t = t + i % 7 end return t end")
 total = lua.execute("return function(rows) local t = 0.0 for _, r in ipairs(rows) do t = t + r.amount end return t end")
 call = lua.execute("return function(f, n) for i = 1, n do f(i, 1) end end")
-table = work.rows()
 
 
 def plain(value: object) -> object:
@@ -18,16 +17,24 @@ def plain(value: object) -> object:
     return [dict(row.items()) for row in value.values()]  # type: ignore[attr-defined]
 
 
-held = lua.table_from(table, recursive=True)
+def rows_in(count: int = work.ROWS) -> float:
+    table = work.rows(count)
+    return work.timed(lambda: total(lua.table_from(table, recursive=True)))
+
+
+def rows_out(count: int = work.ROWS) -> float:
+    held = lua.table_from(work.rows(count), recursive=True)
+    return work.timed(lambda: plain(held))
+
 
 work.serve(
     {
         "fib": lambda: work.timed(lambda: fib(work.FIB)),
         "loop": lambda: work.timed(lambda: loop(work.LOOP)),
         "empty": lambda: work.timed(lambda: [lua.execute("return 1") for _ in range(500)], 500),
-        "call": lambda: work.timed(lambda: call(lambda a, b: a + b, work.CALLS), work.CALLS),
-        "rows_in": lambda: work.timed(lambda: total(lua.table_from(table, recursive=True))),
-        "rows_out": lambda: work.timed(lambda: plain(held)),
+        "call": lambda n=work.CALLS: work.timed(lambda: call(lambda a, b: a + b, n), n),
+        "rows_in": rows_in,
+        "rows_out": rows_out,
         "fresh": lambda: work.timed(lambda: [lupa.lua54.LuaRuntime().execute("return 1") for _ in range(20)], 20),
     }
 )

@@ -101,7 +101,7 @@ def batched() -> float:
 def memory() -> float:
     import os
 
-    with Monty() as many:
+    with Monty(max_processes=50) as many:
         sessions = [many.checkout().__enter__() for _ in range(50)]
         for one in sessions:
             one.feed_run("1")
@@ -117,7 +117,7 @@ def memory() -> float:
 
 
 def throughput(repls: int) -> float:
-    with Monty() as many:
+    with Monty(max_processes=repls) as many:
         sessions = [many.checkout().__enter__() for _ in range(repls)]
         per = max(4, 400 // repls)
         source = "t = 0\nfor i in range(1, 1001):\n    t = t + i\nadd(t, 1)"
