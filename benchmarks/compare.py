@@ -1,6 +1,6 @@
 """moonbox beside its peers on the same work, in one run: prints ratios, writes results.md and a plot.
 
-    python benchmarks/compare.py [--rounds 4] [--rows call,fib] [--no-write]
+    python benchmarks/compare.py [--rounds 6] [--rows call,fib] [--no-write]
 
 Rounds go over all subjects in turn, and the best of each counts: a machine that is busy for a while is busy for all.
 """
@@ -8,6 +8,7 @@ Rounds go over all subjects in turn, and the best of each counts: a machine that
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -48,7 +49,7 @@ GROWTH = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--rows", default="", help="only these keys, with commas between; nothing is written then")
     parser.add_argument("--no-write", action="store_true")
     options = parser.parse_args()
@@ -56,6 +57,7 @@ def main() -> None:
     rows, growth = ([row for row in group if not wanted or row.key in wanted] for group in (ROWS, GROWTH))
     if not rows:
         parser.error(f"no such rows; there are: {', '.join(sorted({row.key for row in ROWS}))}")
+    load = os.getloadavg()[0]
     running = list(started())
     try:
         figures = {row.id: measured(row, running, row.rounds or options.rounds) for row in (*rows, *growth)}
@@ -63,7 +65,8 @@ def main() -> None:
         for one in running:
             one.close()
     names = [one.name for one in running]
-    text = report(rows, figures, names, growth)
+    busy = f"a load of {load:.1f} before it began, on {os.cpu_count()} processors" if load > 0.5 else ""
+    text = report(rows, figures, names, growth, busy)
     print(f"\n{text}")
     if not options.no_write and not wanted:
         picture = "![How many times moonbox is ahead](results.svg)"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Figures = Mapping[str, Mapping[str, float]]
 
 OURS, NATIVE = "moonbox", "bare lupa"
+IN_PROCESS = frozenset({"bare lupa", "smolagents"})
+"""Those that run scripts in the host process: nothing to start, no boundary to cross."""
 COLOURS = ("#c2410c", "#7c3aed", "#0f766e", "#64748b")
 _MIDDLE, _DECADE, _LEFT, _RIGHT = 430, 120, -150.0, 430.0
 
@@ -38,12 +40,15 @@ class Row:
         return own / other if self.more_is_better else other / own
 
 
-def report(rows: Sequence[Row], figures: Figures, names: Sequence[str], growth: Sequence[Row] = ()) -> str:
+def report(
+    rows: Sequence[Row], figures: Figures, names: Sequence[str], growth: Sequence[Row] = (), busy: str = ""
+) -> str:
     """The tables, and where moonbox loses, as Markdown."""
     lines = [
         "# moonbox beside its peers",
         "",
         f"One run on one machine ({platform.machine()}, {platform.system()}, Python {platform.python_version()}).",
+        *([f"It was busy with other work: {busy}."] if busy else []),
         "Figures of different machines differ; the ratios tell more. `make bench` makes this file.",
         "",
         "In brackets: how many times moonbox is ahead (faster, or smaller). Below 1 the other is ahead.",
@@ -52,8 +57,16 @@ def report(rows: Sequence[Row], figures: Figures, names: Sequence[str], growth: 
     ]
     if growth:
         lines += ["", "## How each grows", "", *_table(growth, figures, names)]
-    lost = [*_losses(rows, figures), *_losses(growth, figures)]
-    lines += ["", "## Where moonbox loses", "", *(lost or ["- nowhere in this run"]), *_native(rows, figures)]
+    others = [name for name in names if name != OURS]
+    lines += ["", "## Where moonbox loses"]
+    for title, group in (
+        ("To those that run scripts in a process of their own", [name for name in others if name not in IN_PROCESS]),
+        ("To those that run them in the host process, unprotected", [name for name in others if name in IN_PROCESS]),
+    ):
+        lost = list(_losses([*rows, *growth], figures, group))
+        lines += ["", f"{title}:", "", *(lost or ["- nowhere in this run"])]
+    if native := list(_native(rows, figures)):
+        lines += ["", "Compute against bare Lua:", "", *native]
     return "\n".join([*lines, "", *_NOTES])
 
 
@@ -123,12 +136,13 @@ def _cell(row: Row, found: Mapping[str, float], name: str) -> str:
     return f"{shown(value, row.unit)} ({_times(row.ratio(own, value))}×)"
 
 
-def _losses(rows: Sequence[Row], figures: Figures) -> Iterator[str]:
+def _losses(rows: Sequence[Row], figures: Figures, names: Sequence[str]) -> Iterator[str]:
     for row in rows:
         found = figures[row.id]
-        for name, value in found.items():
-            if name != OURS and OURS in found and (ratio := row.ratio(found[OURS], value)) < 1:
-                yield f"- {row.title}: {name} is {_times(1 / ratio)} times ahead"
+        ratios = {name: row.ratio(found[OURS], found[name]) for name in names if name in found and OURS in found}
+        ahead = [f"{name} {_times(1 / ratio)}×" for name, ratio in ratios.items() if ratio < 1]
+        if ahead:
+            yield f"- {row.title}: {', '.join(ahead)}"
 
 
 def _native(rows: Sequence[Row], figures: Figures) -> Iterator[str]:
@@ -141,7 +155,7 @@ def _native(rows: Sequence[Row], figures: Figures) -> Iterator[str]:
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2g}"
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 _NOTES = (

@@ -38,8 +38,11 @@ def test_the_report_says_where_moonbox_loses() -> None:
     text = compare.report(rows, figures, ["moonbox", "other", "third"])
     assert "| a call | **2 ms** | 1 ms (0.5×) | – |" in text
     assert "| runs | **100/s** | 50/s (2×) | – |" in text
-    assert "- a call: other is 2 times ahead" in text
-    assert "runs: other" not in text
+    assert "- a call: other 2×" in text
+    assert "- runs:" not in text
+    assert "busy" not in text
+    busy = compare.report(rows, figures, ["moonbox", "other"], busy="a load of 4.0")
+    assert "It was busy with other work: a load of 4.0." in busy
 
 
 @pytest.mark.parametrize(
