@@ -137,3 +137,9 @@ def test_every_extra_is_explained() -> None:
     for extra in extras:
         adapter = ROOT / "src" / "moonbox" / "adapters" / f"{extra.replace('-', '_')}.py"
         assert f"| `{extra}` |" in page or adapter.is_file(), extra
+
+
+def test_every_way_to_make_tools_is_mentioned() -> None:
+    page = text("tools.md") + text("tool-scripts.md")
+    for method in dir(moonbox.Toolbox):
+        assert not method.startswith("from_") or method in page, method
