@@ -1,7 +1,7 @@
 -- Properties and indexes: read, written, and written back.
 return function(R, lib, host)
   local type = lib.type
-  local number_type, least, most = lib.math.type, lib.math.mininteger, lib.math.maxinteger
+  local number_type, most = lib.math.type, lib.math.maxinteger
   local sub, format = lib.string.sub, lib.string.format
   local offset, utf8_len = lib.utf8.offset, lib.utf8.len
   local getmetatable = lib.debug.getmetatable

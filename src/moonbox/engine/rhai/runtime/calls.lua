@@ -1,8 +1,8 @@
 -- Calls: functions of the script, of this runtime, closures, and tools.
 return function(R, lib, host)
   local type, select, next, setmetatable, error = lib.type, lib.select, lib.next, lib.setmetatable, lib.error
-  local pcall, unpack = lib.pcall, lib.table.unpack
-  local format, find, match, gsub = lib.string.format, lib.string.find, lib.string.match, lib.string.gsub
+  local unpack = lib.table.unpack
+  local format, match, gsub = lib.string.format, lib.string.match, lib.string.gsub
   local number_type, getmetatable = lib.math.type, lib.debug.getmetatable
   local U, kind_of, copy = R.U, R.kind_of, R.copy
   local FN, MAP = R.FN, R.MAP
@@ -85,52 +85,7 @@ return function(R, lib, host)
     S.names[name] = true
   end
 
-  -- Tools
-
-  local function raise_tool(problem, name, pos)
-    local fields = { code = "tool_error", message = "tool failed", tool = name, retryable = false }
-    if type(problem) == "table" then
-      for key in next, fields do
-        local value = lib.rawget(problem, key)
-        if value ~= nil then fields[key] = value end
-      end
-      local data = lib.rawget(problem, "data")
-      if data ~= nil then fields.data = R.import(data) end
-    else
-      fields.message = lib.tostring(problem)
-    end
-    error(setmetatable({
-      kind = "tool", error = "ErrorRuntime", message = lib.tostring(fields.message), pos = pos, value = R.entries(fields),
-      code = fields.code, tool = fields.tool, retryable = fields.retryable, raised = problem,
-    }, R.PROBLEM), 0)
-  end
-
-  -- One map gives the arguments by name, anything else by position.
-  local function call_tool(K, pos, name, ...)
-    local count = select("#", ...)
-    local args
-    if count == 1 and R.is_map((...)) then
-      args = R.export_argument((...), 1, pos)
-    else
-      args = {}
-      for i = 1, count do
-        local value = R.export_argument((select(i, ...)), i, pos)
-        if value == nil then value = host.null end
-        args[i] = value
-      end
-      if host.array_mt then setmetatable(args, host.array_mt) end
-    end
-    local shared = K.shared
-    shared.budget = K[1]
-    local fine, value = pcall(host.call, name, args)
-    K[1] = shared.budget
-    if fine then return R.import(value) end
-    if host.is_stop and host.is_stop(value) then error(value, 0) end
-    if type(value) ~= "table" or R.is_problem(value) then error(value, 0) end
-    raise_tool(value, name, pos)
-  end
-
-  local function is_tool(name) return host.has_tool ~= nil and host.has_tool(name) end
+  local call_tool, is_tool = R.call_tool, R.is_tool
 
   -- Functions by name
 
@@ -370,46 +325,4 @@ return function(R, lib, host)
     if host.print then host.print(value == nil and "" or R.debug(value)) end
     return U
   end
-
-  -- Closures that run together: their calls go to the host in one batch.
-  local function parallel(K, d, pos, list, settle)
-    local functions = {}
-    for i = 1, #list do
-      local fn = list[i]
-      if not R.is_fn(fn) then
-        R.raise("ErrorMismatchDataType", "parallel expects an array of closures", pos, nil, "write parallel([|| a(1), || b(2)])")
-      end
-      functions[i] = function()
-        local inner = R.new_context(K.S, K.shared)
-        for level = 2, d - 1 do inner[level], inner[-level] = K[level], K[-level] end
-        local fine, value = pcall(invoke, inner, d, pos, fn, nil)
-        K.shared.budget = inner[1]
-        if not settle then
-          if fine then return value end
-          if R.is_problem(value) then value.frames = R.frames_of(inner, d, value) end
-          error(value, 0)
-        end
-        if fine then return R.entries({ ok = true, value = value }) end
-        local caught = R.catch(inner, d, value, true)
-        return R.entries({ ok = false, error = caught })
-      end
-    end
-    K.shared.budget = K[1]
-    local results
-    if host.parallel then
-      results = host.parallel(functions, false)
-    else
-      results = {}
-      for i = 1, #functions do results[i] = functions[i]() end
-    end
-    K[1] = K.shared.budget
-    local out = {}
-    for i = 1, #functions do out[i] = results[i] end
-    return R.array(out)
-  end
-
-  R.add_natives("array", true, {
-    parallel = function(K, d, pos, list) return parallel(K, d, pos, list, false) end,
-    parallel_settle = function(K, d, pos, list) return parallel(K, d, pos, list, true) end,
-  })
 end

@@ -3,7 +3,7 @@ return function(R, lib, host)
   local error, type, next, setmetatable, select = lib.error, lib.type, lib.next, lib.setmetatable, lib.select
   local format, find, match, concat = lib.string.format, lib.string.find, lib.string.match, lib.table.concat
   local tonumber, tostring, getmetatable = lib.tonumber, lib.tostring, lib.debug.getmetatable
-  local U, kind_of = R.U, R.kind_of
+  local U = R.U
 
   local PROBLEM = { __name = "rhai error" }
   PROBLEM.__tostring = function(problem) return problem.text or problem.message end

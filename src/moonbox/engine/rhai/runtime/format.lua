@@ -3,9 +3,9 @@ return function(R, lib, host)
   local type, next, tonumber, setmetatable = lib.type, lib.next, lib.tonumber, lib.setmetatable
   local format, gsub, find, sub, byte, rep = lib.string.format, lib.string.gsub, lib.string.find, lib.string.sub, lib.string.byte, lib.string.rep
   local concat, sort = lib.table.concat, lib.table.sort
-  local codepoint, charpattern = lib.utf8.codepoint, lib.utf8.charpattern
+  local codepoint = lib.utf8.codepoint
   local number_type, abs, huge = lib.math.type, lib.math.abs, lib.math.huge
-  local kind_of, U = R.kind_of, R.U
+  local kind_of = R.kind_of
 
   -- The shortest digits that read back as the same number, and the exponent of the first.
   local function digits_of(value)

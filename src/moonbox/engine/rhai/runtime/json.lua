@@ -1,10 +1,10 @@
 -- JSON: text of values, and values of text.
 return function(R, lib, host)
-  local type, next, tonumber = lib.type, lib.next, lib.tonumber
+  local tonumber = lib.tonumber
   local string, utf8_char = lib.string, lib.utf8.char
   local sub, find, match, byte, format, gsub = string.sub, string.find, string.match, string.byte, string.format, string.gsub
   local concat = lib.table.concat
-  local number_type, tointeger = lib.math.type, lib.math.tointeger
+  local number_type = lib.math.type
   local U, kind_of = R.U, R.kind_of
 
   local MAX_DEPTH = 128

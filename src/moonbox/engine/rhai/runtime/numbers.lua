@@ -62,7 +62,6 @@ return function(R, lib, host)
     local e = math.exp(2 * x)
     return (e - 1) / (e + 1)
   end
-  local function log1p_like(x) return math.log(x) end
   local function asinh(x)
     local a = math.abs(x)
     local r = math.log(a + math.sqrt(a * a + 1))

@@ -2,7 +2,7 @@
 return function(R, lib, host)
   local type, next, error, pcall, setmetatable = lib.type, lib.next, lib.error, lib.pcall, lib.setmetatable
   local format, tostring = lib.string.format, lib.tostring
-  local number_type, most, huge = lib.math.type, lib.math.maxinteger, lib.math.huge
+  local most = lib.math.maxinteger
   local getmetatable, utf8_len = lib.debug.getmetatable, lib.utf8.len
   local U, kind_of = R.U, R.kind_of
 

@@ -1,11 +1,11 @@
 -- Functions of strings and characters.
 return function(R, lib, host)
-  local type, next, tonumber = lib.type, lib.next, lib.tonumber
+  local type, next = lib.type, lib.next
   local string, utf8 = lib.string, lib.utf8
-  local sub, find, rep, byte, upper, lower, gsub, match = string.sub, string.find, string.rep, string.byte, string.upper, string.lower, string.gsub, string.match
+  local sub, find, rep, byte, upper, lower, gsub = string.sub, string.find, string.rep, string.byte, string.upper, string.lower, string.gsub
   local concat = lib.table.concat
   local offset, utf8_len, codepoint, utf8_char, charpattern = utf8.offset, utf8.len, utf8.codepoint, utf8.char, utf8.charpattern
-  local number_type, most = lib.math.type, lib.math.maxinteger
+  local most = lib.math.maxinteger
   local U, add_natives, is_int, is_char = R.U, R.add_natives, R.is_int, R.is_char
 
   -- Text of an argument that may be a string or a character; nil for anything else.
