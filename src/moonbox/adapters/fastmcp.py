@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +60,7 @@ class MoonboxSandboxProvider:
         self._max_chars = max_chars
         self._script_tools = ScriptTools()
         self._repls = Conversations(self._new_repl, idle_seconds=3600.0, most=100)
-        self._own = weakref.finalize(self, self.sandbox.close) if sandbox is None else None
+        self._is_own = sandbox is None
 
     async def run(
         self,
@@ -88,8 +87,8 @@ class MoonboxSandboxProvider:
     def close(self) -> None:
         """End the sandbox, if it is the provider's own."""
         self._repls.end_all()
-        if self._own is not None:
-            self._own()
+        if self._is_own:
+            self.sandbox.close()
 
     def _new_repl(self) -> Repl:
         return self.sandbox.repl(toolbox=Toolbox())

@@ -1,0 +1,41 @@
+"""LangChain and LangGraph: their tests, in an environment of their own."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from adapters.frameworks import check, run_example, run_page
+from adapters.venvs import INSTALL_SECONDS
+from moonbox.errors import MissingExtra
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_inside(request: pytest.FixtureRequest) -> None:
+    check("langchain", request)
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_example(request: pytest.FixtureRequest) -> None:
+    done = run_example("langchain", request, "--loopback")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "129" in done.stdout
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_page(request: pytest.FixtureRequest) -> None:
+    done = run_page("langchain", request)
+    assert done.returncode == 0, done.stderr
+    assert "460500" in done.stdout
+
+
+def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_core", None)
+    monkeypatch.delitem(sys.modules, "moonbox.adapters.langchain", raising=False)
+    with pytest.raises(MissingExtra) as caught:
+        importlib.import_module("moonbox.adapters.langchain")
+    assert str(caught.value) == (
+        "moonbox.adapters.langchain needs the package 'langchain'; install it with: pip install 'moonbox[langchain]'"
+    )

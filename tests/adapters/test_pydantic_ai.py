@@ -1,0 +1,42 @@
+"""Pydantic AI: its tests, in an environment of its own."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from adapters.frameworks import check, run_example, run_page
+from adapters.venvs import INSTALL_SECONDS
+from moonbox.errors import MissingExtra
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_inside(request: pytest.FixtureRequest) -> None:
+    check("pydantic_ai", request)
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_example(request: pytest.FixtureRequest) -> None:
+    done = run_example("pydantic_ai", request, "--loopback")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "129" in done.stdout
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_page(request: pytest.FixtureRequest) -> None:
+    done = run_page("pydantic_ai", request)
+    assert done.returncode == 0, done.stderr
+    assert "460500" in done.stdout
+
+
+def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    monkeypatch.delitem(sys.modules, "moonbox.adapters.pydantic_ai", raising=False)
+    with pytest.raises(MissingExtra) as caught:
+        importlib.import_module("moonbox.adapters.pydantic_ai")
+    assert str(caught.value) == (
+        "moonbox.adapters.pydantic_ai needs the package 'pydantic-ai-slim'"
+        "; install it with: pip install 'moonbox[pydantic-ai]'"
+    )
