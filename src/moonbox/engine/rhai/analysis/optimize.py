@@ -12,7 +12,6 @@ from moonbox.engine.rhai.analysis.purity import (
     returns_value,
     stmt_is_pure,
 )
-from moonbox.engine.rhai.syntax.expressions import as_block
 from moonbox.engine.rhai.syntax.nodes import (
     Assign,
     Binary,
@@ -40,6 +39,7 @@ from moonbox.engine.rhai.syntax.nodes import (
     Variable,
     While,
 )
+from moonbox.engine.rhai.syntax.operands import as_block
 
 __all__ = ["optimize"]
 

@@ -23,7 +23,8 @@ from moonbox.engine.rhai.syntax.nodes import (
 )
 
 if TYPE_CHECKING:
-    from moonbox.engine.rhai.analysis.scopes import Scopes, Var
+    from moonbox.engine.rhai.analysis.scopes import Scopes
+    from moonbox.engine.rhai.analysis.variables import Var
 
 __all__ = ["NUMBERS", "SCALARS", "infer", "type_of"]
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from moonbox.engine.rhai.analysis.scopes import CALLS, Scopes, Unit, Var
+from moonbox.engine.rhai.analysis.scopes import CALLS, Scopes
 from moonbox.engine.rhai.analysis.types import SCALARS, type_of
 from moonbox.engine.rhai.emit.function import MAX_LOCALS, MAX_STATES, MAX_UPVALUES, LuaFunction
 from moonbox.engine.rhai.emit.text import number, place, quote
@@ -14,6 +14,7 @@ from moonbox.engine.rhai.syntax.nodes import Block, Char, Expr, Literal, Stmt, T
 from moonbox.engine.rhai.syntax.state import fail
 
 if TYPE_CHECKING:
+    from moonbox.engine.rhai.analysis.variables import Unit, Var
     from moonbox.engine.rhai.syntax.state import ParseLimits
     from moonbox.engine.rhai.syntax.tokens import Pos
 

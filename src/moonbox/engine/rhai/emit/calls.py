@@ -14,7 +14,7 @@ from moonbox.engine.rhai.syntax.nodes import Block, Call, Closure, Expr, Functio
 from moonbox.engine.rhai.syntax.state import fail
 
 if TYPE_CHECKING:
-    from moonbox.engine.rhai.analysis.scopes import Unit, Var
+    from moonbox.engine.rhai.analysis.variables import Unit, Var
 
 __all__ = ["MAX_CALL_LEVELS", "CallEmitter"]
 

@@ -11,7 +11,7 @@ from moonbox.engine.rhai.emit.statements import StatementEmitter
 from moonbox.engine.rhai.emit.text import quote
 
 if TYPE_CHECKING:
-    from moonbox.engine.rhai.analysis.scopes import Var
+    from moonbox.engine.rhai.analysis.variables import Var
     from moonbox.engine.rhai.syntax.nodes import Script
     from moonbox.engine.rhai.syntax.state import ParseLimits
 

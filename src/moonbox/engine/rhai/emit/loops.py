@@ -11,7 +11,7 @@ from moonbox.engine.rhai.syntax.nodes import Block, Break, Do, For, Literal, Ran
 from moonbox.engine.rhai.syntax.state import fail
 
 if TYPE_CHECKING:
-    from moonbox.engine.rhai.analysis.scopes import Var
+    from moonbox.engine.rhai.analysis.variables import Var
     from moonbox.engine.rhai.emit.base import Loop
 
 __all__ = ["LoopEmitter"]
