@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from moonbox.engine.rhai.syntax.state import Settings, Stream
     from moonbox.engine.rhai.syntax.tokens import Pos
 
-__all__ = ["BranchParser"]
+__all__ = ["SELF_TERMINATED", "BranchParser"]
 
-_SELF_TERMINATED = (If, Switch, While, For, Block, Try)
-_TYPES = {"int": "i64", "float": "f64"}
+# Statements that need no semicolon after them.
+SELF_TERMINATED = (If, Switch, While, For, Block, Try)
 
 
 class BranchParser(ExpressionParser):
@@ -131,7 +131,7 @@ class BranchParser(ExpressionParser):
             following = stream.peek()
             if following.kind == "end":
                 stream.missing(")", closing, following)
-            needs_comma = following.kind == "error" or not isinstance(stmt, _SELF_TERMINATED)
+            needs_comma = following.kind == "error" or not isinstance(stmt, SELF_TERMINATED)
             if following.kind != "}" and not stream.take(",") and needs_comma:
                 stream.missing(",", "to separate the items in this switch block", following)
         return Switch(value, cases, settings.pos)

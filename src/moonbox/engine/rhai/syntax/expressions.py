@@ -29,10 +29,8 @@ __all__ = ["ExpressionParser"]
 
 _SIGNS = ("-", "-u", "+", "+u")
 _ENDS_A_RANGE = ("]", ")", "}", ",", ";", "=>")
-_STATEMENTS = ("if", "while", "loop", "do", "for", "switch")
 _BIGGEST = 2**63
 _LONGEST_PATH = 8
-MAX_PARAMETERS = 50
 
 
 class ExpressionParser(OperandParser):

@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OperandParser", "as_block"]
 
-_SIGNS = ("-", "-u", "+", "+u")
-_ENDS_A_RANGE = ("]", ")", "}", ",", ";", "=>")
 _STATEMENTS = ("if", "while", "loop", "do", "for", "switch")
-_BIGGEST = 2**63
-_LONGEST_PATH = 8
-MAX_PARAMETERS = 50
+_MAX_PARAMETERS = 50
 
 
 class OperandParser(ABC):
@@ -230,8 +226,8 @@ class OperandParser(ABC):
             if param in params:
                 stream.fail(f"Duplicated parameter {param} for function {name}", token.pos)
             params.append(param)
-            if len(params) > MAX_PARAMETERS:
-                stream.fail(f"Too many parameters: a function takes at most {MAX_PARAMETERS}", token.pos)
+            if len(params) > _MAX_PARAMETERS:
+                stream.fail(f"Too many parameters: a function takes at most {_MAX_PARAMETERS}", token.pos)
             stream.scope.names.push(param, False)
             token = stream.next()
             if token.kind == closing:

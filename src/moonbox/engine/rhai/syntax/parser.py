@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moonbox.engine.rhai.errors import RhaiSyntaxError
-from moonbox.engine.rhai.syntax.branches import BranchParser
+from moonbox.engine.rhai.syntax.branches import SELF_TERMINATED, BranchParser
 from moonbox.engine.rhai.syntax.checks import is_literal
 from moonbox.engine.rhai.syntax.nodes import (
     Array,
@@ -16,9 +16,7 @@ from moonbox.engine.rhai.syntax.nodes import (
     Export,
     Expr,
     ExprStmt,
-    For,
     Function,
-    If,
     Import,
     Let,
     Literal,
@@ -28,12 +26,10 @@ from moonbox.engine.rhai.syntax.nodes import (
     Return,
     Script,
     Stmt,
-    Switch,
     This,
     Throw,
     Try,
     Variable,
-    While,
     start_of,
 )
 from moonbox.engine.rhai.syntax.state import ParseLimits, Scope, Settings, Stream
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["parse", "parse_expression"]
 
-_SELF_TERMINATED = (If, Switch, While, For, Block, Try)
 _TYPES = {"int": "i64", "float": "f64"}
 
 
@@ -109,7 +104,7 @@ class Parser(BranchParser):
 
     def _terminator(self, stmt: Stmt, closing: str) -> None:
         token = self._stream.peek()
-        if token.kind == closing or self._stream.take(";") or isinstance(stmt, _SELF_TERMINATED):
+        if token.kind == closing or self._stream.take(";") or isinstance(stmt, SELF_TERMINATED):
             return
         self._stream.missing(";", "to terminate this statement", token)
 
