@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from figures import Row, drawing, report, shown
-from peers import SUBJECTS, Running, Unavailable
+from rivals import SUBJECTS, Running, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from peers import SUBJECTS, Running
+from rivals import SUBJECTS, Running
 
 from moonbox import Limits, Sandbox
 

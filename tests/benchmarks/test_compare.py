@@ -66,11 +66,11 @@ def test_the_plot_is_a_well_formed_picture() -> None:
 
 
 def test_subjects_that_need_nothing_installed_answer() -> None:
-    import peers
+    import rivals
 
     for name, row in (("moonbox", "call"), ("bare lupa", "call")):
-        subject = next(one for one in peers.SUBJECTS if one.name == name)
-        running = peers.Running(subject)
+        subject = next(one for one in rivals.SUBJECTS if one.name == name)
+        running = rivals.Running(subject)
         try:
             figure = running.measure(row)
             assert figure is not None and 0 < figure < 1

@@ -170,7 +170,12 @@ class AwaitedDrive:
         """In a task of its own, which is not cancelled with the call's: half a frame would make the worker useless."""
         task = asyncio.get_running_loop().create_task(sending)
         self._sends.add(task)
-        task.add_done_callback(self._sends.discard)
+        task.add_done_callback(self._sent)
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._sends.discard(task)
+        if not task.cancelled():
+            task.exception()  # a worker that is gone is noticed where its frames are awaited
 
     async def _send(self, data: bytes) -> None:
         async with self._sending:
