@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ from moonbox.codemode import texts as texts_module
 from moonbox.codemode.catalog import Catalog, make_catalog
 from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import Definition, Format, from_tool, in_format, provider_names
+from moonbox.codemode.misdirected import explain_misdirected
 from moonbox.codemode.routing import Routes
 from moonbox.codemode.settings import Settings
-from moonbox.errors import ClosedError, ConfigError, PoolTimeout, WorkerError
+from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 from moonbox.tools.naming import suggestion
 
 if TYPE_CHECKING:
@@ -74,12 +76,13 @@ class CodeMode:
         )
         self._conversations = Conversations(self._new_repl, idle_seconds=idle_seconds, most=max_conversations)
         self._view: _View | None = None
+        self._lock = threading.Lock()
         self._closed = False
 
     @classmethod
     def from_config(cls, sandbox: Sandbox, config: Mapping[str, Any], **options: Any) -> CodeMode:
         """From a dict or a TOML table; unknown keys, wrong types and unknown tools are refused."""
-        return cls(sandbox, **options, **_as_settings(config))
+        return cls(sandbox, **options, **Settings.checked(config))
 
     @staticmethod
     def config_schema() -> dict[str, Any]:
@@ -161,10 +164,11 @@ class CodeMode:
             return prepared
         try:
             if isinstance(prepared, str):
-                return self._answer(self._conversations.get(conversation).run(prepared))
+                with self._conversations.use(conversation) as repl:
+                    return self._answer(repl.run(prepared))
             return self._answer(self.sandbox.call(prepared[0].path, prepared[1]))
-        except (PoolTimeout, WorkerError) as problem:
-            return Reply(f"error: {problem}", True)
+        except (PoolTimeout, WorkerError, ClosedError) as problem:
+            return self._lost(problem)
 
     async def areply(self, name: str, arguments: Any, *, conversation: str = "") -> Reply:
         """The same, awaited."""
@@ -173,10 +177,11 @@ class CodeMode:
             return prepared
         try:
             if isinstance(prepared, str):
-                return self._answer(await self._conversations.get(conversation).arun(prepared))
+                with self._conversations.use(conversation) as repl:
+                    return self._answer(await repl.arun(prepared))
             return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1]))
-        except (PoolTimeout, WorkerError) as problem:
-            return Reply(f"error: {problem}", True)
+        except (PoolTimeout, WorkerError, ClosedError) as problem:
+            return self._lost(problem)
 
     def repl(self, conversation: str = "") -> Repl:
         """The Repl of a conversation."""
@@ -201,15 +206,20 @@ class CodeMode:
     # Inside
 
     def _new_repl(self) -> Repl:
-        return self.sandbox.repl(toolbox=self._routes.hidden)
+        return self.sandbox.repl(toolbox=self._routes.hidden, before_write=self._explain)
+
+    def _explain(self, run: Run) -> Run:
+        view = self._view
+        return run if view is None else explain_misdirected(run, view.direct)
 
     def _current(self) -> _View:
         """What is shown now; made anew when the tools have changed."""
         if self._closed:
             raise ClosedError("this CodeMode is closed")
-        if self._routes.update() or self._view is None:
-            self._view = self._make_view()
-        return self._view
+        with self._lock:
+            if self._routes.update() or self._view is None:
+                self._view = self._make_view()
+            return self._view
 
     def _make_view(self) -> _View:
         settings, texts = self.settings, self._texts
@@ -295,6 +305,14 @@ class CodeMode:
             return f"error: {name} is called from a script: use {self.tool_name} and write {written}"
         return f"error: there is no tool {name!r}{suggestion(name, names)}; the tools are: {', '.join(names)}"
 
+    def _lost(self, problem: Exception) -> Reply:
+        """The answer where no run came about."""
+        if isinstance(problem, ClosedError):
+            if self._closed or self.sandbox._closed:
+                raise problem
+            return Reply("error: this conversation was ended while the script waited; its state is gone", True)
+        return Reply(f"error: {problem}", True)
+
     def _answer(self, run: Run) -> Reply:
         return Reply(run.for_model(self.settings.max_chars), not run.ok, run)
 
@@ -335,9 +353,3 @@ def _without_fence(source: str) -> str:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:79] + "…"
-
-
-def _as_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    if not hasattr(config, "keys"):
-        raise ConfigError(f"the code mode settings must be a table, not {config!r}")
-    return dict(config)

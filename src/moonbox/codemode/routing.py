@@ -61,9 +61,8 @@ class Routes:
         tools = list(self._source)
         self._direct = tuple(tool for tool in tools if not self.is_hidden(tool))
         hidden = {tool.path: _without_narration(tool) for tool in tools if self.is_hidden(tool)}
-        for path in self.hidden.paths():
-            if path not in hidden:
-                self.hidden.remove(path)
+        if gone := [path for path in self.hidden.paths() if path not in hidden]:
+            self.hidden.remove(*gone)
         self.hidden.add(list(hidden.values()), replace=True)
         return True
 

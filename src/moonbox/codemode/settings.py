@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +16,7 @@ __all__ = ["Settings"]
 
 Mode = Literal["always", "auto", "never"]
 _MODES = ("always", "auto", "never")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LEAST = {"catalog_tokens": 1, "description_chars": 200, "max_chars": 500}
 
 
@@ -55,24 +57,32 @@ class Settings:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
         """Refuses unknown keys and wrong types with exact messages."""
+        return cls(**cls.checked(data))
+
+    @classmethod
+    def checked(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The data, if every key in it is a setting."""
+        if not hasattr(data, "keys"):
+            raise ConfigError(f"the code mode settings must be a table, not {data!r}")
         known = [item.name for item in fields(cls)]
         for key in data:
             if key not in known:
                 near = suggestion(str(key), known)
                 raise ConfigError(f"code mode has no setting {key!r}{near}; the settings are: {', '.join(known)}")
-        return cls(**data)
+        return dict(data)
 
     @staticmethod
     def schema() -> dict[str, Any]:
         """The contract as JSON Schema."""
         text, flag = {"type": ["string", "null"]}, {"type": "boolean"}
+        name = {**text, "pattern": f"^{_NAME.pattern}$"}
         kinds: dict[str, dict[str, Any]] = {
             "keep_visible": {"type": "array", "items": {"type": "string"}},
             "full_schemas": flag,
             "mode": {"enum": list(_MODES)},
             "approvals": flag,
-            "name": text,
-            "parameter": text,
+            "name": name,
+            "parameter": name,
             "description": text,
             "system_prompt": text,
             **{name: {"type": ["integer", "null"], "minimum": least} for name, least in _LEAST.items()},
@@ -101,8 +111,8 @@ def _problem(name: str, value: Any) -> str | None:
             if value not in _MODES:
                 return f"mode must be one of {', '.join(_MODES)}, not {value!r}"
         case "name" | "parameter":
-            if value is not None and not (isinstance(value, str) and value.isascii() and value.isidentifier()):
-                return f"{name} must be letters, digits and _, not {value!r}"
+            if value is not None and not (isinstance(value, str) and _NAME.fullmatch(value)):
+                return f"{name} must be at most 64 letters, digits and _, the first no digit; not {value!r}"
         case "description" | "system_prompt":
             if value is not None and not isinstance(value, str):
                 return f"{name} must be text, not {value!r}"

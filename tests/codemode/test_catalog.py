@@ -1,0 +1,171 @@
+"""The catalog: its texts, byte for byte, and the steps in which it shrinks."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from moonbox import CodeMode, Sandbox, Tool, Toolbox, tool
+from moonbox.codemode.catalog import STEPS, make_catalog
+from moonbox.codemode.mode import rough_tokens
+from moonbox.codemode.texts import load
+
+TEXTS = load("lua")
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    required = [name for name in properties if not name.endswith("_")]
+    named = {name.rstrip("_"): part for name, part in properties.items()}
+    return {"type": "object", "properties": named, "required": required}
+
+
+def made(name: str, parameters: Any = None, description: str = "", **more: Any) -> Tool:
+    return Tool.from_schema(name=name, description=description, parameters=parameters, call=lambda args: None, **more)
+
+
+def text(*tools: Tool, full_schemas: bool = False, budget: int | None = None) -> str:
+    return make_catalog(Toolbox(tools), TEXTS, full_schemas=full_schemas, budget=budget, count=rough_tokens).text
+
+
+@pytest.mark.parametrize(
+    ("item", "line"),
+    [
+        (made("now"), "- now()"),
+        (made("add", schema(a={"type": "number"}, b_={"type": "string"})), "- add(a: number, b?: string)"),
+        (made("late", schema(b_={"type": "string"}, a={"type": "number"})), "- late(a: number, b?: string)"),
+        (made("x", schema(v={"type": ["integer", "null"]})), "- x(v: integer|null)"),
+        (made("x", schema(v={"anyOf": [{"type": "string"}, {"type": "null"}]})), "- x(v: string|null)"),
+        (made("x", schema(v={"enum": ["a", "b", None]})), '- x(v: "a"|"b"|null)'),
+        (made("x", schema(v={"type": "string", "enum": [f"choice{n}" for n in range(50)]})), "- x(v: string)"),
+        (made("x", schema(v={})), "- x(v: any)"),
+        (made("x", schema(v={"type": "array", "items": {"type": ["string", "null"]}})), "- x(v: (string|null)[])"),
+        (
+            made("x", schema(v=schema(id={"type": "integer"}, inner=schema(deep={"type": "string"})))),
+            "- x(v: {id: integer, inner: object})",
+        ),
+        (
+            made("get", {}, "Get it.", returns=schema(id={"type": "integer"}, title={"type": "string"})),
+            "- get() -> {id: integer, title: string} — Get it.",
+        ),
+        (made("x", schema(human_intent={"type": "string"}, a={"type": "integer"})), "- x(a: integer)"),
+        (made("x", {}, "First one. Second one."), "- x() — First one."),
+        (made("x", {}, "Line\nbreaks\tand   spaces. More."), "- x() — Line breaks and spaces."),
+        (made("x", {}, "e.g. this is one sentence. And another."), "- x() — e.g. this is one sentence."),
+        (made("x", {}, "ä" * 200), f"- x() — {'ä' * 139}…"),
+        (made("x", {}, "👩‍👩‍👧" * 60), f"- x() — {'👩‍👩‍👧' * 27}…"),
+        (made("create-issue", {}, namespace="github"), "- github.create_issue()"),
+        (made("end", schema(function={"type": "string"})), '- end_(["function"]: string)'),
+    ],
+)
+def test_a_line_of_the_catalog(item: Tool, line: str) -> None:
+    assert text(item) == f"Tools:\n{line}"
+
+
+def test_full_schemas_are_minified() -> None:
+    item = made("add", schema(a={"type": "number", "description": "The first"}), "Add.")
+    assert text(item, full_schemas=True) == (
+        "Tools:\n- add(a: number) — Add.\n"
+        '  schema: {"type":"object","properties":{"a":{"type":"number","description":"The first"}},"required":["a"]}'
+    )
+
+
+def test_the_order_depends_on_the_tools_alone() -> None:
+    tools = [made(name, namespace=space) for name in "cab" for space in (None, "z", "y")]
+    wanted = text(*tools)
+    names = ["a", "b", "c", "y.a", "y.b", "y.c", "z.a", "z.b", "z.c"]
+    assert wanted == "Tools:\n" + "\n".join(f"- {name}()" for name in names)
+    for seed in range(20):
+        random.Random(seed).shuffle(tools)
+        assert text(*tools) == wanted
+
+
+def test_byte_for_byte_the_same_in_every_process() -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "from moonbox import CodeMode, Sandbox, Tool\n"
+        "tools = [Tool.from_schema(name=n, description='Does.', call=len, parameters={'type': 'object', 'properties':"
+        " {k: {'type': ['null', 'string']} for k in 'zyx'}, 'required': ['y']}) for n in ('b', 'a')]\n"
+        "with Sandbox(tools, isolation='inline') as box: print(CodeMode(box).definitions('openai'))"
+    )
+    seeds = ("0", "1", "2")
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in seeds
+    }
+    assert len(texts) == 1
+
+
+def test_the_catalog_shrinks_by_named_steps() -> None:
+    tools = [
+        made(f"tool_{number:02}", schema(a={"type": "integer"}), "Does a thing with many words.", namespace=space)
+        for space in ("crm", "github", None)
+        for number in range(20)
+    ]
+    seen = {}
+    for budget in range(3000, 0, -20):
+        catalog = make_catalog(Toolbox(tools), TEXTS, full_schemas=True, budget=budget, count=rough_tokens)
+        seen.setdefault(catalog.detail, catalog)
+        assert catalog.tokens <= budget or catalog.detail == "search"
+        assert catalog.tools == 60
+    assert list(seen) == ["schemas", *STEPS] == ["schemas", "full", "signatures", "names", "search"]
+    assert seen["signatures"].text.splitlines()[1] == "- tool_00(a: integer)"
+    names = ", ".join(f"tool_{number:02}" for number in range(20))
+    assert seen["names"].text == "\n".join(
+        [
+            'Tools (names only; read docs.describe("name") before the first call of one):',
+            f"- {names}",
+            f"- crm: {names}",
+            f"- github: {names}",
+        ]
+    )
+    assert seen["search"].text == (
+        'There are 60 tools in: tools, crm, github. Find them with docs.search("words"), '
+        'read one with docs.describe("name"), then call tools.<name>{...}.'
+    )
+
+
+def test_without_a_budget_nothing_is_left_out() -> None:
+    tools = [made(f"tool_{number}", {}, "Does a thing.") for number in range(3000)]
+    catalog = make_catalog(Toolbox(tools), TEXTS, full_schemas=False, budget=None, count=rough_tokens)
+    assert (catalog.detail, len(catalog.text.splitlines())) == ("full", 3001)
+
+
+def test_what_the_small_catalogs_promise_is_there() -> None:
+    tools = [made(f"tool_{number}", schema(a={"type": "integer"}), f"Does thing {number}.") for number in range(50)]
+    with Sandbox([*tools, made("weather", {}, "Rain and sun of tomorrow.")]) as box:
+        for budget, detail in ((200, "names"), (1, "search")):
+            with CodeMode(box, catalog_tokens=budget) as mode:
+                assert mode.catalog.detail == detail
+                found = mode.handle("lua_repl", {"source_code": 'return docs.search("rain tomorrow")[1].name'})
+                assert found == "weather"
+                described = mode.handle("lua_repl", {"source_code": 'return docs.describe("tool_7")'})
+                assert "tool_7(a: integer) — Does thing 7." in described
+
+
+def test_no_tools_no_catalog() -> None:
+    with Sandbox() as box, CodeMode(box) as mode:
+        assert mode.catalog.text == ""
+        assert "tools." not in mode.description
+        assert mode.description == TEXTS.description
+        assert mode.handle("lua_repl", {"source_code": "x = 20"}).startswith("ok")
+        assert mode.handle("lua_repl", {"source_code": "x + 1"}) == "21"
+
+
+@tool
+def greet(name: str) -> str:
+    """Greet someone."""
+    return f"hello {name}"
+
+
+def test_the_whole_description() -> None:
+    with Sandbox([greet]) as box, CodeMode(box) as mode:
+        assert mode.description == "\n".join(
+            [TEXTS.description, TEXTS.with_tools, "Tools:", "- greet(name: string) -> string — Greet someone."]
+        )
+        assert len(mode.description.encode()) < 2200

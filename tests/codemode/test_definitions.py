@@ -1,0 +1,179 @@
+"""Definitions: each provider's format, names and schemas that all of them accept."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moonbox import CodeMode, Sandbox, Tool
+from moonbox.codemode.acceptable import acceptable
+from moonbox.codemode.definitions import FORMATS, Definition, provider_names
+from moonbox.errors import UsageError
+
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+CODE_SCHEMA = {
+    "type": "object",
+    "properties": {"source_code": {"type": "string", "description": "A Lua 5.4 script, or one expression."}},
+    "required": ["source_code"],
+    "additionalProperties": False,
+}
+
+
+def test_each_format(mode: CodeMode) -> None:
+    code, rm = mode.description, {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    rm["additionalProperties"] = False
+    function = {"name": "lua_repl", "description": code, "parameters": CODE_SCHEMA}
+    other = {"name": "rm", "description": "Remove a file.", "parameters": rm}
+    assert mode.definitions()[:2] == [
+        {"type": "function", "function": function},
+        {"type": "function", "function": other},
+    ]
+    assert mode.definitions("openai-responses")[:2] == [
+        {"type": "function", **function, "strict": False},
+        {"type": "function", **other, "strict": False},
+    ]
+    assert mode.definitions("anthropic")[:2] == [
+        {"name": "lua_repl", "description": code, "input_schema": CODE_SCHEMA},
+        {"name": "rm", "description": "Remove a file.", "input_schema": rm},
+    ]
+    assert mode.definitions("gemini")[0]["function_declarations"][:2] == [
+        {"name": "lua_repl", "description": code, "parameters_json_schema": CODE_SCHEMA},
+        {"name": "rm", "description": "Remove a file.", "parameters_json_schema": rm},
+    ]
+    assert mode.definitions("mcp")[:2] == [
+        {
+            "name": "lua_repl",
+            "description": code,
+            "inputSchema": CODE_SCHEMA,
+            "annotations": {"readOnlyHint": False},
+        },
+        {"name": "rm", "description": "Remove a file.", "inputSchema": rm, "annotations": {"destructiveHint": True}},
+    ]
+    assert [len(mode.definitions(form)) for form in FORMATS] == [4, 4, 4, 1, 4]  # type: ignore[arg-type]
+
+
+def test_an_unknown_format(mode: CodeMode) -> None:
+    with pytest.raises(UsageError) as caught:
+        mode.definitions("openai-chat")  # type: ignore[arg-type]
+    wanted = "unknown format 'openai-chat'; did you mean `openai`?; choose one of: "
+    assert str(caught.value) == wanted + "openai, openai-responses, anthropic, gemini, mcp"
+
+
+def test_definitions_are_the_callers_own(mode: CodeMode) -> None:
+    first = mode.definitions()
+    first[0]["function"]["parameters"]["properties"].clear()
+    first[1]["function"]["parameters"]["properties"].clear()
+    assert mode.definitions()[0]["function"]["parameters"] == CODE_SCHEMA
+    assert mode.definitions()[1]["function"]["parameters"]["properties"]
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=90)))
+def test_names_that_every_provider_accepts(names: list[str]) -> None:
+    made = [
+        Tool.from_schema(name=name, call=lambda args: None)
+        for name in dict.fromkeys(names)
+        if len(name) <= 80 and "" not in name.split(".")
+    ]
+    given = provider_names(made, ["lua_repl"])
+    assert len(given) == len(made)
+    assert "lua_repl" not in given
+    assert all(NAME.fullmatch(name) for name in given)
+
+
+def test_names_that_collide() -> None:
+    paths = ["a.b", "a__b", "a b", "a-b", "lua_repl", "x" * 70, "x" * 71, "2fa", "-x"]
+    given = provider_names([Tool.from_schema(name=path, call=len) for path in paths], ["lua_repl"])
+    assert list(given) == [
+        *("a__b", "a__b_2", "a_b", "a-b", "lua_repl_2", "x" * 64, "x" * 62 + "_2", "_2fa", "_-x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted"),
+    [
+        ({}, {"type": "object", "properties": {}}),
+        ({"type": "object"}, {"type": "object", "properties": {}}),
+        ({"type": ["object", "null"]}, {"type": "object", "properties": {}}),
+        ({"$schema": "https://x", "$id": "y", "type": "object"}, {"type": "object", "properties": {}}),
+        (
+            {"properties": {"a": {"type": "array"}}, "required": ["a", "ghost"]},
+            {"type": "object", "properties": {"a": {"type": "array", "items": {}}}, "required": ["a"]},
+        ),
+        (
+            {
+                "$ref": "#/$defs/A",
+                "$defs": {"A": {"type": "object", "properties": {"a": {"$ref": "#/$defs/B"}}}, "B": {}},
+            },
+            {
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/B"}},
+                "$defs": {"A": {"type": "object", "properties": {"a": {"$ref": "#/$defs/B"}}}, "B": {}},
+            },
+        ),
+        (
+            {"type": "object", "allOf": [{"properties": {"a": {}}, "required": ["a"]}]},
+            {
+                "type": "object",
+                "properties": {"a": {}},
+                "required": ["a"],
+                "description": 'The arguments must also fit this JSON Schema: {"allOf":[{"properties":{"a":{}},'
+                '"required":["a"]}]}',
+            },
+        ),
+        (
+            {"description": "Say.", "oneOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}]},
+            {
+                "type": "object",
+                "properties": {"a": {}, "b": {}},
+                "description": 'Say.\nThe arguments must also fit this JSON Schema: {"oneOf":[{"properties":{"a":{}},'
+                '"required":["a"]},{"properties":{"b":{}}}]}',
+            },
+        ),
+    ],
+)
+def test_schemas_that_every_provider_accepts(schema: dict[str, Any], wanted: dict[str, Any]) -> None:
+    before = repr(schema)
+    assert acceptable(schema) == wanted
+    assert repr(schema) == before
+    jsonschema_rs.meta.validate(wanted)
+
+
+def test_calls_are_checked_against_the_tools_own_schema() -> None:
+    either = Tool.from_schema(
+        name="either",
+        parameters={"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"},
+        call=lambda args: "fine",
+        policy="direct",
+    )
+    with Sandbox([either]) as box, CodeMode(box) as mode:
+        assert mode.handle("either", {"a": 1}) == "fine"
+        assert mode.reply("either", {"a": 1, "b": 1}).is_error
+
+
+@pytest.mark.parametrize("longest", [200, 300, 1024, 5000])
+def test_what_does_not_fit_moves_to_the_parameter(box: Sandbox, longest: int) -> None:
+    with CodeMode(box, description_chars=longest) as mode:
+        code = mode.neutral_definitions()[0]
+        assert len(code.description) <= longest
+        where = code.parameters["properties"]["source_code"]["description"]
+        if longest == 5000:
+            assert (code.description, where) == (mode.description, "A Lua 5.4 script, or one expression.")
+            return
+        head, note = code.description.rsplit("\n", 1)
+        assert note == "(Continued in the description of source_code.)"
+        first, rest = where.split("\n", 1)
+        assert first == "A Lua 5.4 script, or one expression."
+        assert f"{head}\n{rest}" == mode.description
+
+
+def test_a_long_description_of_a_direct_tool() -> None:
+    definition = Definition("x", "word " * 100, {"type": "object", "properties": {}})
+    short = definition.within(200)
+    assert len(short.description) == 199 and short.description.endswith("…")
+    assert short.description[:-1] + short.parameters["description"] == definition.description
+    assert definition.within(None) is definition.within(500) is definition

@@ -1,0 +1,336 @@
+"""CodeMode: what the model is shown beside the tools, and the answers to its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from moonbox import CodeMode, Limits, Sandbox, Tool, tool
+from moonbox.errors import ClosedError
+
+
+def code(text: str) -> dict[str, str]:
+    return {"source_code": text}
+
+
+# The system prompt
+
+
+def test_the_system_prompt_is_short(box: Sandbox) -> None:
+    with CodeMode(box) as mode, Sandbox() as bare, CodeMode(bare) as calculator:
+        assert 0 < len(mode.system_prompt.encode()) <= 500
+        assert 0 < len(calculator.system_prompt.encode()) <= 500
+        assert "lua_repl" in mode.system_prompt and "tools." not in calculator.system_prompt
+    with CodeMode(box, name="a" * 64) as mode:
+        assert len(mode.system_prompt.encode()) <= 500
+    with CodeMode(box, system_prompt="Mine.") as mode:
+        assert mode.system_prompt == "Mine."
+    with CodeMode(box, mode="never") as mode:
+        assert mode.system_prompt == ""
+
+
+# Names and texts
+
+
+def test_name_parameter_and_description_can_be_changed(box: Sandbox) -> None:
+    with CodeMode(box, name="run", parameter="script", description="Runs Lua.") as mode:
+        first = mode.definitions("anthropic")[0]
+        assert (mode.tool_name, mode.parameter) == (first["name"], "script") == ("run", "script")
+        assert first["description"].startswith("Runs Lua.\nTools:\n- add(")
+        assert first["input_schema"]["required"] == ["script"]
+        assert mode.handle("run", {"script": "return tools.add{a = 1, b = 2}"}) == "3"
+        assert mode.handle("lua_repl", {"script": "1"}).startswith("error: there is no tool 'lua_repl'")
+
+
+# Choosing
+
+
+@tool
+def tiny() -> int:
+    """One."""
+    return 1
+
+
+def test_auto_takes_what_is_smaller(box: Sandbox) -> None:
+    properties = {f"parameter_{number}": {"type": "string", "description": "words " * 20} for number in range(10)}
+    schema = {"type": "object", "properties": properties}
+    large = [Tool.from_schema(name=f"t{number}", parameters=schema, call=lambda args: "called") for number in range(20)]
+    with Sandbox([tiny]) as few, CodeMode(few, mode="auto") as mode:
+        choice = mode.choice
+        assert choice.code is False and choice.direct_tokens < choice.code_tokens
+        sizes = f"{choice.code_tokens} tokens with the code tool, {choice.direct_tokens} with every tool direct"
+        assert choice.reason == f"direct definitions are smaller ({sizes})"
+        assert [item["name"] for item in mode.definitions("anthropic")] == ["tiny"]
+        assert mode.hidden_tools == ()
+        assert mode.handle("tiny", {}) == "1"
+        assert mode.handle("lua_repl", code("1")) == "error: there is no tool 'lua_repl'; the tools are: tiny"
+    with Sandbox(large) as many, CodeMode(many, mode="auto") as mode:
+        assert mode.choice.code is True
+        assert mode.choice.reason.startswith("the code tool is smaller (")
+        assert [item["name"] for item in mode.definitions("anthropic")] == ["lua_repl"]
+    with Sandbox([tiny.with_(policy="direct")]) as none, CodeMode(none, mode="auto") as mode:
+        assert mode.choice.reason.startswith("no tool may be called from scripts (")
+        assert mode.choice.code is False
+    with Sandbox() as bare, CodeMode(bare, mode="auto") as mode:
+        assert mode.choice.code is True
+
+
+def test_ones_own_counter_of_tokens(box: Sandbox) -> None:
+    with CodeMode(box, mode="auto", count_tokens=len, catalog_tokens=80) as mode:
+        assert mode.catalog.tokens == len(mode.catalog.text)
+        assert mode.catalog.detail == "signatures"
+
+
+# Answers
+
+
+def test_values_output_and_errors(mode: CodeMode) -> None:
+    assert mode.handle("lua_repl", code("return {1, 2}, 'x'")) == '2 values:\n1: [1,2]\n2: "x"'
+    assert mode.handle("lua_repl", code("print('hi') return 1")) == "returned:\n1\n\nprinted:\nhi"
+    reply = mode.reply("lua_repl", code("tools.add{a = 1}\nerror('no')"))
+    assert reply.is_error and reply.run is not None and not reply.run.ok
+    assert reply.text.startswith("runtime error on line 2: no")
+    assert '1. add {"a":1,"b":0}: ok' in reply.text
+    assert mode.reply("lua_repl", code("1")).is_error is False
+
+
+def test_the_answer_is_bounded(box: Sandbox) -> None:
+    with CodeMode(box, max_chars=500) as mode:
+        text = mode.handle("lua_repl", code("return ('x'):rep(100000)"))
+        assert len(text) <= 500 and text.startswith("xxx") and text.endswith("x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ('{"source_code": "6 * 7"}', "42"),
+        (b'{"source_code": "6 * 7"}', "42"),
+        ('{"source_code": "x = 6\nreturn x * 7"}', "42"),
+        ({"code": "6 * 7"}, "42"),
+        ({"Source": "6 * 7"}, "42"),
+        ({"source_code": "```lua\nreturn 6 * 7\n```"}, "42"),
+        ({"source_code": "6 * 7", "note": "more"}, "42"),
+    ],
+)
+def test_calls_are_read_kindly(mode: CodeMode, arguments: Any, answer: str) -> None:
+    assert mode.handle("lua_repl", arguments) == answer
+
+
+WANTED = 'error: lua_repl takes one argument: {"source_code": "<script>"}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ("{", f"{WANTED}; the arguments were not a JSON object"),
+        ("[1]", f"{WANTED}; the arguments were not a JSON object"),
+        ("[" * 100_000, f"{WANTED}; the arguments were not a JSON object"),
+        (7, f"{WANTED}; the arguments were not a JSON object"),
+        (None, f"{WANTED}, not {{}}"),
+        ("", f"{WANTED}, not {{}}"),
+        ({"source_code": 1}, f"{WANTED}, not {{'source_code': 1}}"),
+        ({"code": 1}, f"{WANTED}, not {{'code': 1}}"),
+        ({"malformed": "os.time()"}, f"{WANTED}, not {{'malformed': 'os.time()'}}"),
+        ({"a": "x" * 500}, f"{WANTED}, not {{'a': '{'x' * 72}…"),
+    ],
+)
+def test_calls_that_make_no_sense(mode: CodeMode, arguments: Any, answer: str) -> None:
+    assert mode.reply("lua_repl", arguments).text == answer
+    assert asyncio.run(mode.areply("lua_repl", arguments)).is_error
+
+
+def test_fences_keep_the_line_numbers(mode: CodeMode) -> None:
+    assert "on line 2" in mode.handle("lua_repl", code("```lua\nerror('no')\n```"))
+
+
+def test_unknown_and_hidden_tools(mode: CodeMode) -> None:
+    names = "lua_repl, rm, pay, github__delete_repo"
+    assert mode.handle("rn", {}) == f"error: there is no tool 'rn'; the tools are: {names}"
+    assert mode.handle("repl_lua", {}).startswith("error: there is no tool 'repl_lua'; the tools are: lua_repl")
+    assert mode.handle("lua_rep", {}).startswith("error: there is no tool 'lua_rep'; did you mean `lua_repl`?")
+    direct = "error: {} is called from a script: use lua_repl and write tools.{}{{...}}"
+    assert mode.handle("add", {"a": 1}) == direct.format("add", "add")
+    assert mode.handle("github__list_repos", {}) == direct.format("github__list_repos", "github.list_repos")
+    assert mode.handle("github.list_repos", {}) == direct.format("github.list_repos", "github.list_repos")
+
+
+def test_direct_calls(mode: CodeMode) -> None:
+    assert mode.handle("rm", {"path": "x"}) == "removed x"
+    assert mode.handle("rm", '{"path": "x"}') == "removed x"
+    assert mode.handle("github.delete_repo", {}) == "delete_repo"
+    assert mode.handle("rm", "{") == "error: the arguments of rm must be a JSON object, not '{'"
+    reply = asyncio.run(mode.areply("rm", {"pth": "x"}))
+    assert reply.is_error and "path" in reply.text and reply.run is not None
+    assert [call.tool for call in reply.run.calls] == ["rm"]
+
+
+# Approvals
+
+
+def test_approvals_inside_scripts_and_outside() -> None:
+    asked: list[str] = []
+
+    @tool(policy="approve")
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    def approve(call: Any) -> bool:
+        asked.append(call.tool.path if hasattr(call.tool, "path") else str(call.tool))
+        return bool(call.arguments["amount"] < 10)
+
+    with Sandbox([pay], approve=approve) as box:
+        with CodeMode(box) as outside:
+            assert outside.hidden_tools == ()
+            assert outside.handle("pay", {"amount": 5}) == "paid 5"
+            assert outside.reply("pay", {"amount": 50}).is_error
+        with CodeMode(box, approvals=True) as inside:
+            assert [item["name"] for item in inside.definitions("anthropic")] == ["lua_repl"]
+            assert inside.handle("lua_repl", code("return tools.pay{amount = 5}")) == "paid 5"
+            refused = inside.handle("lua_repl", code("return tools.pay{amount = 50}"))
+            assert "denied" in refused
+    assert asked == ["pay"] * 4
+
+
+# Tools that only the model may call
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "return tools.rm{path = 'x'}",
+        "return tools . rm {path = 'x'}",
+        "return tools['rm']{path = 'x'}",
+        "local t = tools\nreturn t.rm{path = 'x'}",
+        "rm('x')",
+        "docs.describe('rm')",
+    ],
+)
+def test_a_script_that_calls_a_direct_tool_is_told_so(mode: CodeMode, script: str) -> None:
+    run = mode.reply("lua_repl", code(script)).run
+    assert run is not None and run.error is not None
+    assert run.error.hint == "`rm` cannot be reached from scripts: call the tool `rm` itself, outside a script"
+
+
+def test_a_direct_tool_of_a_namespace(mode: CodeMode) -> None:
+    text = mode.handle("lua_repl", code("tools.github.delete_repo{}"))
+    assert (
+        "hint: `github.delete_repo` cannot be reached from scripts: call the tool `github__delete_repo` itself, "
+        "outside a script"
+    ) in text
+    only = Tool.from_schema(name="drop", namespace="db", call=lambda args: None, policy="direct")
+    with Sandbox([only, tiny]) as box, CodeMode(box) as other:
+        assert "call the tool `db__drop` itself" in other.handle("lua_repl", code("tools.db.drop{}"))
+
+
+@pytest.mark.parametrize(
+    "script", ["return nothing.rm", "local rm = 1\nreturn x.y", "return tools.nope{}", "error('rm')"]
+)
+def test_other_mistakes_are_not_taken_for_that(mode: CodeMode, script: str) -> None:
+    assert "outside a script" not in mode.handle("lua_repl", code(script))
+
+
+# Conversations
+
+
+def test_each_conversation_has_its_state(mode: CodeMode) -> None:
+    count = code("n = (n or 0) + 1 return n")
+    assert [mode.handle("lua_repl", count, conversation=key) for key in ("a", "b", "a", "a")] == ["1", "1", "2", "3"]
+    assert mode.end("a") is True
+    assert mode.end("a") is False
+    assert mode.handle("lua_repl", count, conversation="a") == "1"
+    assert mode.repl("b").run("return n").value == 1
+    assert asyncio.run(mode.ahandle("lua_repl", count, conversation="b")) == "2"
+
+
+def test_the_longest_unused_conversation_makes_room(box: Sandbox) -> None:
+    with CodeMode(box, max_conversations=2) as mode:
+        for key in ("a", "b", "a", "c"):
+            mode.handle("lua_repl", code(f"x = '{key}'"), conversation=key)
+        values = {key: mode.handle("lua_repl", code("x"), conversation=key) for key in ("c", "a")}
+        assert values == {"c": "c", "a": "a"}
+        assert mode.handle("lua_repl", code("x"), conversation="b") == "null"
+
+
+def test_idle_conversations_end(box: Sandbox) -> None:
+    with CodeMode(box, idle_seconds=0.0) as mode:
+        mode.handle("lua_repl", code("x = 1"), conversation="a")
+        assert mode.handle("lua_repl", code("x"), conversation="a") == "1"
+        mode.handle("lua_repl", code("1"), conversation="b")
+        assert len(mode._conversations) == 1
+
+
+def test_a_conversation_in_use_is_not_ended_to_make_room() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    @tool
+    def wait() -> str:
+        """Wait."""
+        inside.set()
+        go_on.wait(10)
+        return "waited"
+
+    with Sandbox([wait]) as box, CodeMode(box, max_conversations=1, idle_seconds=0.0) as mode:
+        answers: list[str] = []
+        script = code("return tools.wait{}")
+        thread = threading.Thread(target=lambda: answers.append(mode.handle("lua_repl", script, conversation="a")))
+        thread.start()
+        inside.wait(10)
+        assert mode.handle("lua_repl", code("1"), conversation="b") == "1"
+        go_on.set()
+        thread.join()
+        assert answers == ["waited"]
+
+
+def test_ending_a_conversation_stops_its_script() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    @tool
+    def wait() -> None:
+        """Wait."""
+        inside.set()
+        go_on.wait(10)
+
+    with Sandbox([wait]) as box, CodeMode(box) as mode:
+        replies: list[Any] = []
+        thread = threading.Thread(target=lambda: replies.append(mode.reply("lua_repl", code("tools.wait{}"))))
+        thread.start()
+        inside.wait(10)
+        mode.end()
+        go_on.set()
+        thread.join()
+        assert replies[0].is_error
+
+
+def test_after_closing(box: Sandbox) -> None:
+    mode = CodeMode(box)
+    mode.handle("lua_repl", code("1"))
+    mode.close()
+    with pytest.raises(ClosedError, match="this CodeMode is closed"):
+        mode.handle("lua_repl", code("1"))
+    with pytest.raises(ClosedError, match="this CodeMode is closed"):
+        mode.definitions()
+    assert box.run("return 1").value == 1
+    closed = Sandbox()
+    mode = CodeMode(closed)
+    closed.close()
+    with pytest.raises(ClosedError, match="the Sandbox is closed"):
+        mode.handle("lua_repl", code("1"))
+
+
+def test_no_free_worker_is_told_to_the_model() -> None:
+    with Sandbox(max_workers=1) as box, CodeMode(box) as mode, box.repl() as busy:
+        busy.run("x = 1")
+        repl = mode.repl()
+        repl._checkout_timeout = 0.01
+        reply = mode.reply("lua_repl", code("1"))
+        assert reply.is_error and reply.run is None and reply.text.startswith("error: ")
+
+
+def test_limits_reach_the_model() -> None:
+    with Sandbox([tiny], limits=Limits(max_tool_calls=2)) as box, CodeMode(box) as mode:
+        text = mode.handle("lua_repl", code("for i = 1, 5 do tools.tiny{} end"))
+        assert text.startswith("limit reached") or "calls" in text.splitlines()[0]
