@@ -71,7 +71,10 @@ return function(host, stop, encode, calls)
   function M.compile(source)
     local chunk, problem = load(source, "=guest", "t", {})
     if not chunk then return nil, problem end
-    return function() return R.export(R.run(state, chunk)) end
+    return function()
+      local value = R.export(R.run(state, chunk))
+      if value ~= nil then return value end -- else no value at all
+    end
   end
 
   function M.operations() return state.operations or 0 end
