@@ -104,7 +104,11 @@ class BlockingDrive:
         try:
             with self._link.in_use():
                 self._send(opening)
-                return self._alone()
+                try:
+                    return self._alone()
+                except KeyboardInterrupt:
+                    self._recover()
+                    raise
         except WorkerError as problem:
             raise self._lost(problem) from None
         finally:
@@ -126,16 +130,24 @@ class BlockingDrive:
         self._interrupted = True
         self.stop(protocol.REASON_CANCELLED)
 
+    def _recover(self) -> None:
+        """After Ctrl-C, which comes at any moment: stop the script and see its end, so that the worker stays usable."""
+        self._interrupt()
+        while not self.drained:
+            with self._turn:
+                if isinstance(self._outcome, BaseException):
+                    raise self._outcome
+                if self._helping and self._tool_since is None:
+                    self._turn.wait(_LOOK)  # the helper drives, and will meet the end
+                    continue
+                self._helping = False
+            self._drain()
+
     # The caller's thread, before the first call
 
     def _alone(self) -> Ended:
         while True:
-            try:
-                step = self._next()
-            except KeyboardInterrupt:
-                self._interrupt()
-                self._drain()
-                raise
+            step = self._next()
             if step.ended is not None:
                 return step.ended
             if step.jobs:
@@ -197,34 +209,25 @@ class BlockingDrive:
     # The helper drives, the caller looks on
 
     def _together(self, step: Step) -> Ended:
-        self._turn = threading.Condition()
         self._helping = True
         self._threads.submit(lambda: self._help(step))
         wait = _SLOW
-        interrupted = False
         while True:
-            try:
-                with self._turn:
-                    if self._outcome is None:
-                        self._turn.wait(wait)
-                    if self._outcome is not None:
-                        break
-                    since = self._tool_since
-                    if since is not None and (time.monotonic() - since >= _SLOW or interrupted):
-                        self._helping = False
-                        break
-                    wait = _SLOW if since is not None else min(wait * 2, _LOOK)
-                    if self._stopping and time.monotonic() > self._stop_until + GRACE:
-                        self._link.ending.kill()
-            except KeyboardInterrupt:
-                interrupted = True
-                self._interrupt()
+            with self._turn:
+                if self._outcome is None:
+                    self._turn.wait(wait)
+                if self._outcome is not None:
+                    break
+                since = self._tool_since
+                if since is not None and time.monotonic() - since >= _SLOW:
+                    self._helping = False
+                    break
+                wait = _SLOW if since is not None else min(wait * 2, _LOOK)
+                if self._stopping and time.monotonic() > self._stop_until + GRACE:
+                    self._link.ending.kill()
         if isinstance(self._outcome, BaseException):
             raise self._outcome
-        ended = self._outcome if self._outcome is not None else self._in_charge(interrupted=interrupted)
-        if interrupted:
-            raise KeyboardInterrupt
-        return ended
+        return self._outcome if self._outcome is not None else self._in_charge()
 
     def _help(self, step: Step) -> None:
         """In the helper: run tools and drive, until the run ends or the caller takes over."""
@@ -263,13 +266,12 @@ class BlockingDrive:
 
     # The caller is in charge: every call has a thread of its own
 
-    def _in_charge(self, *, interrupted: bool) -> Ended:
+    def _in_charge(self) -> Ended:
         replies, self._replies = self._replies, []
         jobs = list(self._queue)
         self._queue.clear()
-        if not interrupted:
-            self._reply(replies)
-            self._start(jobs)
+        self._reply(replies)
+        self._start(jobs)
         bell = self._bell_in()
         while True:
             try:
@@ -281,10 +283,6 @@ class BlockingDrive:
                 self._start(step.jobs)
             except (TimedOut, Woken):
                 self._collect()
-            except KeyboardInterrupt:
-                self._interrupt()
-                self._drain()
-                raise
 
     def _start(self, jobs: list[Job] | tuple[Job, ...]) -> None:
         for job in jobs:
