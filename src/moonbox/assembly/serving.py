@@ -29,18 +29,18 @@ _GRACE = 10
 def run_stdio(config: Config, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
     """Serve MCP on standard input and output until the client goes or a signal ends it."""
     need_mcp()
-    asyncio.run(_stdio(config, load_tools, mcp_config))
-
-
-async def _stdio(config: Config, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
     from moonbox.mcp.server.settings import ServeSettings
-    from moonbox.mcp.server.stdio import serve_stdio, standard_streams
+    from moonbox.mcp.server.stdio import serve_stdio, taken_over
 
     settings = ServeSettings.from_config(config)
-    async with standard_streams() as streams:
-        # Only now, because a user's module may print while it is loaded.
-        with _assembled(config, load_tools, mcp_config) as assembly, _stopped_by_signals():
-            await serve_stdio(mcp_server(assembly, settings), streams)
+
+    async def serve(assembly: Assembly, stdin: int, stdout: int) -> None:
+        with _stopped_by_signals():
+            await serve_stdio(mcp_server(assembly, settings), stdin, stdout)
+
+    # The streams come first, because a user's module may print while it is loaded.
+    with taken_over() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as assembly:
+        asyncio.run(serve(assembly, stdin, stdout))
 
 
 def run_http(

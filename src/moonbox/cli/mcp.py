@@ -69,12 +69,14 @@ def call(
 ) -> None:
     """Call one tool of a server and print its data as JSON."""
     with told():
-        name = tool.partition(".")[0]
-        with _started(config, mcp_config, wait, name) as upstreams:
+        server, dot, _ = tool.partition(".")
+        if not dot:
+            raise UsageError(f"name the tool as server.tool, not {tool!r}; `moonbox mcp list` shows the servers")
+        given = _arguments(arguments or [])
+        with _started(config, mcp_config, wait, server) as upstreams:
             found = upstreams.toolbox.get(tool) or _resolved(upstreams, tool)
-            given = _arguments(arguments or [], found)
             try:
-                value = upstreams.call(found.path, given)
+                value = upstreams.call(found.path, _typed(given, found))
             except ToolError as problem:
                 complain(f"{problem.message} ({problem.code})")
                 raise typer.Exit(1) from problem
@@ -171,10 +173,7 @@ def _started(
 
 
 def _resolved(upstreams: Upstreams, name: str) -> Tool:
-    if "." not in name:
-        raise UsageError(f"name the tool as server.tool, not {name!r}; `moonbox mcp list` shows the servers")
-    server = name.partition(".")[0]
-    status = upstreams.status(server)
+    status = upstreams.status(name.partition(".")[0])
     if status.state != "ready":
         raise UsageError(status.why())
     try:
@@ -183,20 +182,30 @@ def _resolved(upstreams: Upstreams, name: str) -> Tool:
         raise UsageError(problem.message) from None
 
 
-def _arguments(given: Sequence[str], tool: Tool) -> dict[str, Any]:
-    """A JSON object, or key=value pairs: text where the schema wants text, else JSON where it is JSON."""
+def _arguments(given: Sequence[str]) -> dict[str, Any] | list[tuple[str, str]]:
+    """A JSON object, or key=value pairs."""
     if len(given) == 1 and given[0].lstrip().startswith("{"):
         try:
             data = json.loads(given[0])
         except ValueError as problem:
             raise UsageError(f"the arguments are not valid JSON: {problem}") from None
         return dict(data)
-    arguments: dict[str, Any] = {}
-    properties = tool.parameters.get("properties", {})
+    pairs = []
     for item in given:
         key, equals, text = item.partition("=")
         if not equals or not key:
             raise UsageError(f"give the arguments as key=value or as one JSON object, not {item!r}")
+        pairs.append((key, text))
+    return pairs
+
+
+def _typed(given: dict[str, Any] | list[tuple[str, str]], tool: Tool) -> dict[str, Any]:
+    """Pairs as the schema wants them: text for text, else JSON where it is JSON."""
+    if isinstance(given, dict):
+        return given
+    properties = tool.parameters.get("properties", {})
+    arguments: dict[str, Any] = {}
+    for key, text in given:
         part = properties.get(key)
         is_text = isinstance(part, dict) and part.get("type") == "string"
         arguments[key] = text if is_text else _value(text)
@@ -259,7 +268,7 @@ def _table(statuses: Sequence[Status]) -> Any:
             str(status.tools) if status.state == "ready" else "",
             status.protocol,
             seconds(status.seconds) if status.seconds is not None else "",
-            visible(status.where),
+            visible(status.where if "://" in status.where else Path(status.where).name),
             visible(why),
         )
     return table

@@ -7,101 +7,155 @@ import contextlib
 import os
 import stat
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Iterator
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     from moonbox.mcp.server.server import MoonboxServer
 
-__all__ = ["serve_stdio", "standard_streams"]
+__all__ = ["serve_stdio", "taken_over"]
 
 _LONGEST_LINE = 64 * 1024 * 1024
 _CHUNK = 256 * 1024
+_LAST_ANSWERS = 2.0
+"""Seconds for answers that are still owed when a client has closed its side."""
 
 
-async def serve_stdio(server: MoonboxServer, streams: Any) -> None:
-    """Serve on these streams until the client goes."""
-    read, write = streams
-    async with server.running():
-        await server.app.run(read, write, server.app.create_initialization_options())
-
-
-@contextlib.asynccontextmanager
-async def standard_streams() -> AsyncIterator[Any]:
-    """Take standard input and output over; until this ends, whatever else prints, prints to standard error.
-
-    Pipes and sockets are read by the event loop itself: no thread stands between a message and its answer, and a
-    signal need not wait for the client's next line.
-    """
-    if not all(_is_pipe(fd) for fd in (0, 1)):
-        with contextlib.redirect_stdout(sys.stderr):
-            async with stdio_server() as streams:
-                yield streams
-        return
+@contextlib.contextmanager
+def taken_over() -> Iterator[tuple[int, int]]:
+    """Take standard input and output over: two private files; until this ends, whatever prints, prints to stderr."""
     with (
         _diverted(0, os.devnull, os.O_RDONLY) as stdin,
         _diverted(1, 2, 0) as stdout,
         contextlib.redirect_stdout(sys.stderr),
     ):
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=_CHUNK)
-        source, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(stdin, "rb", buffering=0)
-        )
-        sink, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(stdout, "wb", 0))
-        writer = asyncio.StreamWriter(sink, protocol, None, loop)
-        incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        async with anyio.create_task_group() as group:
-            group.start_soon(_receive, reader, incoming)
-            group.start_soon(_send, outgoing, writer)
-            try:
-                yield read, write
-            finally:
-                group.cancel_scope.cancel()
-                for stream in (incoming, read, write, outgoing):
-                    stream.close()
-                source.close()
-                sink.close()
+        yield stdin, stdout
 
 
-async def _receive(reader: asyncio.StreamReader, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-    line = bytearray()
-    async with incoming:
-        while chunk := await reader.read(_CHUNK):
-            *whole, rest = chunk.split(b"\n")
-            for part in whole:
-                line += part
-                if line.strip():
-                    await incoming.send(_parsed(bytes(line)))
-                line.clear()
-            line += rest
-            if len(line) > _LONGEST_LINE:
-                return  # no client means this; end as if it had gone
+async def serve_stdio(server: MoonboxServer, stdin: int, stdout: int) -> None:
+    """Serve on these files until the client goes.
+
+    Pipes and sockets are read by the event loop itself: no thread stands between a message and its answer, and a signal
+    need not wait for the client's next line.
+    """
+    reader, writer = await _reader(stdin), await _writer(stdout)
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    wire = _Wire(reader, writer)
+    async with server.running():
+        tasks = [asyncio.create_task(wire.receive(incoming)), asyncio.create_task(wire.send(outgoing))]
+        try:
+            await server.app.run(read, write, server.app.create_initialization_options())
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for stream in (incoming, read, write, outgoing):
+                stream.close()
+            writer.close()
 
 
-async def _send(outgoing: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        async with outgoing:
-            async for item in outgoing:
-                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                writer.write(text.encode() + b"\n")
-                await writer.drain()
+class _Wire:
+    """Lines of JSON in both directions."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: Any) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._owed = 0
+        self._answered = asyncio.Event()
+
+    async def receive(self, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        line = bytearray()
+        async with incoming:
+            while chunk := await self._reader.read(_CHUNK):
+                *whole, rest = chunk.split(b"\n")
+                for part in whole:
+                    line += part
+                    if line.strip():
+                        await incoming.send(self._parsed(bytes(line)))
+                    line.clear()
+                line += rest
+                if len(line) > _LONGEST_LINE:
+                    return  # no client means this; end as if it had gone
+            await self._settle()
+
+    async def send(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        with contextlib.suppress(ConnectionError):
+            async with outgoing:
+                async for item in outgoing:
+                    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    self._writer.write(text.encode() + b"\n")
+                    await self._writer.drain()
+                    if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+                        self._owed -= 1
+                        self._answered.set()
+
+    def _parsed(self, line: bytes) -> SessionMessage | Exception:
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError as problem:
+            return problem
+        self._owed += isinstance(message, JSONRPCRequest)
+        return SessionMessage(message)
+
+    async def _settle(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_ANSWERS):
+                while self._owed > 0:
+                    self._answered.clear()
+                    await self._answered.wait()
 
 
-def _parsed(line: bytes) -> SessionMessage | Exception:
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as problem:
-        return problem
+async def _reader(fd: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=_CHUNK)
+    loop = asyncio.get_running_loop()
+    if _is_pipe(fd):
+        source = os.fdopen(fd, "rb", buffering=0)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+    else:  # a file or a terminal, which no event loop can wait for
+        threading.Thread(target=_feed, args=(fd, reader, loop), daemon=True).start()
+    return reader
+
+
+def _feed(fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
+    with contextlib.suppress(RuntimeError, OSError):  # the loop has been closed meanwhile
+        while chunk := os.read(fd, _CHUNK):
+            loop.call_soon_threadsafe(reader.feed_data, chunk)
+        loop.call_soon_threadsafe(reader.feed_eof)
+
+
+async def _writer(fd: int) -> Any:
+    sink = os.fdopen(fd, "wb", buffering=0)
+    if not _is_pipe(fd):
+        return _FileWriter(sink)
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+class _FileWriter:
+    """Writes to a file or a terminal, neither of which makes us wait."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+
+    def write(self, data: bytes) -> None:
+        while data:
+            data = data[self._sink.write(data) :]
+
+    async def drain(self) -> None:
+        """Written is written."""
+
+    def close(self) -> None:
+        self._sink.close()
 
 
 def _is_pipe(fd: int) -> bool:
@@ -113,13 +167,13 @@ def _is_pipe(fd: int) -> bool:
 
 
 @contextlib.contextmanager
-def _diverted(fd: int, instead: str | int, flags: int) -> Any:
+def _diverted(fd: int, instead: str | int, flags: int) -> Iterator[int]:
     """A private copy of a standard stream, whose number stands for something else meanwhile."""
     private = os.dup(fd)
     other = os.open(instead, flags) if isinstance(instead, str) else os.dup(instead)
     os.dup2(other, fd)
     os.close(other)
-    back = os.dup(private)  # the private copy is closed with its transport
+    back = os.dup(private)  # the private copy belongs to whoever is given it
     try:
         yield private
     finally:

@@ -1,0 +1,163 @@
+"""`moonbox mcp list`, `call`, `doctor` and `install`, with reference servers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+
+pytest.importorskip("mcp")
+pytestmark = pytest.mark.timeout(600)  # the first of them may have to install the servers
+
+
+@pytest.fixture(scope="module")
+def peers() -> Any:
+    path = Path(__file__).parents[1] / "mcp" / "peers.py"
+    spec = importlib.util.spec_from_file_location("moonbox_mcp_peers", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if (reason := module.missing()) is not None:
+        pytest.skip(reason)
+    module.install()
+    return module
+
+
+@pytest.fixture
+def configured(tmp_path: Path, peers: Any) -> Path:
+    path = tmp_path / "moonbox.toml"
+    path.write_text(
+        f"""
+        [mcp.servers.files]
+        command = "{peers.server("filesystem")}"
+        args = ["{tmp_path}"]
+        tools = {{ read_file = {{ policy = "approve" }}, no_such = {{}} }}
+        [mcp.servers.memory]
+        command = "{peers.server("memory")}"
+        lazy = true
+        [mcp.servers.absent]
+        command = "no-such-program"
+        [mcp.servers.later]
+        command = "whatever"
+        enabled = false
+        """
+    )
+    return path
+
+
+def test_list_shows_servers_and_states(moonbox: Moonbox, configured: Path) -> None:
+    done = moonbox("mcp", "list")
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip()]
+    assert rows[0][:5] == ["server", "state", "tools", "protocol", "start"]
+    assert [row[:2] for row in rows[2:6]] == [
+        ["files", "ready"],
+        ["memory", "ready"],
+        ["absent", "retrying"],
+        ["later", "off"],
+    ]
+    assert rows[2][2:4] == ["14", "2025-11-25"]
+    assert "there is no program 'no-such-program'" in done.stdout
+    assert "the configuration names a tool 'no_such'" in " ".join(done.stdout.split())
+
+
+def test_list_as_json_and_of_one_server(moonbox: Moonbox, configured: Path) -> None:
+    data = json.loads(moonbox("mcp", "list", "--json").stdout)
+    assert [(item["name"], item["state"], item["tools"]) for item in data] == [
+        ("files", "ready", 14),
+        ("memory", "ready", 9),
+        ("absent", "retrying", 0),
+        ("later", "off", 0),
+    ]
+    tools = moonbox("mcp", "list", "files").stdout.splitlines()
+    assert any(line.startswith("files.write_file(path: string, content: string)") for line in tools)
+    assert [line.rsplit("  ", 1)[1] for line in tools if line.startswith("files.write_file(")] == [
+        "[direct: destructive]"
+    ]
+    assert [line.rsplit("  ", 1)[1] for line in tools if line.startswith("files.read_file(")] == ["[approve]"]
+    unknown = moonbox("mcp", "list", "fils")
+    assert unknown.returncode == 2
+    assert unknown.stderr.startswith("error: there is no MCP server 'fils'; did you mean `files`?")
+
+
+def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello")
+    read = moonbox("mcp", "call", "files.read_text_file", f"path={tmp_path}/a.txt", "head=1")
+    assert (read.returncode, json.loads(read.stdout)) == (0, {"content": "hello"})
+    same = moonbox("mcp", "call", "files.read_text_file", json.dumps({"path": f"{tmp_path}/a.txt"}))
+    assert json.loads(same.stdout) == {"content": "hello"}
+    failed = moonbox("mcp", "call", "files.read_text_file", "path=/etc/passwd")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr.startswith("error: Access denied - path outside allowed directories")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["files.red_text_file"], "error: unknown tool `files.red_text_file`; did you mean `files.read_text_file`?"),
+        (["files"], "error: name the tool as server.tool, not 'files'"),
+        (["absent.x"], "error: the MCP server 'absent' is not available: there is no program 'no-such-program'"),
+        (["files.read_text_file", "path"], "error: give the arguments as key=value or as one JSON object, not 'path'"),
+        (["files.read_text_file", "{"], "error: the arguments are not valid JSON"),
+    ],
+)
+def test_call_says_what_is_wrong(moonbox: Moonbox, configured: Path, args: list[str], said: str) -> None:
+    done = moonbox("mcp", "call", *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
+
+
+def test_doctor_names_what_is_wrong(moonbox: Moonbox, configured: Path) -> None:
+    done = moonbox("mcp", "doctor")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("!! files: secure-filesystem-server 0.2.0, protocol 2025-11-25, 14 tools, up in ")
+    assert lines[1] == "   - the configuration names a tool 'no_such' that it does not have"
+    assert lines[2].startswith("ok memory: memory-server 0.6.3, protocol 2025-11-25, 9 tools, up in ")
+    assert lines[3:5] == ["!! absent: there is no program 'no-such-program'", "   reached by: no-such-program"]
+
+
+def test_servers_of_another_client_are_listed(moonbox: Moonbox, tmp_path: Path, peers: Any) -> None:
+    entry = {"mcpServers": {"memory": {"command": peers.server("memory")}}}
+    (tmp_path / "mcp.json").write_text(json.dumps(entry))
+    data = json.loads(moonbox("mcp", "list", "--json", "--mcp-config", "mcp.json").stdout)
+    assert [(item["name"], item["state"]) for item in data] == [("memory", "ready")]
+    assert moonbox("mcp", "list").stdout.startswith("no MCP servers are configured; add [mcp.servers.<name>]")
+
+
+def test_install_prints_or_writes(moonbox: Moonbox, configured: Path, tmp_path: Path) -> None:
+    printed = moonbox("mcp", "install", "--client", "cursor", "--print")
+    entry = json.loads(printed.stdout)["mcpServers"]["moonbox"]
+    assert entry["args"][-3:] == ["serve", "--config", str(configured)]
+    assert not (tmp_path / ".cursor").exists()
+    written = moonbox("mcp", "install", "--client", "cursor")
+    path = tmp_path / ".cursor" / "mcp.json"
+    assert written.stdout == f"made with an entry 'moonbox': {path}\n"
+    assert written.stderr == "restart Cursor to use it\n"
+    assert json.loads(path.read_text())["mcpServers"]["moonbox"] == entry
+    again = moonbox("mcp", "install", "--client", "cursor")
+    assert (again.stdout, again.stderr) == (f"the entry 'moonbox' is there already: {path}\n", "")
+    changed = moonbox("mcp", "install", "--client", "cursor", "--mcp-config", "x.json")
+    assert changed.stdout.startswith(f"replaced the entry 'moonbox' in {path}; the file as it was: {path}.")
+    project = moonbox("mcp", "install", "--client", "vscode", "--project", "--name", "box")
+    assert project.stdout == f"made with an entry 'box': {tmp_path}/.vscode/mcp.json\n"
+    listed = moonbox("mcp", "install", "--client", "list").stdout.splitlines()
+    assert listed[0].split() == ["claude-desktop", f"{tmp_path}/.config/Claude/claude_desktop_config.json"]
+
+
+def test_install_refuses_a_broken_configuration(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text("[mcp\n")
+    done = moonbox("mcp", "install", "--client", "cursor")
+    assert done.returncode == 2
+    assert "is not valid TOML" in done.stderr
+    assert not (tmp_path / ".cursor").exists()

@@ -1,0 +1,168 @@
+"""`moonbox serve` as a client starts it: what it says on which stream, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+
+pytest.importorskip("mcp")
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def lines(*messages: dict[str, Any]) -> str:
+    return "".join(json.dumps(message) + "\n" for message in messages)
+
+
+@pytest.fixture
+def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """A server with pipes, which is ended with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*args: str) -> subprocess.Popen[str]:
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        command = [sys.executable, "-m", "moonbox.cli", "serve", *args]
+        started.append(subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+def ask(process: subprocess.Popen[str], *messages: dict[str, Any]) -> dict[str, Any]:
+    """Send messages and read one answer."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(lines(*messages))
+    process.stdin.flush()
+    answer: dict[str, Any] = json.loads(process.stdout.readline())
+    return answer
+
+
+def test_it_speaks_the_protocol_and_nothing_else(server: Any, tmp_path: Path) -> None:
+    (tmp_path / "kit.py").write_text(
+        "import os, sys\nprint('loading')\nos.write(1, b'from C\\n')\nout = sys.stdout\n"
+        "def shout() -> str:\n    print('hey')\n    out.write('held on to')\n    return 'done'\n"
+    )
+    process = server("--tools", "kit.py:shout")
+    assert ask(process, HELLO)["result"]["serverInfo"]["name"] == "moonbox"
+    answer = ask(process, READY, call(2, "lua_repl", source_code="return tools.shout{}"))
+    assert answer["result"]["content"] == [{"type": "text", "text": "done"}]
+    process.stdin.close()
+    assert process.wait(20) == 0
+    assert process.stdout.read() == "", "not even when it ends"
+    said = process.stderr.read()
+    for text in ("loading", "from C", "hey", "held on to"):
+        assert text in said
+
+
+def test_it_ends_with_its_client_in_the_middle_of_a_script(server: Any) -> None:
+    process = server()
+    ask(process, HELLO)
+    process.stdin.write(lines(READY, call(2, "lua_repl", source_code="while true do end")))
+    process.stdin.flush()
+    process.stdin.close()
+    assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_and_everything_that_it_started(server: Any, number: signal.Signals) -> None:
+    process = server()
+    ask(process, HELLO)
+    ask(process, READY, call(2, "lua_repl", source_code="return 1"))
+    children = _children(process.pid)
+    assert children
+    process.send_signal(number)
+    assert process.wait(20) == 0
+    assert process.stderr.read() == ""
+    assert not [pid for pid in children if _is_alive(pid)]
+
+
+def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "in").write_text(lines(HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))
+    with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
+        command = [sys.executable, "-m", "moonbox.cli", "serve"]
+        done = subprocess.run(
+            command, stdin=source, stdout=sink, stderr=subprocess.PIPE, env=environment, timeout=40, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert answers[1]["result"]["tools"][0]["name"] == "lua_repl"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--port", "80"], "error: --port belongs to --http; without it MCP is served on standard input and output"),
+        (["--http", "--host", "0.0.0.0"], "error: serving on 0.0.0.0 needs a token: pass --token or set [serve] token"),
+        (["--http", "--token", "short"], "error: a token must have at least 16 characters"),
+        (["--config", "none.toml"], "error: there is no file none.toml; `moonbox init` writes one"),
+        (["--mcp-config", "none.json"], "error: there is no file none.json"),
+        (["--tools", "kti"], "error: --tools kti: there is no module 'kti'"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line(moonbox: Moonbox, args: list[str], said: str) -> None:
+    done = moonbox("serve", *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_told(moonbox: Moonbox) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = moonbox("serve", "--http", "--port", port)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"error: 127.0.0.1:{port} is not free; choose another with --port"
+
+
+def test_a_setting_that_is_wrong_is_named(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text("[serve]\nprot = 1\n")
+    done = moonbox("serve")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: [serve]: unknown key 'prot'; did you mean 'port'?\n"
+
+
+def _children(pid: int) -> list[int]:
+    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(item) for item in done.stdout.split()]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
