@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moonbox import CodeMode, Sandbox, Tool, Toolbox, tool
+from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox, tool
 from moonbox.codemode.catalog import STEPS, make_catalog
 from moonbox.codemode.mode import rough_tokens
 from moonbox.codemode.texts import load
@@ -164,8 +164,39 @@ def greet(name: str) -> str:
 
 
 def test_the_whole_description() -> None:
+    limits = "- One script may take at most 50 tool calls and 30 seconds."
     with Sandbox([greet]) as box, CodeMode(box) as mode:
-        assert mode.description == "\n".join(
-            [TEXTS.description, TEXTS.with_tools, "Tools:", "- greet(name: string) -> string — Greet someone."]
-        )
-        assert len(mode.description.encode()) < 2200
+        line = "- greet(name: string) -> string — Greet someone."
+        assert mode.description == "\n".join([TEXTS.description, TEXTS.with_tools, limits, "Tools:", line])
+        assert len(mode.description.encode()) < 2000
+
+
+@pytest.mark.parametrize(
+    ("limits", "line"),
+    [
+        (Limits(max_tool_calls=7, timeout=2.5), "- One script may take at most 7 tool calls and 2.5 seconds."),
+        (Limits(max_tool_calls=None), "- One script may take at most 30 seconds."),
+        (Limits(timeout=None), "- One script may take at most 50 tool calls."),
+        (Limits(max_tool_calls=None, timeout=None), None),
+    ],
+)
+def test_the_limits_are_told(limits: Limits, line: str | None) -> None:
+    with Sandbox([greet], limits=limits) as box, CodeMode(box) as mode:
+        told = [item for item in mode.description.splitlines() if "at most" in item]
+        assert told == ([line] if line else [])
+
+
+def test_every_language_has_its_texts() -> None:
+    from moonbox.sandbox.sandbox import LANGUAGES
+
+    for language in LANGUAGES:
+        texts = load(language)
+        assert all(vars_of for vars_of in (texts.limits, texts.call, texts.separator, texts.system_prompt))
+        for prompt in (texts.system_prompt, texts.system_prompt_without_tools):
+            assert len(prompt.format(name="x" * 64).encode()) <= 500
+
+
+def test_rhai_writes_names_its_own_way() -> None:
+    with Sandbox([made("list", {}, namespace="git.hub")], language="rhai") as box, CodeMode(box) as mode:
+        assert mode.description.endswith("Tools:\n- git::hub::list()")
+        assert mode.handle("git__hub__list", {}).endswith("use rhai_repl and write git::hub::list(#{...})")

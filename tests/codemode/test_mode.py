@@ -226,6 +226,15 @@ def test_a_direct_tool_of_a_namespace(mode: CodeMode) -> None:
         assert "call the tool `db__drop` itself" in other.handle("lua_repl", code("tools.db.drop{}"))
 
 
+@pytest.mark.parametrize("script", ["drop(#{})", "db::drop(#{})", 'docs_describe("db.drop")'])
+def test_the_same_in_rhai(script: str) -> None:
+    only = Tool.from_schema(name="drop", namespace="db", call=lambda args: None, policy="direct")
+    tools = [only.with_(namespace=None) if script.startswith("drop") else only, tiny]
+    with Sandbox(tools, language="rhai") as box, CodeMode(box) as mode:
+        text = mode.handle("rhai_repl", code(script))
+    assert "cannot be reached from scripts: call the tool `" in text
+
+
 @pytest.mark.parametrize(
     "script", ["return nothing.rm", "local rm = 1\nreturn x.y", "return tools.nope{}", "error('rm')"]
 )

@@ -50,7 +50,8 @@ def _written(step: Detail, tools: list[Tool], toolbox: Toolbox, texts: Texts) ->
     match step:
         case "schemas" | "full" | "signatures":
             level = {"schemas": "schema", "full": "brief", "signatures": "signature"}[step]
-            lines = [f"- {render(tool, level, name=toolbox.alias(tool))}" for tool in tools]  # type: ignore[arg-type]
+            names = [texts.written(toolbox.alias(tool)) for tool in tools]
+            lines = [f"- {render(tool, level, name=name)}" for tool, name in zip(tools, names, strict=True)]  # type: ignore[arg-type]
             return "\n".join([texts.catalog_title, *lines])
         case "names":
             return "\n".join([texts.names_title, *_by_namespace(tools, toolbox)])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explain_misdirected"]
 
-_NAMED = re.compile(r"\((?:field|global|method) '([^']*)'\)")
+_NAMED = re.compile(r"\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not found: (\w+)")
 
 
 def explain_misdirected(run: Run, direct: Mapping[str, Tool]) -> Run:
@@ -39,19 +39,22 @@ def _asked_for(error: ScriptError, direct: Mapping[str, Tool]) -> str | None:
 
 def _called(error: ScriptError, source: str, direct: Mapping[str, Tool]) -> str | None:
     """The direct tool that the failing line means; the longest, where `a` and `a.b` both fit."""
-    if error.kind != "runtime" or "nil value" not in error.message:
+    if error.kind != "runtime" or not ("nil value" in error.message or "not found" in error.message):
         return None
-    line = next((frame.source for frame in error.frames if frame.source), source)
+    lines = source.splitlines()
+    line = lines[error.line - 1] if error.line and error.line <= len(lines) else source
+    line = next((frame.source for frame in error.frames if frame.source), line)
     said = _NAMED.search(error.message)
-    fitting = [name for name, tool in direct.items() if _is_written(tool.path, line, said[1] if said else "")]
+    missing = (said[1] or said[2]) if said else ""
+    fitting = [name for name, tool in direct.items() if _is_written(tool.path, line, missing)]
     return max(fitting, key=lambda name: len(direct[name].path), default=None)
 
 
-def _is_written(path: str, line: str, nil: str) -> bool:
-    """Whether the line has `tools.a.b`, `tools["a.b"]` or a call of `a.b` itself, of which some part is nil."""
+def _is_written(path: str, line: str, missing: str) -> bool:
+    """Whether the line has `tools.a.b`, `tools["a.b"]`, `a::b` or `a.b`, of which some part is what is missing."""
     for written in {path, safe_alias(path)}:
-        dotted = r"\s*\.\s*".join(map(re.escape, written.split(".")))
-        if nil in written.split(".") and re.search(rf"(?<![\w]){dotted}(?![\w])", line):
+        dotted = r"\s*(?:\.|::)\s*".join(map(re.escape, written.split(".")))
+        if missing in written.split(".") and re.search(rf"(?<![\w]){dotted}(?![\w])", line):
             return True
         if re.search(rf"tools\s*\[\s*[\"']{re.escape(written)}[\"']\s*\]", line):
             return True

@@ -240,7 +240,7 @@ class CodeMode:
         parts = [self.settings.description if self.settings.description is not None else self._texts.description]
         if catalog.tools:
             if self.settings.description is None:
-                parts.append(self._texts.with_tools)
+                parts += [self._texts.with_tools, *self._limits()]
             parts.append(catalog.text)
         schema = {
             "type": "object",
@@ -255,6 +255,13 @@ class CodeMode:
             annotations={"readOnlyHint": not catalog.tools},
             overflow=self.parameter,
         )
+
+    def _limits(self) -> list[str]:
+        limits = self.sandbox.limits
+        calls = [] if limits.max_tool_calls is None else [f"{limits.max_tool_calls} tool calls"]
+        time = [] if limits.timeout is None else [f"{limits.timeout:g} seconds"]
+        what = " and ".join([*calls, *time])
+        return [self._texts.limits.format(what=what)] if what and self._texts.limits else []
 
     def _choose(self, code: Definition, direct: Mapping[str, Tool], everything: Mapping[str, Tool]) -> Choice:
         with_code = self._cost([code, *(from_tool(tool, name) for name, tool in direct.items())])
@@ -301,7 +308,7 @@ class CodeMode:
         names = [*([self.tool_name] if view.choice.code else []), *view.direct]
         if view.choice.code and (name in self._routes.hidden or name.replace("__", ".") in self._routes.hidden):
             path = name if name in self._routes.hidden else name.replace("__", ".")
-            written = f"tools.{self._routes.hidden.alias(path)}{{...}}"
+            written = self._texts.call.format(name=self._texts.written(self._routes.hidden.alias(path)))
             return f"error: {name} is called from a script: use {self.tool_name} and write {written}"
         return f"error: there is no tool {name!r}{suggestion(name, names)}; the tools are: {', '.join(names)}"
 

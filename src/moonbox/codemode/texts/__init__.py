@@ -24,6 +24,16 @@ class Texts:
     search_title: str
     system_prompt: str
     system_prompt_without_tools: str
+    limits: str = ""
+    """What one script may spend; `{what}` is filled in."""
+    call: str = "{name}"
+    """How a script writes a call of a tool."""
+    separator: str = "."
+    """Between a namespace and a tool's name."""
+
+    def written(self, alias: str) -> str:
+        """A tool's name as scripts write it."""
+        return alias.replace(".", self.separator)
 
 
 def load(language: str) -> Texts:
