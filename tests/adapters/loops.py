@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from adapters.wire import Seen, Wire
     from moonbox import CodeMode, Sandbox
 
-__all__ = ["CUT", "SUM", "Loop", "Say", "Scripted", "Use", "another_loop", "answers", "awaited", "closed_later", "serve"]
+__all__ = [
+    *("CUT", "SUM", "Loop", "Say", "Scripted", "Use"),
+    *("another_loop", "answers", "awaited", "closed_later", "serve"),
+]
 
 EXPENSES = """
     local sum = 0

@@ -17,9 +17,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from adapters.wire import Say, Seen, Use, serve  # noqa: E402 - found through the path above
 from docs.pages import blocks  # noqa: E402
 from docs.running import Page  # noqa: E402
+
+from adapters.wire import Say, Seen, Use, serve  # noqa: E402 - found through the path above
 
 SCRIPT = """
 total = 0

@@ -1,7 +1,5 @@
 """FastMCP: its code mode with Lua scripts in moonbox's sandbox."""
 
-# mypy: allow-subclassing-any
-
 from __future__ import annotations
 
 import contextlib

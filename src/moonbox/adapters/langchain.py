@@ -1,7 +1,5 @@
 """LangChain and LangGraph: code mode as LangChain tools and as middleware of an agent."""
 
-# mypy: allow-subclassing-any
-
 from __future__ import annotations
 
 from contextvars import ContextVar

@@ -1,6 +1,5 @@
 """Middleware for LangChain agents: the tools, the system prompt, and the run that a script's state belongs to."""
 
-# mypy: allow-subclassing-any, allow-untyped-decorators
 # No `from __future__ import annotations`: LangGraph reads the state's annotations as they are.
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -97,7 +96,7 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
             return None
         mode, cut = self.adapter.mode, _cut_off(said)
         wrong = [call for call in said.invalid_tool_calls if call["name"] in self._names and call["id"]]
-        answers = [_message(call, mode.reply(call["name"], "(malformed JSON)")) for call in wrong]
+        answers = [_message(call, mode.reply(call["name"] or "", "(malformed JSON)")) for call in wrong]
         if cut is not None and cut["name"] in self._names:
             answers.append(_message(cut, answer(mode, ModelCall(cut["id"], cut["name"], {}, cut=True), "")))
         if not answers:

@@ -1,7 +1,5 @@
 """LlamaIndex: code mode as function tools, with the script state of the workflow's Context."""
 
-# mypy: allow-subclassing-any
-
 from __future__ import annotations
 
 import inspect

@@ -104,9 +104,10 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
 
 def _readable(data: CallModelData[Any]) -> ModelInputData:
     """The input with malformed calls as empty ones: many servers refuse a history that is not JSON."""
+    given: list[Any] = list(data.model_data.input)
     items = [
         {**item, "arguments": "{}"} if item.get("type") == "function_call" and not _is_json(item["arguments"]) else item
-        for item in data.model_data.input
+        for item in given
     ]
     return ModelInputData(input=items, instructions=data.model_data.instructions)
 

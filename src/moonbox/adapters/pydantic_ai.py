@@ -1,7 +1,5 @@
 """Pydantic AI: code mode as a toolset."""
 
-# mypy: allow-subclassing-any
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """smolagents: code mode as tools for its agents."""
 
-# mypy: allow-subclassing-any
-
 from __future__ import annotations
 
 import json
