@@ -32,6 +32,7 @@ COMMANDS = (
     Entry("repl", "moonbox.cli.repl", "Type scripts at a prompt that keeps its globals."),
     Entry("init", "moonbox.cli.init", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
     Entry("tool", "moonbox.cli.tool", "Make and test tool scripts.", "Tool scripts"),
+    Entry("catalog", "moonbox.cli.catalog", "Show what the model would see of your tools, and its size."),
     Entry("audit", "moonbox.cli.audit", "Look at what scripts did."),
     Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
     Entry("mcp", "moonbox.cli.mcp", "Look at MCP servers, and enter moonbox in MCP clients.", "MCP"),
