@@ -52,7 +52,10 @@ def read(body: dict[str, Any]) -> Seen:
             prompts.append(said)
     needs(not open_calls, _UNANSWERED.format("messages", ", ".join(open_calls)))
     system = text_of(body.get("system", ""), "system")
-    return Seen(model, system, tuple(prompts), tuple(called), tuple(results), tools, bool(body.get("stream")), body)
+    last = body["messages"][-1]["content"]
+    answered = isinstance(last, list) and last[-1].get("type") == "tool_result"
+    streaming = bool(body.get("stream"))
+    return Seen(model, system, tuple(prompts), tuple(called), tuple(results), tools, streaming, body, answered)
 
 
 def write(turn: Turn, seen: Seen, number: int) -> dict[str, Any]:

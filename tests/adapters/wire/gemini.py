@@ -50,7 +50,8 @@ def read(body: dict[str, Any], model: str, *, streaming: bool) -> Seen:
     system = "".join(
         part.get("text", "") for part in a_table(body.get("systemInstruction", {}), "system").get("parts", ())
     )
-    return Seen(model, system, tuple(prompts), tuple(called), tuple(results), tools, streaming, body)
+    answered = "functionResponse" in body["contents"][-1]["parts"][-1]
+    return Seen(model, system, tuple(prompts), tuple(called), tuple(results), tools, streaming, body, answered)
 
 
 def write(turn: Turn, seen: Seen, number: int) -> dict[str, Any]:

@@ -94,6 +94,8 @@ class Seen:
     """Each tool that is offered: {"description", "parameters"}."""
     streaming: bool
     body: dict[str, Any]
+    answered: bool
+    """The last thing in the conversation is a result: the model goes on, nobody has asked anything new."""
 
 
 Brain = Callable[[Seen], Any]

@@ -52,7 +52,15 @@ def read(body: dict[str, Any], longest_description: int = LONGEST_DESCRIPTION) -
                 results.append(Result(key, open_calls.pop(key), text))
     needs(not open_calls, f"tool_call_ids did not have response messages: {', '.join(open_calls)}")
     return Seen(
-        model, "\n".join(system), tuple(prompts), tuple(called), tuple(results), tools, bool(body.get("stream")), body
+        model,
+        "\n".join(system),
+        tuple(prompts),
+        tuple(called),
+        tuple(results),
+        tools,
+        bool(body.get("stream")),
+        body,
+        body["messages"][-1]["role"] == "tool",
     )
 
 

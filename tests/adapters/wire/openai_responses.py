@@ -53,7 +53,15 @@ def read(body: dict[str, Any], kept: Kept) -> Seen:
                 raise Refused(f"{where}.type: {kind!r} is unknown")
     needs(not open_calls, f"No tool output found for function call {', '.join(open_calls)}.")
     return Seen(
-        model, "\n".join(system), tuple(prompts), tuple(called), tuple(results), tools, bool(body.get("stream")), body
+        model,
+        "\n".join(system),
+        tuple(prompts),
+        tuple(called),
+        tuple(results),
+        tools,
+        bool(body.get("stream")),
+        body,
+        str(_items(body, kept)[-1].get("type", "")).endswith("_output"),
     )
 
 
