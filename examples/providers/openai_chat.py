@@ -1,0 +1,25 @@
+"""OpenAI's chat completions: `python examples/providers/openai_chat.py`, with OPENAI_API_KEY or without."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common import TASKS, endpoint, get_expenses, show
+from openai import OpenAI
+
+from moonbox.adapters.openai import OpenAIChat
+
+
+def main() -> None:
+    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, OpenAIChat([get_expenses]) as agent:
+        client = OpenAI(base_url=api.at("/v1"), api_key=api.key)
+        for task in TASKS:
+            done = agent.run(task.question, client=client, model=api.model)
+            show(task, done.text, [reply.run.source for reply in done.replies if reply.run])
+
+
+if __name__ == "__main__":
+    main()

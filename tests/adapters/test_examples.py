@@ -1,0 +1,55 @@
+"""The providers' examples, run against the model on loopback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from adapters.test_litellm import REQUIREMENTS as LITELLM
+from adapters.test_local import LLAMA
+from adapters.venvs import INSTALL_SECONDS, ROOT, is_ready, run_in
+
+HERE = ("openai_chat", "openai_responses", "anthropic_messages", "google_genai", "local_server", "plain_dicts")
+
+
+def test_every_example_is_run() -> None:
+    found = {path.stem for path in (ROOT / "examples" / "providers").glob("*.py")}
+    assert found == {*HERE, "litellm_any", "llama_cpp_model"}
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_an_example(name: str) -> None:
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "providers" / f"{name}.py"), "--loopback"]
+    check(subprocess.run(command, capture_output=True, text=True, timeout=50, check=False))
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_example_of_litellm() -> None:
+    check(run_in("litellm", LITELLM, "examples/providers/litellm_any.py", "--loopback"))
+
+
+@pytest.mark.skipif(
+    not is_ready("llama-cpp", LLAMA) and not os.environ.get("MOONBOX_BUILD_LLAMA"),
+    reason="compiling llama.cpp takes half an hour: set MOONBOX_BUILD_LLAMA=1 to do it once",
+)
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_example_of_llama_cpp() -> None:
+    check(run_in("llama-cpp", LLAMA, "examples/providers/llama_cpp_model.py", "--loopback"))
+
+
+def test_without_a_key_it_says_so() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "providers" / "openai_chat.py")]
+    environment = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, env=environment)
+    assert done.stdout.startswith("(OPENAI_API_KEY is not set: a model on loopback answers)\n")
+    assert done.returncode == 0
+
+
+def check(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == 0, done.stderr
+    assert "It is 129." in done.stdout
+    assert "parallel.map" in done.stdout
+    assert "    (expected: 58232.09)" in done.stdout
