@@ -1,4 +1,4 @@
-"""Runs the code of one page of the documentation, with a model on loopback in place of OpenAI's.
+"""Runs the code of one page of the documentation, with a model on loopback in place of the provider's.
 
     python tests/adapters/page.py docs/frameworks/langchain.md
 
@@ -35,7 +35,9 @@ def main(page: Path) -> None:
     with serve(answer) as wire, tempfile.TemporaryDirectory() as folder:
         for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
             os.environ[name] = f"{wire.url}/v1"
-        os.environ["OPENAI_API_KEY"] = "loopback"
+        os.environ["ANTHROPIC_BASE_URL"] = os.environ["GOOGLE_GEMINI_BASE_URL"] = wire.url
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+            os.environ[name] = "loopback"
         os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
         sys.path.insert(0, folder)
         running = Page(Path(folder), Path(folder))
@@ -50,9 +52,7 @@ def answer(seen: Seen) -> Any:
     if "final_answer" in seen.tools:  # smolagents: its answers are calls, and results are what the user says
         observed = seen.prompts[-1].partition("Observation:\n")[2]
         return Use("final_answer", {"answer": observed}) if observed else Use("lua_repl", {"source_code": SCRIPT})
-    asked = seen.body.get("messages") or seen.body["input"]
-    last = asked[-1] if isinstance(asked, list) else {}
-    if last.get("role") == "tool" or last.get("type") == "function_call_output":
+    if seen.answered:
         return Say(f"It is {seen.results[-1].text}.")
     return Use("lua_repl", {"source_code": SCRIPT})
 

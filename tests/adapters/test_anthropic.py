@@ -12,6 +12,7 @@ import pytest
 from anthropic.types import Message
 
 from adapters.conformance import CUT, SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
+from adapters.pages import TOTAL, run_page
 from moonbox.adapters.anthropic import AnthropicMessages
 from moonbox.errors import MissingExtra, MoonboxError
 
@@ -160,6 +161,10 @@ def test_malformed_input_is_answered(mode: CodeMode) -> None:
     assert result["is_error"] is True
     with pytest.raises(MoonboxError, match="the stream ended before the message was complete"):
         agent.collect(events[:3])
+
+
+def test_the_page_of_the_documentation() -> None:
+    assert run_page("anthropic").startswith(f"{TOTAL}\n{TOTAL}\n")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from google import genai
 from google.genai import types
 
 from adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
+from adapters.pages import TOTAL, run_page
 from moonbox.adapters.google import GoogleGenAI
 from moonbox.errors import MissingExtra, MoonboxError
 
@@ -156,6 +157,10 @@ def test_streamed_arguments_are_put_together(mode: CodeMode) -> None:
 def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
     for answer in ({}, {"candidates": [{}]}, {"candidates": [{"content": {"role": "model"}, "finish_reason": "STOP"}]}):
         assert GoogleGenAI(mode).turn(types.GenerateContentResponse.model_validate(answer)) == []
+
+
+def test_the_page_of_the_documentation() -> None:
+    assert run_page("google").startswith(f"{TOTAL}\n{TOTAL}\n")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

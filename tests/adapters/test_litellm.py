@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from adapters.venvs import INSTALL_SECONDS, check_inside
+from adapters.pages import TOTAL, run_page
+from adapters.venvs import INSTALL_SECONDS, check_inside, venv
 from moonbox.adapters.litellm import LiteLLM
 from moonbox.errors import MissingExtra
 
@@ -19,6 +20,11 @@ def test_inside() -> None:
     options = ("-W", "ignore")
     offline = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     check_inside("litellm", REQUIREMENTS, "inside_litellm.py", *options, env=offline)
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_page_of_the_documentation() -> None:
+    assert run_page("litellm", venv("litellm", REQUIREMENTS)).startswith(f"{TOTAL}\n{TOTAL}\n")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 
 from adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
+from adapters.pages import TOTAL, run_page
 from moonbox.adapters.openai import OpenAIChat, OpenAIResponses
 from moonbox.errors import MissingExtra, MoonboxError
 
@@ -267,6 +268,10 @@ def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
     for answer in (ChatCompletion.construct(choices=[]), ChatCompletion.construct(choices=[{"message": {}}])):
         assert OpenAIChat(mode).turn(answer) == []
     assert OpenAIResponses(mode).turn(Response.construct(output=[])) == []
+
+
+def test_the_page_of_the_documentation() -> None:
+    assert run_page("openai").startswith(f"{TOTAL}\n{TOTAL}\n")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
