@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,14 @@ def modules() -> list[Path]:
     return sorted(ROOT.rglob("*.py"))
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> Iterator[str]:
     """Full names of the modules of moonbox, and top names of all others, that a file imports anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -120,6 +126,5 @@ def test_the_worker_process_loads_nothing_of_the_host() -> None:
 
 def test_files_begin_with_what_they_are() -> None:
     for path in modules():
-        text = path.read_text(encoding="utf-8")
-        if text:
-            assert ast.get_docstring(ast.parse(text)), f"{path} does not say what it is"
+        if tree(path).body:
+            assert ast.get_docstring(tree(path)), f"{path} does not say what it is"

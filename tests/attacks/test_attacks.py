@@ -37,7 +37,7 @@ def test_attack(path: Path, isolation: str, boxes: Boxes) -> None:
     with boxes.repl(case, isolation) as repl:
         assert repl.run("kept = 'kept'").ok
         lost = any(run.state_lost for run in case.play(repl))
-        after = repl.run(AFTERWARDS, limits=replace(case.limits, max_output=1000))
+        after = repl.run(AFTERWARDS, limits=replace(case.limits, max_output=1000, timeout=20))
         assert after.error is None
         assert after.output == ("nil" if lost else "kept") + '\t[1,{"a":null}]\n'
         assert after.values == (3, "X", "a 1", "null", True, False, "e")

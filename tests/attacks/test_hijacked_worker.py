@@ -14,7 +14,7 @@ import pytest
 
 from moonbox import Limits, tool
 from moonbox.worker import protocol
-from moonbox.worker.protocol import CALLS, CANCEL, DEFINED, DONE, OUTPUT, READY, RUN, frame
+from moonbox.worker.protocol import CALLS, CANCEL, DEFINED, DONE, OUTPUT, READY, RUN, SPENT, VALUE, frame
 
 from .hijacked import done, hijacked_box, honest
 
@@ -108,6 +108,15 @@ NONSENSE: dict[str, bytes] = {
     "rows with names that are none": ended(values=[{SPECIAL + "t": [[1], [2]]}]),
     "rows of unlike length": ended(values=[{SPECIAL + "t": [["a", "b"], [1], [1, 2]]}]),
     "more names than columns": ended(values=[{SPECIAL + "t": [["a", "b"], [1]]}]),
+    "values without what was spent": frame(VALUE, b"[]"),
+    "values that are none": frame(VALUE, SPENT.pack(-1, 0, 0.0, 0)),
+    "values that are a table": frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + b"{}"),
+    "values nested in 500 levels": frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + b"[" * 500 + b"]" * 500),
+    "values for less than no memory": frame(VALUE, SPENT.pack(-1, -1, 0.0, 0) + b"[]"),
+    "values for less than no operations": frame(VALUE, SPENT.pack(-2, 0, 0.0, 0) + b"[]"),
+    "values for less than no output": frame(VALUE, SPENT.pack(-1, 0, 0.0, -1) + b"[]"),
+    "values for no time": frame(VALUE, SPENT.pack(-1, 0, float("nan"), 0) + b"[]"),
+    "values for endless time": frame(VALUE, SPENT.pack(-1, 0, float("inf"), 0) + b"[]"),
     "no calls": calls(),
     "calls are a table": frame(CALLS, b"{}"),
     "a call is text": calls("abc"),

@@ -23,6 +23,7 @@ __all__ = ["Child", "HangUp"]
 _CHUNK = 65536
 _FLUSH_SECONDS = 0.005
 _FLUSH_BYTES = 8192
+_RESCUE_SECONDS = 0.05
 
 
 class HangUp(Exception):
@@ -40,6 +41,7 @@ class Child:
         self._pending: list[bytes] = []
         self._pending_size = 0
         self._flushed = 0.0
+        self._sending = _thread.allocate_lock()  # the control thread sends too, what would be lost otherwise
         vm.connect(self)
 
     def watch(self, on_hang_up: Callable[[], None], start: Callable[..., Any] = _thread.start_new_thread) -> None:
@@ -69,6 +71,15 @@ class Child:
                 number, reason = STOP.unpack(data)
                 data = b""
                 self._vm.interrupt(number, reason)
+                self._rescue_output()
+
+    def _rescue_output(self) -> None:
+        """Send what was printed: a script that is stuck where nothing stops it will soon be killed."""
+        time.sleep(_RESCUE_SECONDS)
+        try:  # noqa: SIM105 - a worker does without contextlib
+            self._flush()
+        except HangUp:
+            pass
 
     def serve(self, layers: Iterable[tuple[str, bool, str]] = ()) -> None:
         """Say READY, then answer frames until the host hangs up."""
@@ -134,13 +145,19 @@ class Child:
 
     def _flush(self) -> None:
         if self._pending:
-            self._send(protocol.OUTPUT, b"".join(self._pending))
-            self._pending.clear()
-            self._pending_size = 0
+            with self._sending:
+                pending, self._pending = self._pending, []
+                self._pending_size = 0
+                if pending:
+                    self._send_now(protocol.OUTPUT, b"".join(pending))
 
     # Bytes
 
     def _send(self, kind: int, payload: bytes) -> None:
+        with self._sending:
+            self._send_now(kind, payload)
+
+    def _send_now(self, kind: int, payload: bytes) -> None:
         try:
             self._sock.sendall(HEADER.pack(kind, len(payload)) + payload)
         except OSError:

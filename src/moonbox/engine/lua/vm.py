@@ -60,7 +60,7 @@ class LuaVM:
         self._interrupt = Interrupt(lua54.__file__)
         self._reason = 0
         self._run_number = 0
-        self._early = 0, 0
+        self._early = -1, 0
         self._peak = 0
         self._max_memory = 0
         self._printed = 0
