@@ -105,11 +105,12 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
 def _readable(data: CallModelData[Any]) -> ModelInputData:
     """The input with malformed calls as empty ones: many servers refuse a history that is not JSON."""
     given: list[Any] = list(data.model_data.input)
-    items = [
-        {**item, "arguments": "{}"} if item.get("type") == "function_call" and not _is_json(item["arguments"]) else item
-        for item in given
-    ]
-    return ModelInputData(input=items, instructions=data.model_data.instructions)
+    return ModelInputData(input=[_readable_item(item) for item in given], instructions=data.model_data.instructions)
+
+
+def _readable_item(item: Any) -> Any:
+    is_malformed = item.get("type") == "function_call" and not _is_json(item["arguments"])
+    return {**item, "arguments": "{}"} if is_malformed else item
 
 
 def _is_json(text: str) -> bool:

@@ -1,0 +1,30 @@
+"""LangChain: `python examples/frameworks/langchain_agent.py`, with OPENAI_API_KEY or without."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common import TASKS, endpoint, get_expenses, show
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+
+from moonbox.adapters.langchain import LangChain
+
+
+def main() -> None:
+    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, LangChain([get_expenses]) as box:
+        model = ChatOpenAI(model=api.model, base_url=api.at("/v1"), api_key=api.key)
+        agent = create_agent(model, middleware=[box.middleware])
+        for task in TASKS:
+            done = agent.invoke({"messages": [("user", task.question)]})
+            scripts = [
+                call["args"]["source_code"] for said in done["messages"] for call in getattr(said, "tool_calls", ())
+            ]
+            show(task, done["messages"][-1].text, scripts)
+
+
+if __name__ == "__main__":
+    main()
