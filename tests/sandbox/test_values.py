@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moonbox import Limits, Repl, Sandbox, Tool
+from moonbox import Limits, Repl, Run, Sandbox, Tool
 from moonbox.values import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 quick = settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -112,6 +113,9 @@ def test_through_a_tool(repl: Repl, value: Any) -> None:
     assert same(run.calls[0].arguments, {"value": expected})
     assert same(run.values[0], expected)
     assert same(run.values[1], expected)
+    kept = Run.from_json(run.to_json())
+    assert same(list(kept.values), list(run.values))
+    assert same(kept.calls[0].arguments, run.calls[0].arguments)
 
 
 @quick
@@ -197,3 +201,34 @@ def test_any_text_is_a_script_that_ends(repl: Repl, text: str) -> None:
     assert run.error is None or run.error.kind in ("syntax", "runtime", "limit")
     assert run.error is None or run.error.message
     assert not run.state_lost
+
+
+ODD = [
+    "return { ['\\255'] = 1 }",
+    "return { [1.5] = 1 }",
+    "return { [true] = 1 }",
+    "return '\\255', { '\\0' }",
+    "return { ['$bytes'] = 'x' }, { ['$pairs'] = 1 }, { ['$float'] = 1 }",
+    "return { [math.mininteger] = math.maxinteger }",
+    "error({ ['\\255'] = 1 })",
+    "error({ { '\\255' }, [7] = 0/0 })",
+    "error('\\255')",
+    "print('\\255') tools.echo{ value = '\\255' }",
+    "tools.echo{ value = { ['\\255'] = 1 } }",
+    "tools.echo{ ['\\255'] = 1 }",
+    "tools.echo{ value = { [5] = '\\0' } }",
+    "return ('\\xed\\xa0\\x80')",
+    "x = '\\255' .. nil",
+    "return \255",
+]
+
+
+@pytest.mark.parametrize("source", ODD)
+@pytest.mark.parametrize("kind", ["db", "jsonl"])
+def test_no_script_escapes_the_trail(source: str, kind: str, tmp_path: Path) -> None:
+    """Whatever a script returns, raises, prints or passes on can be written down."""
+    with Sandbox([echo_tool()], isolation="inline", audit=tmp_path / f"trail.{kind}") as box:
+        run = box.run(source)
+        assert Run.from_json(run.to_json()).source == run.source
+        assert run.for_model()
+    assert run.id in (tmp_path / f"trail.{kind}").read_bytes().decode("latin-1")

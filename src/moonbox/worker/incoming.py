@@ -130,7 +130,7 @@ class _Restorer:
         if key == "\x01b" and type(item) is str:
             return item.encode("latin-1")
         if key == "\x01m" and type(item) is list:
-            return {self._key(name): self.restore(inner) for name, inner in map(_pair, item)}
+            return {_key(name): self.restore(inner) for name, inner in map(_pair, item)}
         if key == "\x01t" and type(item) is list and item and set(map(type, item)) == {list}:
             return self._rows(*item)
         raise ValueError("a malformed value")
@@ -144,12 +144,11 @@ class _Restorer:
         whole = [self.restore(column) if dict in set(map(type, column)) else column for column in columns]
         return [dict(zip(names, row)) for row in zip(*whole, strict=True)]  # noqa: B905 - as many names as columns
 
-    def _key(self, name: Any) -> Any:
-        if type(name) is dict:
-            name = self.restore(name)
-        if type(name) not in (str, int, bytes):
-            raise ValueError("a malformed key")
-        return name
+
+def _key(name: Any) -> str | int:
+    if type(name) is not str and type(name) is not int:
+        raise ValueError("a malformed key")
+    return name
 
 
 def _pair(item: Any) -> Any:

@@ -299,7 +299,10 @@ return function(host, stop)
       if type(key) ~= "string" then
         odd = true
         indexes = indexes or mtype(key) == "integer"
-      elseif byte(key) == 1 or (wire and find(key, "[\128-\255]") and not ulen(key)) then
+      elseif find(key, "[\128-\255]") and not ulen(key) then
+        depth = depth - 1
+        refuse("has a key that is not UTF-8 text; keys must be text or integers")
+      elseif byte(key) == 1 then
         odd = true
       end
     end
