@@ -20,10 +20,8 @@ def main() -> None:
         agent = create_agent(model, middleware=[box.middleware])
         for task in TASKS:
             done = agent.invoke({"messages": [("user", task.question)]})
-            scripts = [
-                call["args"]["source_code"] for said in done["messages"] for call in getattr(said, "tool_calls", ())
-            ]
-            show(task, done["messages"][-1].text, scripts)
+            calls = [call for said in done["messages"] for call in getattr(said, "tool_calls", ())]
+            show(task, done["messages"][-1].text, [call["args"]["source_code"] for call in calls])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""LangGraph, with a graph of one's own: `python examples/frameworks/langgraph_graph.py`, with OPENAI_API_KEY or without."""
+"""A LangGraph of one's own: `python examples/frameworks/langgraph_graph.py`, with OPENAI_API_KEY or without."""
 
 from __future__ import annotations
 

@@ -11,18 +11,26 @@ import pytest
 from adapters.venvs import TESTS, check_inside, run_in, venv
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
 REQUIREMENTS = {
-    "fastmcp": ["fastmcp>=4.1,<5"],
+    "fastmcp": ["fastmcp>=4.1,<5", "openai>=3,<4"],
     "langchain": ["langchain>=1.3,<2", "langchain-openai>=1.7,<2"],
     "llamaindex": ["llama-index-core>=0.14.25,<0.15", "llama-index-llms-openai-like>=0.8,<0.9"],
     "openai_agents": ["openai-agents>=0.24,<0.25"],
     "pydantic_ai": ["pydantic-ai-slim[openai]>=2.66,<3"],
     "smolagents": ["smolagents[openai]>=1.26,<2"],
 }
+EXAMPLES = {
+    "fastmcp": ["fastmcp_server"],
+    "langchain": ["langchain_agent", "langgraph_graph"],
+    "llamaindex": ["llamaindex_agent"],
+    "openai_agents": ["openai_agents_runner"],
+    "pydantic_ai": ["pydantic_ai_agent"],
+    "smolagents": ["smolagents_agent"],
+}
+"""Not called like the package: a script's own folder is the first where Python looks."""
 AT_ONCE = 2
 _made = pytest.StashKey[dict[str, "Future[Path]"]]()
 
@@ -34,17 +42,22 @@ def check(name: str, request: pytest.FixtureRequest) -> None:
     check_inside(name, REQUIREMENTS[name], first.name, *map(str, others))
 
 
-def run_example(name: str, request: pytest.FixtureRequest, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a framework's example, in its environment."""
+def check_examples(name: str, request: pytest.FixtureRequest) -> None:
+    """Run a framework's examples, in its environment."""
     _wait_for(name, request)
-    return run_in(name, REQUIREMENTS[name], f"examples/frameworks/{name}.py", *arguments)
+    for example in EXAMPLES[name]:
+        done = run_in(name, REQUIREMENTS[name], f"examples/frameworks/{example}.py", "--loopback")
+        assert done.returncode == 0, done.stderr
+        assert [part for part in ("It is 129.", "It is 58232.09.") if part not in done.stdout] == []
 
 
-def run_page(name: str, request: pytest.FixtureRequest) -> subprocess.CompletedProcess[str]:
-    """Run the code of a framework's page of the documentation, in its environment."""
+def check_page(name: str, request: pytest.FixtureRequest) -> str:
+    """Run the code of a framework's page of the documentation, in its environment; what it prints."""
     _wait_for(name, request)
     page = f"docs/frameworks/{name.replace('_', '-')}.md"
-    return run_in(name, REQUIREMENTS[name], "tests/adapters/page.py", page)
+    done = run_in(name, REQUIREMENTS[name], "tests/adapters/page.py", page)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def _wait_for(name: str, request: pytest.FixtureRequest) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastmcp import Client, Context, FastMCP
+from fastmcp.client.transports import StdioTransport
 from fastmcp.exceptions import ToolError
 from fastmcp.experimental.transforms.code_mode import CodeMode, ListTools
 from fastmcp.server.middleware import Middleware
@@ -316,6 +319,20 @@ def test_inputs_and_plain_functions() -> None:
     provider.close()
     with pytest.raises(ClosedError):
         asyncio.run(provider.run("return 1"))
+
+
+def test_the_example_server_over_stdio() -> None:
+    """A process of its own, as clients start it."""
+    path = Path(__file__).parents[2] / "examples" / "frameworks" / "fastmcp_server.py"
+
+    async def go() -> tuple[list[str], str]:
+        transport = StdioTransport(sys.executable, [str(path), "--serve"], keep_alive=False)
+        async with Client(transport) as client:
+            names = [tool.name for tool in await client.list_tools()]
+            result = await client.call_tool("execute", {"code": "return #tools.get_expenses{employee_id = 1}"})
+            return names, text(result)
+
+    assert asyncio.run(go()) == (["search", "get_schema", "execute"], "100")
 
 
 def test_wrong_options() -> None:
