@@ -99,7 +99,17 @@ class Ongoing:
         context = contextvars.copy_context()
         context.run(CALLER.set, self)
         self._task = self._loop.create_task(work, context=context)
+        self._task.add_done_callback(lambda _: self._news.set())
         return self
+
+    async def carry_out(self, work: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
+        """For a call that cannot pause and has nothing to save when it is cancelled: in the task of its only request."""
+        before = CALLER.set(self)
+        try:
+            return await work
+        finally:
+            CALLER.reset(before)
+            self._attached = False
 
     async def drive(self, peer: Peer) -> CallToolResult | InputRequiredResult:
         """Until there is an answer, or a question that must go back first. Cancelling this stops the work."""
@@ -111,9 +121,7 @@ class Ongoing:
                     await asyncio.sleep(_GATHER)
                     return self._pause()
                 self._news.clear()
-                waiting = asyncio.ensure_future(self._news.wait())
-                await asyncio.wait({self._task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.cancel()
+                await self._news.wait()
             return self._task.result()
         except asyncio.CancelledError:
             self.cancel()
@@ -231,11 +239,25 @@ class OngoingCalls:
         self._rules = rules
         self._calls: dict[str, Ongoing] = {}
 
-    def begin(self, peer: Peer, work: Callable[[Ongoing], Coroutine[Any, Any, CallToolResult]]) -> Ongoing:
+    async def answer(
+        self, peer: Peer, work: Callable[[Ongoing], Coroutine[Any, Any, CallToolResult]], *, script: bool
+    ) -> CallToolResult | InputRequiredResult:
+        """Carry a new call out, as far as this request goes."""
         ongoing = Ongoing(peer, self._rules)
+        # A script needs a task of its own: the SDK cancels a request again at every step, and a script that is stopped
+        # takes some steps to save its state.
+        if not script and not (peer.modern and (peer.elicits or peer.samples or peer.has_roots)):
+            return await ongoing.carry_out(work(ongoing))
         self._calls[ongoing.id] = ongoing
         ongoing.start(work(ongoing)).task.add_done_callback(lambda _: self._done(ongoing))
-        return ongoing
+        return await self.go_on(ongoing, peer)
+
+    async def go_on(self, ongoing: Ongoing, peer: Peer) -> CallToolResult | InputRequiredResult:
+        """Carry a call on, as far as this request goes."""
+        result = await ongoing.drive(peer)
+        if result.result_type != "input_required":
+            self.forget(ongoing)
+        return result
 
     def resume(self, state: str, peer: Peer) -> Ongoing | None:
         """The call that a client goes on with; None when there is none, or it is another's."""

@@ -111,8 +111,8 @@ class MoonboxServer:
         )
         self.app.describe = lambda: mode.system_prompt
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
-        self.app.middleware.append(RequestStateBoundary(security, default_audience=NAME))
-        self.app.middleware.append(self.starting)
+        # In place of the SDK's own, which records spans that moonbox records better: with scripts, calls and limits.
+        self.app.middleware[:] = [RequestStateBoundary(security, default_audience=NAME), self.starting]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MoonboxServer]:
@@ -126,6 +126,7 @@ class MoonboxServer:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._ongoing.close()
+            await self.starting.stop()
 
     # Tools
 
@@ -142,17 +143,15 @@ class MoonboxServer:
             if ongoing is None:
                 raise MCPError(INVALID_PARAMS, "the call that waited for this answer is over; call the tool again")
             ongoing.answered(params.input_responses)
-        else:
-            await self.starting.wait()
-            ongoing = self._ongoing.begin(peer, lambda ongoing: self._work(ongoing, peer, params))
-        result = await ongoing.drive(peer)
-        if result.result_type != "input_required":
-            self._ongoing.forget(ongoing)
-        return result
-
-    async def _work(self, ongoing: Ongoing, peer: Peer, params: CallToolRequestParams) -> CallToolResult:
-        """Carry a call out, when it is the client's turn."""
+            return await self._ongoing.go_on(ongoing, peer)
+        await self.starting.wait()
         view = self._shown.to(peer)
+        return await self._ongoing.answer(
+            peer, lambda ongoing: self._work(ongoing, peer, params, view), script=params.name == view.code
+        )
+
+    async def _work(self, ongoing: Ongoing, peer: Peer, params: CallToolRequestParams, view: View) -> CallToolResult:
+        """Carry a call out, when it is the client's turn."""
         try:
             async with self._shares.slot(peer.client):
                 if params.name == view.code:

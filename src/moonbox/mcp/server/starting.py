@@ -33,30 +33,36 @@ class Starting:
         self._upstreams = upstreams
         self._patience = patience
         self._until: float | None = None
-        self._standalone: Standalone | None = None
+        self._latest: ServerRequestContext[Any, Any] | None = None
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.request_id is not None and ctx.request is None:
-            self._standalone = Standalone(Peer.of(ctx), asyncio.get_running_loop())
+            self._latest = ctx
             if self._until is None:
-                self._begin(Broker(_offers(ctx), self._alone))
+                await self._begin(Broker(_offers(ctx), self._alone))
         return await call_next(ctx)
 
-    def start_for_all(self) -> None:
-        self._begin(Broker(Offers(sampling=True, elicitation=True)))
+    async def start_for_all(self) -> None:
+        await self._begin(Broker(Offers(sampling=True, elicitation=True)))
 
     async def wait(self) -> None:
         """Give servers that are still starting their time, once."""
         if self._upstreams is not None and self._until is not None:
             await self._upstreams.await_(max(0.0, self._until - time.monotonic()))
 
-    def _begin(self, broker: Broker) -> None:
+    async def stop(self) -> None:
+        """End what was started."""
+        if self._upstreams is not None and self._until is not None:
+            await self._upstreams.aclose()
+
+    async def _begin(self, broker: Broker) -> None:
         self._until = time.monotonic() + self._patience
         if self._upstreams is not None:
-            self._upstreams.start(broker)
+            await self._upstreams.start_here(broker)
 
     def _alone(self) -> Caller | None:
-        return self._standalone
+        """The client of the latest request: over stdio there is only one."""
+        return None if self._latest is None else Standalone(Peer.of(self._latest), asyncio.get_running_loop())
 
 
 def _offers(context: ServerRequestContext[Any, Any]) -> Offers:

@@ -14,10 +14,10 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
+from moonbox.mcp.lines import Incoming, Outgoing
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     from moonbox.mcp.server.server import MoonboxServer
 
@@ -46,25 +46,18 @@ async def serve_stdio(server: MoonboxServer, stdin: int, stdout: int) -> None:
     Pipes and sockets are read by the event loop itself: no thread stands between a message and its answer, and a signal
     need not wait for the client's next line.
     """
-    reader, writer = await _reader(stdin), await _writer(stdout)
-    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-    wire = _Wire(reader, writer)
-    async with server.running():
-        tasks = [asyncio.create_task(wire.receive(incoming)), asyncio.create_task(wire.send(outgoing))]
-        try:
-            await server.app.run(read, write, server.app.create_initialization_options())
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for stream in (incoming, read, write, outgoing):
-                stream.close()
-            writer.close()
+    wire = _Wire(await _reader(stdin), await _writer(stdout))
+    incoming = Incoming(wire.chunk, wire.parsed, wire.settled, longest=_LONGEST_LINE)
+    try:
+        async with server.running():
+            outgoing = Outgoing(wire.write, wire.sent)
+            await server.app.run(incoming, outgoing, server.app.create_initialization_options())
+    finally:
+        wire.close()
 
 
 class _Wire:
-    """Lines of JSON in both directions."""
+    """The client's side of the pipes, and the answers that it is owed."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: Any) -> None:
         self._reader = reader
@@ -72,33 +65,12 @@ class _Wire:
         self._owed = 0
         self._answered = asyncio.Event()
 
-    async def receive(self, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        line = bytearray()
-        async with incoming:
-            while chunk := await self._reader.read(_CHUNK):
-                *whole, rest = chunk.split(b"\n")
-                for part in whole:
-                    line += part
-                    if line.strip():
-                        await incoming.send(self._parsed(bytes(line)))
-                    line.clear()
-                line += rest
-                if len(line) > _LONGEST_LINE:
-                    return  # no client means this; end as if it had gone
-            await self._settle()
+    async def chunk(self) -> bytes:
+        return await self._reader.read(_CHUNK)
 
-    async def send(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        with contextlib.suppress(ConnectionError):
-            async with outgoing:
-                async for item in outgoing:
-                    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    self._writer.write(text.encode() + b"\n")
-                    await self._writer.drain()
-                    if isinstance(item.message, JSONRPCResponse | JSONRPCError):
-                        self._owed -= 1
-                        self._answered.set()
-
-    def _parsed(self, line: bytes) -> SessionMessage | Exception:
+    async def parsed(self, line: bytes) -> SessionMessage | Exception | None:
+        if not line.strip():
+            return None
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError as problem:
@@ -106,12 +78,28 @@ class _Wire:
         self._owed += isinstance(message, JSONRPCRequest)
         return SessionMessage(message)
 
-    async def _settle(self) -> None:
+    async def write(self, data: bytes) -> None:
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except ConnectionError:
+            raise anyio.BrokenResourceError from None
+
+    def sent(self, item: SessionMessage) -> None:
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._owed -= 1
+            self._answered.set()
+
+    async def settled(self, _: str) -> None:
+        """Answers to what the client asked before it closed its side still go out, if they come soon."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_ANSWERS):
                 while self._owed > 0:
                     self._answered.clear()
                     await self._answered.wait()
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 async def _reader(fd: int) -> asyncio.StreamReader:

@@ -64,8 +64,8 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        server.starting.start_for_all()
         async with server.running(), manager.run():
+            await server.starting.start_for_all()
             yield
 
     return Starlette(routes=routes, lifespan=lifespan)

@@ -1,4 +1,4 @@
-"""Upstreams: all servers of a configuration, on one event loop of their own, for blocking and async callers alike."""
+"""Upstreams: all servers of a configuration, on one event loop, for blocking and async callers alike."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ _CLOSE_SECONDS = 15.0
 class Upstreams:
     """Starts the servers side by side, keeps them running, and offers their tools as `<server>.<tool>`.
 
-    A server that is slow, broken or gone costs its own tools and nothing else.
+    A server that is slow, broken or gone costs its own tools and nothing else. They live on an event loop in a thread
+    of their own, or on the caller's (`start_here`), which saves each call two changes of thread.
     """
 
     def __init__(
         self, servers: Iterable[ServerSettings], *, listings: Listings | None = None, media: Media | None = None
     ) -> None:
         self._media = media
-        self._loop = LoopThread()
+        self._thread = LoopThread()
+        self._home: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._started = False
         self._closed = False
@@ -65,21 +67,31 @@ class Upstreams:
 
     def start(self, broker: Broker | None = None) -> Upstreams:
         """Start every server that is not lazy; returns at once. `broker` answers what servers ask back."""
-        if self._closed:
-            raise ClosedError("the MCP servers were closed")
-        if self._started or not self._upstreams:
-            return self
-        self._started = True
-        # In a context of its own: the servers belong to nobody's request.
-        contextvars.Context().run(self._loop.submit, self._start(broker)).result()
+        if self._begins():
+            self._thread.submit(self._start(broker)).result()
         return self
 
+    async def start_here(self, broker: Broker | None = None) -> Upstreams:
+        """The same on the running event loop; whoever uses it must end it with `aclose`, on the same loop."""
+        if self._begins():
+            await self._start(broker)
+        return self
+
+    def _begins(self) -> bool:
+        if self._closed:
+            raise ClosedError("the MCP servers were closed")
+        begins, self._started = not self._started and bool(self._upstreams), True
+        return begins
+
     async def _start(self, broker: Broker | None) -> None:
+        self._home = asyncio.get_running_loop()
         for upstream in self._upstreams.values():
             upstream.under_way.broker = broker
             if upstream.settings.enabled:
                 upstream.begin()
-                self._tasks.append(asyncio.create_task(upstream.run(), name=f"mcp-{upstream.settings.name}"))
+                # In a context of its own: the servers belong to nobody's request.
+                task = self._home.create_task(upstream.run(), context=contextvars.Context())
+                self._tasks.append(task)
 
     def wait(self, seconds: float) -> bool:
         """Wait until each server is up, or has failed once; whether all were in time."""
@@ -109,11 +121,19 @@ class Upstreams:
         if self._closed:
             return
         self._closed = True
-        if self._started:
+        if self._home is not None and not self._home.is_closed():
             with contextlib.suppress(TimeoutError):
-                self._loop.submit(self._stop()).result(_CLOSE_SECONDS)
+                asyncio.run_coroutine_threadsafe(self._stop(), self._home).result(_CLOSE_SECONDS)
         with contextlib.suppress(TimeoutError):
-            self._loop.close()
+            self._thread.close()
+
+    async def aclose(self) -> None:
+        """The same, awaited."""
+        if self._home is asyncio.get_running_loop() and not self._closed:
+            self._closed = True
+            await self._stop()
+        else:
+            await asyncio.to_thread(self.close)
 
     async def _stop(self) -> None:
         for task in self._tasks:
@@ -158,11 +178,11 @@ class Upstreams:
 
     def call(self, path: str, arguments: dict[str, Any] | None = None) -> Any:
         """Call `<server>.<tool>` and return its data; raises ToolError. For use without a Sandbox."""
-        return self._loop.submit(self._called(path, arguments)).result()
+        return asyncio.run_coroutine_threadsafe(self._called(path, arguments), self._running()).result()
 
     async def acall(self, path: str, arguments: dict[str, Any] | None = None) -> Any:
         """The same, awaited."""
-        return await asyncio.wrap_future(self._loop.submit(self._called(path, arguments)))
+        return await self._called(path, arguments)
 
     async def _called(self, path: str, arguments: dict[str, Any] | None) -> Any:
         tool = self.toolbox.resolve(path)
@@ -170,12 +190,20 @@ class Upstreams:
 
     async def _invoke(self, upstream: Upstream, tool: Listed, arguments: dict[str, Any]) -> Any:
         """Carry a call over to the servers' loop; what it costs to understand the result is paid here."""
-        if not self._started or self._closed:
-            raise ToolError("the MCP servers are not running", code="unavailable")
-        # The task over there inherits our context, and with it the caller; cancelling here cancels it there.
-        result: CallToolResult = await asyncio.wrap_future(self._loop.submit(upstream.call(tool, arguments)))
+        home, work = self._running(), upstream.call(tool, arguments)
+        result: CallToolResult
+        if home is asyncio.get_running_loop():
+            result = await work
+        else:
+            # The task over there inherits our context, and with it the caller; cancelling here cancels it there.
+            result = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, home))
         self._check(upstream, tool, result)
         return unwrap(result, tool.output_schema, self._media)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        if self._home is None or self._closed or self._home.is_closed():
+            raise ToolError("the MCP servers are not running", code="unavailable")
+        return self._home
 
     def _check(self, upstream: Upstream, tool: Listed, result: CallToolResult) -> None:
         """A result must keep to the schema that its tool declared: scripts were written by it."""

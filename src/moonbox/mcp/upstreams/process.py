@@ -19,13 +19,13 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
+from moonbox.mcp.lines import Incoming, Outgoing
 from moonbox.mcp.upstreams.faults import Lost
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from anyio.abc import Process
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
 
     from moonbox.mcp.upstreams.settings import ServerSettings
@@ -78,55 +78,33 @@ class ServerProcess:
         except (OSError, ValueError) as problem:
             raise Lost(_not_started(settings, problem)) from None
         self._process = process
-        incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        assert process.stdout is not None
+        incoming = Incoming(self._chunk, self._parsed, self._reading_ended, longest=settings.max_message)
+        outgoing = Outgoing(self._write, self._count)
         async with anyio.create_task_group() as group:
-            group.start_soon(self._read_messages, process, incoming)
-            group.start_soon(self._write_messages, process, outgoing)
             group.start_soon(self._read_errors, process)
             group.start_soon(self._watch, process)
             try:
-                yield read, write
+                yield incoming, outgoing
             finally:
                 with anyio.CancelScope(shield=True):
-                    read.close()
-                    write.close()
                     await self._stop(process)
-                    incoming.close()
-                    outgoing.close()
                 group.cancel_scope.cancel()
 
     # The pipes
 
-    async def _read_messages(
-        self, process: Process, incoming: MemoryObjectSendStream[SessionMessage | Exception]
-    ) -> None:
-        assert process.stdout is not None
-        line = bytearray()
-        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            async with incoming:
-                while True:
-                    try:
-                        chunk = await process.stdout.receive(_CHUNK)
-                    except anyio.EndOfStream:
-                        break
-                    *whole, rest = chunk.split(b"\n")
-                    for part in whole:
-                        line += part
-                        await self._deliver(bytes(line), incoming)
-                        line.clear()
-                    line += rest
-                    if len(line) > self._settings.max_message:
-                        self._end(f"it wrote a line of more than {self._settings.max_message:,} bytes")
-                        break
-                if not self.ended.is_set():
-                    await _exited(process, _LOOK)  # whoever waits for an answer is told how it ended
-        self._end("")
+    async def _chunk(self) -> bytes:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        try:
+            return await self._process.stdout.receive(_CHUNK)
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            return b""
 
-    async def _deliver(self, line: bytes, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    async def _parsed(self, line: bytes) -> SessionMessage | None:
         line = line.strip()
         if not line:
-            return
+            return None
         message = None
         if line.startswith(b"{"):
             with contextlib.suppress(ValueError):
@@ -137,19 +115,24 @@ class ServerProcess:
             self._owed -= 1
         else:
             await self._pace.spend(len(line) + (_LINE_COST if message is None else _MESSAGE_COST))
-        if message is not None:
-            await incoming.send(SessionMessage(message))
+        return None if message is None else SessionMessage(message)
 
-    async def _write_messages(self, process: Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        assert process.stdin is not None
+    async def _reading_ended(self, how: str) -> None:
+        if not how and self._process is not None:
+            await _exited(self._process, _LOOK)  # whoever waits for an answer is told how it ended
+        self._end(how)
+
+    async def _write(self, data: bytes) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
         try:
-            async with outgoing:
-                async for item in outgoing:
-                    self._owed += isinstance(item.message, JSONRPCRequest)
-                    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await process.stdin.send(text.encode() + b"\n")
+            await self._process.stdin.send(data)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            self._end("" if await _exited(process, _LOOK) else "it reads no more")
+            self._end("" if await _exited(self._process, _LOOK) else "it reads no more")
+            raise anyio.BrokenResourceError from None
+
+    def _count(self, item: SessionMessage) -> None:
+        self._owed += isinstance(item.message, JSONRPCRequest)
 
     async def _read_errors(self, process: Process) -> None:
         assert process.stderr is not None
