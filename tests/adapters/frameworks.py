@@ -51,7 +51,7 @@ def check_examples(name: str, request: pytest.FixtureRequest) -> None:
         assert [part for part in ("It is 129.", "It is 58232.09.") if part not in done.stdout] == []
 
 
-def check_page(name: str, request: pytest.FixtureRequest) -> str:
+def run_page(name: str, request: pytest.FixtureRequest) -> str:
     """Run the code of a framework's page of the documentation, in its environment; what it prints."""
     _wait_for(name, request)
     page = f"docs/frameworks/{name.replace('_', '-')}.md"

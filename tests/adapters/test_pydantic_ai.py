@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from adapters.frameworks import check, check_examples, check_page
+from adapters.frameworks import check, check_examples, run_page
 from adapters.venvs import INSTALL_SECONDS
 from moonbox.errors import MissingExtra
 
@@ -24,7 +24,7 @@ def test_the_examples(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.timeout(INSTALL_SECONDS)
 def test_the_page(request: pytest.FixtureRequest) -> None:
-    assert "460500" in check_page("pydantic_ai", request)
+    assert "460500" in run_page("pydantic_ai", request)
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
