@@ -137,6 +137,8 @@ def test_streamed_arguments_are_put_together(mode: CodeMode) -> None:
                     {"json_path": "$.path", "string_value": "a"},
                     {"json_path": "$.deep.list[1]['key']", "number_value": 2},
                     {"json_path": "$.flag", "bool_value": False},
+                    {"json_path": "$.huge[999999999]", "bool_value": False},
+                    {"json_path": "nowhere", "bool_value": False},
                 ],
             },
             reason="STOP",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,8 @@ def answer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) ->
     if len(lanes) <= 1:
         return [reply for lane in lanes for reply in drive(lane)]
     with ThreadPoolExecutor(min(len(lanes), _MOST_THREADS), "moonbox-calls") as threads:
-        return _in_order(lanes, list(threads.map(drive, lanes)))
+        waiting = [threads.submit(contextvars.copy_context().run, drive, lane) for lane in lanes]
+        return _in_order(lanes, [future.result() for future in waiting])
 
 
 async def aanswer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:

@@ -86,8 +86,9 @@ class AnthropicMessages(_Base):
             prompt: Any = [*system, {"type": "text", "text": addition}] if addition else list(system)
         else:
             prompt = "\n\n".join(part for part in (system, addition) if part)
-        request = {"max_tokens": _MAX_TOKENS, **request, **({"system": prompt} if prompt else {})}
-        return history, {**request, "tools": [*self.tools, *request.get("tools", ())]}
+        tools = [*self.tools, *request.get("tools", ())]
+        more = {key: value for key, value in (("system", prompt), ("tools", tools)) if value}
+        return history, {"max_tokens": _MAX_TOKENS, **request, **more}
 
     def _request(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "messages": messages}

@@ -24,6 +24,7 @@ else:
 __all__ = ["GoogleGenAI"]
 
 _MALFORMED = "Your last function call was malformed and was not run. Write it again as a plain call of one function."
+_LONGEST_LIST = 100_000
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 
 
@@ -165,8 +166,8 @@ class _ContentCollector:
 def _put(arguments: dict[str, Any], piece: Any) -> None:
     """Put one streamed piece of an argument where its path says."""
     steps = [key or quoted or other or int(index) for key, index, quoted, other in _STEP.findall(piece.json_path or "")]
-    if not steps:
-        return
+    if not steps or any(isinstance(step, int) and step > _LONGEST_LIST for step in steps):
+        return  # nothing to be put anywhere, or by someone who wants us to run out of memory
     values = (piece.string_value, piece.number_value, piece.bool_value)
     value = next((item for item in values if item is not None), None)
     place: Any = arguments

@@ -117,8 +117,9 @@ class OpenAIResponses(_Responses):
     def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
         prompt = "\n\n".join(part for part in (request.get("instructions"), system, self.system_prompt) if part)
-        request = {**request, **({"instructions": prompt} if prompt else {})}
-        return history, {**request, "tools": [*self.tools, *request.get("tools", ())]}
+        tools = [*self.tools, *request.get("tools", ())]
+        more = {key: value for key, value in (("instructions", prompt), ("tools", tools)) if value}
+        return history, {**request, **more}
 
     def _request(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "input": messages}

@@ -1,0 +1,137 @@
+"""What the adapters share: packages that are missing, what belongs to whom, and which calls run together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from adapters.conformance import Say, Scripted, Use, serve
+from adapters.test_openai import client
+from adapters.venvs import ROOT
+from moonbox import CodeMode, Sandbox, Toolbox, tool
+from moonbox.adapters.answering import ModelCall, aanswer_all, answer_all
+from moonbox.adapters.base import Adapter, needed
+from moonbox.adapters.openai import OpenAIChat
+from moonbox.errors import ClosedError, ConfigError, MissingExtra
+
+
+def test_a_package_that_is_missing() -> None:
+    with pytest.raises(MissingExtra) as caught:
+        needed("no_such_package.types", extra="such", purpose="Such")
+    assert str(caught.value) == "Such needs the package 'no_such_package'; install it with: pip install 'moonbox[such]'"
+    with pytest.raises(MissingExtra, match="needs the package 'on-pypi'"):
+        needed("no_such_package", package="on-pypi", extra="such", purpose="Such")
+    assert needed("json", extra="x", purpose="x").dumps(1) == "1"
+
+
+def test_a_package_that_is_broken_is_another_story(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "broken_package.py").write_text("import what_it_needs")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError) as caught:
+        needed("broken_package", extra="x", purpose="x")
+    assert not isinstance(caught.value, MissingExtra)
+
+
+def test_importing_the_adapters_imports_no_package() -> None:
+    program = (
+        "import sys\n"
+        "import moonbox.adapters.openai, moonbox.adapters.anthropic, moonbox.adapters.google\n"
+        "import moonbox.adapters.litellm, moonbox.adapters.local\n"
+        "print(sorted(set(sys.modules) & {'openai', 'anthropic', 'google.genai', 'litellm', 'llama_cpp', 'pydantic'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_what_is_closed_with_the_adapter(box: Sandbox) -> None:
+    with Adapter(box) as adapter:
+        mode = adapter.mode
+    with pytest.raises(ClosedError):
+        mode.handle("lua_repl", {"source_code": "1"})
+    assert box.run("return 1").value == 1
+    with CodeMode(box) as given, Adapter(given) as other:
+        other.close()
+        assert given.handle("lua_repl", {"source_code": "1"}) == "1"
+
+    async def main() -> Sandbox:
+        async with Adapter(Toolbox()) as own:
+            assert await own.mode.ahandle("lua_repl", {"source_code": "1"}) == "1"
+            return own.mode.sandbox
+
+    with pytest.raises(ClosedError):
+        asyncio.run(main()).run("return 1")
+
+
+def test_a_wrong_setting_leaves_nothing_open() -> None:
+    before = threading.active_count()
+    with pytest.raises(ConfigError, match="code mode has no setting 'kep_visible'; did you mean `keep_visible`"):
+        Adapter([], kep_visible=[])
+    assert threading.active_count() <= before
+
+
+who = contextvars.ContextVar("who", default="nobody")
+
+
+def test_calls_run_together_and_scripts_one_after_another(box: Sandbox) -> None:
+    order: list[str] = []
+
+    @tool(policy="direct")
+    def note(text: str) -> str:
+        """Note."""
+        order.append(text)
+        return f"{text} by {who.get()}"
+
+    script = "n = (n or 0) + 1 return n"
+    calls = [ModelCall(str(number), "lua_repl", {"source_code": script}) for number in range(5)]
+    calls.insert(2, ModelCall("a", "note", {"text": "x"}))
+    calls.append(ModelCall("b", "note", '{"text": "y"}'))
+    with Sandbox([note]) as own, CodeMode(own) as mode:
+        token = who.set("ada")
+        replies = answer_all(mode, calls, "one")
+        awaited = asyncio.run(aanswer_all(mode, calls, "two"))
+        who.reset(token)
+        assert answer_all(mode, [], "three") == asyncio.run(aanswer_all(mode, [], "three")) == []
+    for answers in (replies, awaited):
+        assert [reply.text for reply in answers] == ["1", "2", "x by ada", "3", "4", "5", "y by ada"]
+    assert sorted(order) == ["x", "x", "y", "y"]
+
+
+def test_definitions_that_one_has_already(box: Sandbox) -> None:
+    definitions = [
+        {
+            "type": "function",
+            "function": {
+                "name": "convert",
+                "description": "Cents in another currency.",
+                "parameters": {"type": "object", "properties": {"cents": {"type": "integer"}}, "required": ["cents"]},
+            },
+        }
+    ]
+    toolbox = Toolbox.from_openai(definitions, call=lambda name, arguments: arguments["cents"] / 100)
+    turns = (Use("lua_repl", {"source_code": "return tools.convert{cents = 250}"}), Say("2.5"))
+    with OpenAIChat(toolbox) as agent, serve(Scripted(*turns)) as wire, client(wire) as opened:
+        done = agent.run("Convert.", client=opened, model="loopback")
+    assert done.replies[0].text == "2.5"
+    assert "- convert(cents: integer) — Cents in another currency." in wire.seen[0].tools["lua_repl"]["description"]
+
+
+def test_no_tools_are_not_sent_as_an_empty_list() -> None:
+    with (
+        OpenAIChat([], mode="never") as agent,
+        serve(Scripted(Say("hi"))) as wire,
+        client(wire) as opened,
+    ):
+        assert agent.run("hi", client=opened, model="loopback").text == "hi"
+    assert "tools" not in wire.seen[0].body
+
+
+@pytest.mark.timeout(240)
+def test_the_types_fit_those_of_the_clients() -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", str(ROOT / "tests" / "adapters" / "typed_use.py")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
