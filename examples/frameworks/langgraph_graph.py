@@ -1,4 +1,4 @@
-"""A LangGraph of one's own: `python examples/frameworks/langgraph_graph.py`, with OPENAI_API_KEY or without."""
+"""LangGraph, with a graph of one's own: `python examples/frameworks/langgraph_graph.py`, with a key or without."""
 
 from __future__ import annotations
 
