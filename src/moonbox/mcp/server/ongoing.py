@@ -103,7 +103,7 @@ class Ongoing:
         return self
 
     async def carry_out(self, work: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
-        """For a call that cannot pause and has nothing to save when it is cancelled: in the task of its only request."""
+        """For a call that cannot pause and has nothing to save when cancelled: in the task of its only request."""
         before = CALLER.set(self)
         try:
             return await work
