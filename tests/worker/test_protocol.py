@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
-from moonbox.worker.incoming import Reader, decode_json
+from moonbox.worker.incoming import Decoder, Reader
 from moonbox.worker.outgoing import packed
 from moonbox.worker.protocol import HEADER, STOP, frame, pack
 
 
 def decode(payload: bytes, **options: Any) -> Any:
-    return decode_json(payload, **{"max_nodes": 100_000, "max_depth": 64, **options})
+    most = options.pop("max_nodes", 100_000) * 2
+    return Decoder(most, **{"max_depth": 64, **options}).decode(payload)
 
 
 # Frames
@@ -195,6 +196,22 @@ def test_hostile_payloads_cost_no_more_than_they_must(payload: bytes) -> None:
     with pytest.raises(WorkerError):
         decode(payload, max_nodes=1000)
     assert time.process_time() - began < 5
+
+
+def test_all_frames_of_a_run_together() -> None:
+    decoder = Decoder(100, max_depth=5)
+    for _ in range(2):
+        assert decoder.decode(json.dumps(list(range(40))).encode()) == list(range(40))
+    with pytest.raises(WorkerError, match="more than 20 elements"):
+        decoder.decode(json.dumps(list(range(40))).encode())
+    assert decoder.decode(b"[1, 2]") == [1, 2]
+
+
+def test_rows_count_for_more_than_their_fields() -> None:
+    rows = json.dumps({"\x01t": [["a"], list(range(40))]}).encode()
+    assert len(Decoder(1000, max_depth=5).decode(rows)) == 40
+    with pytest.raises(WorkerError, match="too many rows"):
+        Decoder(120, max_depth=5).decode(rows)
 
 
 # Columns

@@ -195,8 +195,9 @@ class BlockingDrive:
             self._send(self._exchange.answers(replies))
 
     def _send(self, data: bytes) -> None:
-        try:
-            self._link.send(data, self._rest())
+        rest = self._rest()
+        try:  # half a frame would make the worker useless: it has some more time to take the rest
+            self._link.send(data, None if rest is None else max(0.0, rest) + GRACE)
         except TimedOut:
             self._stopping = self._stopping or protocol.REASON_TIME
             raise WorkerError("it does not take what it is sent") from None

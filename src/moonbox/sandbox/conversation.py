@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import LIMIT_NAMES, WorkerError
 from moonbox.worker import protocol
-from moonbox.worker.incoming import decode_json
+from moonbox.worker.incoming import Decoder
 from moonbox.worker.outgoing import packed
 from moonbox.worker.protocol import SPENT
 
@@ -81,8 +81,8 @@ class Conversation:
 
     def __init__(self, limits: Limits, *, allow_nan: bool = False) -> None:
         self._limits = limits
-        self._allow_nan = allow_nan
-        self._max_nodes = min(limits.max_array * 40, limits.max_memory // 20) + 10_000
+        most = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
+        self._decode = Decoder(most, max_depth=limits.max_depth, allow_nan=allow_nan).decode
         self._printed = 0
         self._received = 0
         self._last_id = 0
@@ -178,11 +178,6 @@ class Conversation:
             )
         except (KeyError, ValueError, TypeError):
             raise WorkerError("the worker sent a malformed end of a run") from None
-
-    def _decode(self, payload: bytes) -> Any:
-        return decode_json(
-            payload, max_nodes=self._max_nodes, max_depth=self._limits.max_depth, allow_nan=self._allow_nan
-        )
 
 
 def _typed(value: Any, kind: type[Any]) -> Any:

@@ -18,7 +18,7 @@ from moonbox.sandbox.pipeline import HostFunction, Pipeline
 from moonbox.sandbox.recorder import Recorder
 from moonbox.sandbox.slots import Gate
 from moonbox.worker import protocol
-from moonbox.worker.incoming import decode_json
+from moonbox.worker.incoming import Decoder
 from moonbox.worker.link import TimedOut
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ __all__ = ["Repl"]
 
 _KEPT_SOURCES = 20
 _ANSWER_SECONDS = 10.0
-_MOST_GLOBALS = 100_000  # nodes of the answer; the engine tells at most 10 000 names
+_MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
 _FRAME_SLACK = 1 << 20
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
 
@@ -192,7 +192,7 @@ class Repl:
                 raise WorkerError("the worker did not answer") from None
             if kind != protocol.DEFINED:
                 raise WorkerError("the worker answered something else")
-            data = decode_json(payload, max_nodes=_MOST_GLOBALS, max_depth=1)
+            data = Decoder(_MOST_GLOBALS, max_depth=1).decode(payload)
             return dict(sorted(_pairs(data)))
         except (WorkerError, ValueError, TypeError) as problem:
             self._lose()

@@ -9,10 +9,13 @@ from typing import Any
 from moonbox.errors import WorkerError
 from moonbox.worker.protocol import HEADER
 
-__all__ = ["Reader", "decode_json"]
+__all__ = ["Decoder", "Reader"]
 
 _LARGE = 64 * 1024
 _AROUND = 8  # levels of the wire around a script's value
+_ROW = (
+    3  # elements that a row counts for beyond its fields: it is a whole dict, though it may be a few bytes on the wire
+)
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -51,16 +54,35 @@ class Reader:
         return kind, payload
 
 
-def decode_json(payload: bytes, *, max_nodes: int, max_depth: int, allow_nan: bool = False) -> Any:
-    """Parse what a worker sent. Raises WorkerError where it is no JSON of ours or would unfold to too much."""
-    try:
-        if len(payload) > _LARGE:
-            value = _parse_large(payload, max_nodes, 3 * max_depth + _AROUND, allow_nan)
-        else:
-            value = _parse(payload, 3 * max_depth + _AROUND, allow_nan)
-        return _Restorer(max_nodes).restore(value) if b"\\u0001" in payload else value
-    except (ValueError, RecursionError) as problem:
-        raise WorkerError(f"the worker sent what is not a value: {str(problem)[:200]}") from None
+class Decoder:
+    """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
+
+    def __init__(self, most: int, *, max_depth: int, allow_nan: bool = False) -> None:
+        self._left = most
+        self._frame = most // 2
+        self._levels = 3 * max_depth + _AROUND
+        self._allow_nan = allow_nan
+
+    def decode(self, payload: bytes) -> Any:
+        """Raises WorkerError where it is no JSON of ours or would unfold to too much."""
+        nodes = _nodes(payload)
+        try:
+            if nodes > self._frame or nodes > self._left:
+                nodes = _nodes(_STRINGS.sub(b"", payload))
+                if nodes > self._frame or nodes > self._left:
+                    raise ValueError(f"more than {min(self._frame, self._left):,} elements")
+            self._left -= nodes
+            parse = _parse_large if len(payload) > _LARGE else _parse
+            value = parse(payload, self._levels, self._allow_nan)
+            return self._restored(value) if b"\\u0001" in payload else value
+        except (ValueError, RecursionError) as problem:
+            raise WorkerError(f"the worker sent what is not a value: {str(problem)[:200]}") from None
+
+    def _restored(self, value: Any) -> Any:
+        restorer = _Restorer(self._left // _ROW)
+        restored = restorer.restore(value)
+        self._left -= restorer.rows * _ROW
+        return restored
 
 
 def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
@@ -72,11 +94,9 @@ def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
     return value
 
 
-def _parse_large(payload: bytes, max_nodes: int, max_levels: int, allow_nan: bool) -> Any:
+def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
     from pydantic_core import from_json  # twice as fast as json, and it refuses halves of surrogate pairs by itself
 
-    if _nodes(payload) > max_nodes and _nodes(_STRINGS.sub(b"", payload)) > max_nodes:
-        raise ValueError(f"more than {max_nodes:,} elements")
     try:
         return from_json(payload, allow_inf_nan=allow_nan, cache_strings="all")
     except ValueError as problem:
@@ -112,8 +132,9 @@ _LENIENT = json.JSONDecoder()
 class _Restorer:
     """Undoes what encode.lua does to values that JSON lacks."""
 
-    def __init__(self, max_nodes: int) -> None:
-        self._rows_left = max_nodes // 2 + 1000  # a row is a whole dict, though it may be a few bytes on the wire
+    def __init__(self, most_rows: int) -> None:
+        self._most_rows = most_rows
+        self.rows = 0
 
     def restore(self, value: Any) -> Any:
         if type(value) is list:
@@ -138,8 +159,8 @@ class _Restorer:
     def _rows(self, names: list[Any], *columns: list[Any]) -> list[dict[str, Any]]:
         if not columns or len(names) != len(columns) or set(map(type, names)) != {str}:
             raise ValueError("malformed rows")
-        self._rows_left -= len(columns[0])
-        if self._rows_left < 0:
+        self.rows += len(columns[0])
+        if self.rows > self._most_rows:
             raise ValueError("too many rows")
         whole = [self.restore(column) if dict in set(map(type, column)) else column for column in columns]
         return [dict(zip(names, row)) for row in zip(*whole, strict=True)]  # noqa: B905 - as many names as columns

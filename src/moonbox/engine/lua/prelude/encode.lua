@@ -16,7 +16,9 @@ return function(host, stop)
 
   local M = {}
   local limits = {}
+  local spent = 0 -- elements that the run has sent so far: the host keeps a record of them all
   function M.configure(values) limits = values end
+  function M.begin() spent = 0 end
 
   local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
   for code = 0, 31 do
@@ -431,6 +433,10 @@ return function(host, stop)
     end
     n = n + 1
     out[n] = "]"
+    spent = spent + nodes
+    if spent > limits.max_nodes * 2 then
+      stop.stop("array", format("the script sent values of %d elements in one run; %d are allowed", spent, limits.max_nodes * 2))
+    end
     local text = concat(out)
     out, stack = nil, nil
     return text

@@ -386,6 +386,7 @@ function engine.run(source, chunk, seed, limits)
   furnish()
   library.seed(seed)
   calls.begin()
+  encode.begin()
   failure, fallen = nil, nil
   stop.begin(limits, not guest.loaded()) -- guests count their operations themselves
   local script, problem = compile(source, chunk)
