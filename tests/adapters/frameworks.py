@@ -32,6 +32,8 @@ EXAMPLES = {
 }
 """Not called like the package: a script's own folder is the first where Python looks."""
 AT_ONCE = 2
+SECONDS = 900.0
+"""For one file: enough on a machine that has much else to do."""
 _made = pytest.StashKey[dict[str, "Future[Path]"]]()
 
 
@@ -39,14 +41,14 @@ def check(name: str, request: pytest.FixtureRequest) -> None:
     """Run every file of tests for a framework, in its environment."""
     _wait_for(name, request)
     first, *others = sorted((TESTS / "adapters").glob(f"inside_{name}*.py"))
-    check_inside(name, REQUIREMENTS[name], first.name, *map(str, others))
+    check_inside(name, REQUIREMENTS[name], first.name, *map(str, others), timeout=SECONDS)
 
 
 def check_examples(name: str, request: pytest.FixtureRequest) -> None:
     """Run a framework's examples, in its environment."""
     _wait_for(name, request)
     for example in EXAMPLES[name]:
-        done = run_in(name, REQUIREMENTS[name], f"examples/frameworks/{example}.py", "--loopback")
+        done = run_in(name, REQUIREMENTS[name], f"examples/frameworks/{example}.py", "--loopback", timeout=SECONDS)
         assert done.returncode == 0, done.stderr
         assert [part for part in ("It is 129.", "It is 58232.09.") if part not in done.stdout] == []
 
@@ -55,7 +57,7 @@ def run_page(name: str, request: pytest.FixtureRequest) -> str:
     """Run the code of a framework's page of the documentation, in its environment; what it prints."""
     _wait_for(name, request)
     page = f"docs/frameworks/{name.replace('_', '-')}.md"
-    done = run_in(name, REQUIREMENTS[name], "tests/adapters/page.py", page)
+    done = run_in(name, REQUIREMENTS[name], "tests/adapters/page.py", page, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
