@@ -28,7 +28,7 @@ def read(kind: type[T], data: Any, where: str) -> T:
         raise ConfigError(f"{where} must be a table, not {type(data).__name__}")
     try:
         # As JSON, because a strict reading then still takes an array for a tuple and a string for a path.
-        made: T = _adapter(kind).validate_json(json.dumps(data, default=str))
+        made: T = _adapter(kind).validate_json(json.dumps(data, default=str))  # type: ignore[arg-type]  # a class is hashable
         return made
     except ValidationError as error:
         known = [item.name for item in fields(kind)]  # type: ignore[arg-type]  # T is always a dataclass
@@ -39,7 +39,7 @@ def read(kind: type[T], data: Any, where: str) -> T:
 
 def schema(kind: type[Any]) -> dict[str, Any]:
     """The JSON Schema of what `read` takes."""
-    made: dict[str, Any] = _adapter(kind).json_schema()
+    made: dict[str, Any] = _adapter(kind).json_schema()  # type: ignore[arg-type]  # a class is hashable
     return made
 
 
