@@ -119,6 +119,13 @@ def test_calls_are_read_kindly(mode: CodeMode, arguments: Any, answer: str) -> N
     assert mode.handle("lua_repl", arguments) == answer
 
 
+def nested(depth: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {}
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
+
+
 WANTED = 'error: lua_repl takes one argument: {"source_code": "<script>"}'
 
 
@@ -135,6 +142,8 @@ WANTED = 'error: lua_repl takes one argument: {"source_code": "<script>"}'
         ({"code": 1}, f"{WANTED}, not {{'code': 1}}"),
         ({"malformed": "os.time()"}, f"{WANTED}, not {{'malformed': 'os.time()'}}"),
         ({"a": "x" * 500}, f"{WANTED}, not {{'a': '{'x' * 72}…"),
+        ({1: "x"}, f"{WANTED}, not {{1: 'x'}}"),
+        (nested(100_000), f"{WANTED}, not a dict that is nested too deeply"),
     ],
 )
 def test_calls_that_make_no_sense(mode: CodeMode, arguments: Any, answer: str) -> None:

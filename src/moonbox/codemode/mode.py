@@ -12,6 +12,7 @@ from moonbox.codemode.catalog import Catalog, make_catalog
 from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import Definition, Format, from_tool, in_format, provider_names
 from moonbox.codemode.misdirected import explain_misdirected
+from moonbox.codemode.reading import parsed, script_in, short
 from moonbox.codemode.routing import Routes
 from moonbox.codemode.settings import Settings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "CodeMode", "Reply"]
 
 _ROUGH_BYTES_PER_TOKEN = 4
-_OTHER_NAMES = frozenset({"code", "source", "sourcecode", "script", "lua", "lua_code", "rhai", "program", "input"})
-"""What models call the one parameter when they forget its name: a script is still a script."""
 _MOST_CONVERSATIONS = 100
 
 
@@ -283,26 +282,22 @@ class CodeMode:
     def _prepare(self, name: str, arguments: Any) -> str | tuple[Tool, dict[str, Any]] | Reply:
         """The script, or the tool and its arguments, or the answer to a call that makes no sense."""
         view = self._current()
-        given = _parsed(arguments)
+        given = parsed(arguments)
         if view.choice.code and name == self.tool_name:
             return self._source(given)
         tool = view.direct.get(name) or next((tool for tool in view.direct.values() if tool.path == name), None)
         if tool is None:
             return Reply(self._unknown(name, view), True)
         if given is None:
-            return Reply(f"error: the arguments of {name} must be a JSON object, not {_short(arguments)}", True)
+            return Reply(f"error: the arguments of {name} must be a JSON object, not {short(arguments)}", True)
         return tool, given
 
     def _source(self, given: dict[str, Any] | None) -> str | Reply:
         wanted = f'error: {self.tool_name} takes one argument: {{"{self.parameter}": "<script>"}}'
         if given is None:
             return Reply(f"{wanted}; the arguments were not a JSON object", True)
-        source = given.get(self.parameter)
-        if source is None and len(given) == 1 and next(iter(given)).lower() in _OTHER_NAMES:
-            source = next(iter(given.values()))
-        if not isinstance(source, str):
-            return Reply(f"{wanted}, not {_short(given)}", True)
-        return _without_fence(source)
+        source = script_in(given, self.parameter)
+        return Reply(f"{wanted}, not {short(given)}", True) if source is None else source
 
     def _unknown(self, name: str, view: _View) -> str:
         names = [*([self.tool_name] if view.choice.code else []), *view.direct]
@@ -335,28 +330,3 @@ class _View:
 def rough_tokens(text: str) -> int:
     """About four bytes to a token: good enough to compare definitions, not to bill by."""
     return (len(text.encode("utf-8", "replace")) + _ROUGH_BYTES_PER_TOKEN - 1) // _ROUGH_BYTES_PER_TOKEN
-
-
-def _parsed(arguments: Any) -> dict[str, Any] | None:
-    """The arguments as a dict; text is read as JSON, as providers send it."""
-    if arguments is None or arguments == "":
-        return {}
-    if isinstance(arguments, str | bytes):
-        try:
-            arguments = json.loads(arguments, strict=False)  # small models leave line breaks in strings as they are
-        except (ValueError, RecursionError):
-            return None
-    return dict(arguments) if isinstance(arguments, dict) else None
-
-
-def _without_fence(source: str) -> str:
-    """The script without the Markdown fence that models sometimes put around it; line numbers stay."""
-    text = source.strip()
-    if text.startswith("```") and text.endswith("```") and "\n" in text:
-        return "\n" + text[text.index("\n") + 1 : -3]
-    return source
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"
