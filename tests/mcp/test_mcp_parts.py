@@ -176,6 +176,17 @@ def test_the_oldest_idle_conversation_makes_room() -> None:
             pass
 
 
+def test_whoever_has_most_conversations_gives_one_up() -> None:
+    ended: list[str] = []
+    kept = Conversations(ended.append, idle_seconds=100.0, most=4)
+    modest: Any = _Peer(owner="modest")
+    greedy: Any = _Peer(owner="greedy")
+    for peer, name in ((modest, "only"), (greedy, "1"), (greedy, "2"), (greedy, "3"), (greedy, "4|x"), (greedy, "5")):
+        with kept.using(kept.place(peer, name, None).key):
+            pass
+    assert ended == ["greedy|named|1", "greedy|named|2"]
+
+
 def test_the_gate_counts_requests_and_looks_at_names() -> None:
     async def main() -> list[int]:
         async def answer(_: Any) -> PlainTextResponse:

@@ -33,6 +33,9 @@ def look() -> str:
     return "nothing here"
 """
 CONFIG = """
+[mcp.servers.discreet]
+command = "<everything>"
+questions = false
 [codemode]
 approvals = true
 [serve]
@@ -195,6 +198,13 @@ def test_an_upstream_asks_for_roots_through_us(able: Session) -> None:
         assert "file:///a/project" in said
     else:  # this server asks outside of any call, which the current protocol does not allow
         assert "roots" in said.lower()
+
+
+def test_a_server_can_be_kept_from_asking(able: Session) -> None:
+    catalog = able.tools()["lua_repl"].description
+    assert "everything.trigger_sampling_request" in catalog
+    assert "discreet.echo" in catalog
+    assert "discreet.trigger_sampling_request" not in catalog
 
 
 def test_a_paused_call_cannot_be_continued_by_guessing(able: Session) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Announcer"]
 
 _CALM = 0.1
-_MOST_SESSIONS = 2_000
+_MOST_SESSIONS = 500
 
 
 class Announcer:
@@ -41,6 +41,10 @@ class Announcer:
             self._sessions.move_to_end(peer.client)
             if len(self._sessions) > _MOST_SESSIONS:
                 self._sessions.popitem(last=False)
+
+    def gone(self, client: str) -> None:
+        """A client has ended its session."""
+        self._sessions.pop(client, None)
 
     async def run(self) -> None:
         """Announce until this is cancelled."""

@@ -6,14 +6,16 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.provider import AccessToken
 
+from moonbox.mcp.server.settings import check_url
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import jwt
     from mcp.server.auth.provider import TokenVerifier
 
     from moonbox.mcp.server.settings import OAuthSettings, ServeSettings
@@ -27,6 +29,7 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 _METADATA = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 _LONGEST_TOKEN = 16_384
 _SECONDS = 10.0
+_FETCH_AGAIN = 10.0
 
 
 def verifier(settings: ServeSettings) -> TokenVerifier | None:
@@ -66,15 +69,15 @@ class JwtVerifier:
 
     def __init__(self, settings: OAuthSettings) -> None:
         self._settings = settings
-        self._keys: jwt.PyJWKClient | None = None
+        self._keys: dict[str, Any] = {}
+        self._fetched = -_FETCH_AGAIN
+        self._fetching = asyncio.Lock()
 
     async def verify_token(self, token: str) -> AccessToken | None:
         import jwt
 
-        if len(token) > _LONGEST_TOKEN:
-            return None
         try:
-            claims = await asyncio.to_thread(self._claims, token)
+            claims = self._claims(token, await self._key(token))
         except (jwt.PyJWTError, ValueError, OSError) as problem:
             log.warning("a token was refused: %s", type(problem).__name__)
             return None
@@ -89,15 +92,12 @@ class JwtVerifier:
             claims={"iss": claims["iss"]},
         )
 
-    def _claims(self, token: str) -> dict[str, Any]:
+    def _claims(self, token: str, key: Any) -> dict[str, Any]:
         import jwt
 
-        if self._keys is None:
-            self._keys = jwt.PyJWKClient(self._settings.jwks_url or self._jwks_url(), timeout=_SECONDS)
-        key = self._keys.get_signing_key_from_jwt(token)
         claims: dict[str, Any] = jwt.decode(
             token,
-            key.key,
+            key,
             algorithms=ALGORITHMS,
             audience=self._settings.resource,
             issuer=self._settings.issuer,
@@ -106,14 +106,40 @@ class JwtVerifier:
         )
         return claims
 
+    async def _key(self, token: str) -> Any:
+        """The issuer's key that the token names. The issuer is not asked more often because strangers name others."""
+        import jwt
+
+        if len(token) > _LONGEST_TOKEN:
+            raise ValueError("too long")
+        name = str(jwt.get_unverified_header(token).get("kid"))
+        if name not in self._keys:
+            async with self._fetching:
+                if name not in self._keys and time.monotonic() - self._fetched >= _FETCH_AGAIN:
+                    self._fetched = time.monotonic()
+                    self._keys = await asyncio.to_thread(self._fetch)
+        if name not in self._keys:
+            raise ValueError("unknown key")
+        return self._keys[name]
+
+    def _fetch(self) -> dict[str, Any]:
+        import jwt
+
+        keys = jwt.PyJWKClient(self._settings.jwks_url or self._jwks_url(), timeout=_SECONDS).get_signing_keys()
+        return {str(key.key_id): key.key for key in keys}
+
     def _jwks_url(self) -> str:
         """From the issuer's own metadata, which must name that issuer."""
         import httpx2
 
         for ending in _METADATA:
-            answer = httpx2.get(self._settings.issuer.rstrip("/") + ending, timeout=_SECONDS)
+            try:
+                answer = httpx2.get(self._settings.issuer.rstrip("/") + ending, timeout=_SECONDS)
+            except httpx2.HTTPError as problem:
+                raise ValueError(f"the metadata of {self._settings.issuer} cannot be read") from problem
             data = answer.json() if answer.status_code == 200 else {}
             if isinstance(data, dict) and data.get("issuer") == self._settings.issuer and data.get("jwks_uri"):
+                check_url("jwks_uri", str(data["jwks_uri"]))
                 return str(data["jwks_uri"])
         raise ValueError(f"the metadata of {self._settings.issuer} name no keys")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,9 +55,9 @@ class Conversations:
     def place(self, peer: Peer, named: str | None, state: str | None) -> Place:
         """The conversation of a request: named by the client, continued by handle, of the session, or new."""
         if named:
-            return Place(_key(peer, "named", named[:_LONGEST_HANDLE]))
+            return Place(_key(peer, "named", named))
         if state:
-            key = _key(peer, "state", state[:_LONGEST_HANDLE])
+            key = _key(peer, "state", state)
             if key in self._kept:
                 return Place(key, state)
             place = self._new(peer)
@@ -103,16 +104,22 @@ class Conversations:
     def _make_room(self) -> None:
         if len(self._kept) < self._most:
             return
-        idle = sorted((kept.used, key) for key, kept in self._kept.items() if not kept.running)
+        idle = [(kept.used, key) for key, kept in self._kept.items() if not kept.running]
         if not idle:
             raise Busy(f"{self._most} conversations are under way; try again when one has ended")
-        self.end(idle[0][1])
+        # Whoever has most gives one up, the one that was not used for longest.
+        owned = Counter(_owner(key) for key in self._kept)
+        self.end(min(idle, key=lambda item: (-owned[_owner(item[1])], item[0]))[1])
 
 
 def session_key(owner: str, session: str) -> str:
     """The conversation of a transport's session."""
-    return f"{owner}|session|{session}"
+    return f"{owner}|session|{session[:_LONGEST_HANDLE].replace('|', '/')}"
+
+
+def _owner(key: str) -> str:
+    return key.rsplit("|", 2)[0] if key.count("|") >= 2 else key
 
 
 def _key(peer: Peer, kind: str, name: str) -> str:
-    return f"{peer.owner}|{kind}|{name}"
+    return f"{peer.owner}|{kind}|{name[:_LONGEST_HANDLE].replace('|', '/')}"

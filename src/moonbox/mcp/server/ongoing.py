@@ -49,6 +49,8 @@ _GATHER = 0.02
 """Seconds in which questions of calls made together come together."""
 _BETWEEN_PROGRESS = 0.1
 _MOST_PAUSED = 1_000
+_MOST_FORWARDED = 8
+"""Questions of servers that a person may have before them at a time."""
 _LOOK = 0.1
 
 
@@ -93,6 +95,7 @@ class Ongoing:
         self._message = ""
         self._ticks = 0
         self._calls = [0, 0]  # begun, ended
+        self._forwarded = 0
 
     def start(self, work: Coroutine[Any, Any, CallToolResult]) -> Ongoing:
         """Begin the work, in a context in which this is the caller."""
@@ -197,8 +200,14 @@ class Ongoing:
         }
         if not able[request.method]:
             return ErrorData(code=INVALID_REQUEST, message=f"the client does not support {request.method}")
-        answer: InputResponse | ErrorData = await self._on_loop(self._ask(request))
-        return answer
+        if self._forwarded >= _MOST_FORWARDED:
+            return ErrorData(code=INVALID_REQUEST, message="too many questions at once")
+        self._forwarded += 1
+        try:
+            answer: InputResponse | ErrorData = await self._on_loop(self._ask(request))
+            return answer
+        finally:
+            self._forwarded -= 1
 
     async def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
         if asyncio.get_running_loop() is self._loop:

@@ -64,6 +64,11 @@ class Peer:
         return f"{self.owner}|{self.session or self.address}"
 
     @property
+    def share(self) -> str:
+        """Whose share of the limits it uses: opening more sessions does not give more."""
+        return f"{self.owner}|{self.address}"
+
+    @property
     def can_be_asked(self) -> bool:
         """Whether any question can reach it during this call."""
         return self.modern or self.channel.can_send_request

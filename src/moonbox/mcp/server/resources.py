@@ -94,6 +94,8 @@ class Resources:
     async def read(self, peer: Peer, uri: str) -> ReadResourceResult:
         if uri == SERVERS and self._upstreams is not None:
             states = [status.to_dict() for status in self._upstreams.statuses()]
+            for state in states:
+                state.pop("said")  # what a process wrote is for whoever runs the server
             text = json.dumps({"servers": states})
             return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
         if uri.startswith(MEDIA) and (medium := self._media.get(uri)) is not None:

@@ -18,7 +18,7 @@ from moonbox.errors import MoonboxError
 from moonbox.mcp.media import Media
 from moonbox.mcp.server import answers
 from moonbox.mcp.server.announcer import Announcer
-from moonbox.mcp.server.conversations import META_KEY, STATE, Busy, Conversations, Place
+from moonbox.mcp.server.conversations import META_KEY, STATE, Busy, Conversations, Place, session_key
 from moonbox.mcp.server.ongoing import Ongoing, OngoingCalls, Rules
 from moonbox.mcp.server.peer import Peer
 from moonbox.mcp.server.resources import Resources
@@ -128,6 +128,11 @@ class MoonboxServer:
             await self._ongoing.close()
             await self.starting.stop()
 
+    def end_session(self, owner: str, session: str) -> None:
+        """A client has ended its session: its state ends too."""
+        self.conversations.end(session_key(owner, session))
+        self._announcer.gone(f"{owner}|{session}")
+
     # Tools
 
     async def _list_tools(self, context: Request, _: PaginatedRequestParams | None) -> ListToolsResult:
@@ -153,7 +158,7 @@ class MoonboxServer:
     async def _work(self, ongoing: Ongoing, peer: Peer, params: CallToolRequestParams, view: View) -> CallToolResult:
         """Carry a call out, when it is the client's turn."""
         try:
-            async with self._shares.slot(peer.client):
+            async with self._shares.slot(peer.share):
                 if params.name == view.code:
                     return await self._run_script(ongoing, peer, params)
                 return await self._call_direct(peer, params, view)

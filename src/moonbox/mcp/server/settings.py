@@ -26,7 +26,7 @@ from moonbox.knowledge.contract import CLOSED, positive, read
 if TYPE_CHECKING:
     from moonbox.config import Config
 
-__all__ = ["LOOPBACK_NAMES", "OAuthSettings", "ServeSettings", "is_loopback"]
+__all__ = ["LOOPBACK_NAMES", "OAuthSettings", "ServeSettings", "check_url", "is_loopback"]
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _SHORTEST_TOKEN = 16
@@ -50,12 +50,8 @@ class OAuthSettings:
     def __post_init__(self) -> None:
         for name in ("issuer", "resource", "jwks_url"):
             url = getattr(self, name)
-            if url is None:
-                continue
-            parts = urlsplit(url)
-            if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
-                continue
-            raise ConfigError(f"{name} must be an https:// address, not {url!r}")
+            if url is not None:
+                check_url(name, url)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +139,13 @@ class ServeSettings:
             raise UsageError(
                 f"serving on {self.host} needs a token: pass --token or set [serve] token, or serve on 127.0.0.1"
             )
+
+
+def check_url(name: str, url: str) -> None:
+    """Whatever keys and tokens travel by must be https, or not leave this machine."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        raise ConfigError(f"{name} must be an https:// address, not {url!r}")
 
 
 def is_loopback(host: str) -> bool:

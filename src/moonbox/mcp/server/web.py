@@ -15,7 +15,6 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import verifier
-from moonbox.mcp.server.conversations import session_key
 from moonbox.mcp.server.gate import Gate
 from moonbox.mcp.server.peer import owner_of
 
@@ -92,7 +91,7 @@ class _Endpoint:
         await self._app(scope, receive, watched)
         session = _header(scope, b"mcp-session-id")
         if session and status < 300:
-            self._server.conversations.end(session_key(owner_of(), session))
+            self._server.end_session(owner_of(), session)
 
 
 def _header(scope: Any, name: bytes) -> str | None:

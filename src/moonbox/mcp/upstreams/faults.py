@@ -8,6 +8,7 @@ from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, URL_ELICITATION_REQUIRED
 
 from moonbox.errors import ArgumentError, ToolError
+from moonbox.tools.failures import scrub
 
 __all__ = ["Lost", "is_lost", "of_call", "sentence", "unavailable"]
 
@@ -53,7 +54,7 @@ def sentence(problem: BaseException) -> str:
         problem = problem.exceptions[0]
     if isinstance(problem, TimeoutError) and not str(problem):
         return "it did not answer in time"
-    said = " ".join(str(problem).split())[:300]
+    said = scrub(" ".join(str(problem).split()))[:300]
     if isinstance(problem, Lost | MCPError):
         return said
     name = type(problem).__name__

@@ -21,6 +21,7 @@ from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_mes
 
 from moonbox.mcp.lines import Incoming, Outgoing
 from moonbox.mcp.upstreams.faults import Lost
+from moonbox.tools.failures import scrub
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -223,8 +224,9 @@ class Tail:
         return b"".join(self._parts)[-self._most :].decode("utf-8", "replace")
 
     def last_line(self) -> str:
+        """The last line, without what looks like a secret: scripts and clients see it."""
         lines = [line.strip() for line in self.text().splitlines() if line.strip()]
-        return lines[-1][-300:] if lines else ""
+        return scrub(lines[-1][-300:]) if lines else ""
 
 
 def safe_environment() -> dict[str, str]:

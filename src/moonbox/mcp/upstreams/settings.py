@@ -80,6 +80,8 @@ class ServerSettings:
     """Seconds for one call."""
     max_message: int = 16 * MIB
     """Bytes of one message from it."""
+    questions: bool = True
+    """Whether what it asks back (sampling, elicitation, roots) is passed on to the client."""
     policy: Policy | None = None
     """For every tool that has no rule of its own."""
     include: tuple[str, ...] = ("*",)

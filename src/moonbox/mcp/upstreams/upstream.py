@@ -124,7 +124,7 @@ class Upstream:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(self.settings.start_timeout):
                     broker = self.under_way.broker
-                    offers = Offers() if broker is None else broker.offers
+                    offers = Offers() if broker is None or not self.settings.questions else broker.offers
                     connection = await stack.enter_async_context(
                         connect(self.settings, offers, self.under_way.answer, self._note_transport)
                     )
