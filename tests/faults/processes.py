@@ -25,12 +25,12 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def lives(pid: int) -> bool:
-    """Whether there is such a process that has not ended."""
+    """Whether there is such a process with a thread that has not ended: until then its sockets are open."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+        states = [task.read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # ended while we looked
+        return lives(pid) if Path(f"/proc/{pid}").exists() else False
+    return any(state not in ("Z", "X") for state in states)
 
 
 def descendants(pid: int) -> set[int]:

@@ -17,7 +17,7 @@ import pytest
 from moonbox import Limits, Repl, Run, Sandbox, tool
 from moonbox.errors import WorkerError
 
-from .processes import lives, nothing_leaks, wait_until, zygote_pid
+from .processes import PATIENCE, lives, nothing_leaks, wait_until, zygote_pid
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -140,7 +140,10 @@ def test_zygotes_killed_at_random() -> None:
         killer.start()
         try:
             load.play(150)
-            wait_until(lambda: kills > 2, "no zygote was killed")
+            deadline = time.monotonic() + PATIENCE
+            while kills < 3:  # a fast machine is done before: go on, since only a pool in use starts another zygote
+                assert time.monotonic() < deadline, "too few zygotes were killed"
+                load.play(20)
         finally:
             done.set()
             killer.join()
