@@ -6,8 +6,9 @@ import lupa.lua54
 import work
 
 lua = lupa.lua54.LuaRuntime(register_eval=False)
-fib = lua.execute("local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end return fib")
-loop = lua.execute("return function(n) local t = 0 for i = 1, n do t = t + i % 7 end return t end")
+lua.execute("function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end")
+lua.execute("function loop(n) local t = 0 for i = 1, n do t = t + i % 7 end return t end")
+fib, loop = lua.globals().fib, lua.globals().loop
 total = lua.execute("return function(rows) local t = 0.0 for _, r in ipairs(rows) do t = t + r.amount end return t end")
 call = lua.execute("return function(f, n) for i = 1, n do f(i, 1) end end")
 

@@ -186,7 +186,7 @@ def test_a_worker_stopped_and_continued_loses_nothing() -> None:
 
 
 def test_a_stopped_zygote_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moonbox.worker.pool._REPLY_SECONDS", 0.5)
+    monkeypatch.setattr("moonbox.worker.processes._REPLY_SECONDS", 0.5)
     with nothing_leaks(), Sandbox(min_workers=0) as box:
         assert box.run("return 1").value == 1
         first = zygote_pid(box)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -406,3 +408,31 @@ def test_a_repl_never_gets_the_worker_of_another() -> None:
         for n in range(5):
             with box.repl(timeout=20) as repl:
                 assert repl.run("local before = secret secret = 'mine' return before").value is None, n
+
+
+@pytest.mark.parametrize("script", ["return 1", "tools.double(2)", "error('no')", "parallel({tools.double})"])
+def test_a_run_leaves_no_garbage_in_cycles(script: str) -> None:
+    """Collecting it would cost more than the run."""
+
+    def double(n: int = 1) -> int:
+        return 2 * n
+
+    async def awaited(repl: Repl) -> None:
+        for _ in range(20):
+            await repl.arun(script)
+
+    with Sandbox([double]) as box, box.repl() as repl:
+        for _ in range(3):
+            repl.run(script)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                repl.run(script)
+            blocking = gc.collect()
+            asyncio.run(awaited(repl))
+            waiting = gc.collect()
+        finally:
+            gc.enable()
+    assert blocking == 0
+    assert waiting < 20  # some of the event loop's own

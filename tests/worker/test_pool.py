@@ -95,6 +95,34 @@ def test_spares(source: Source) -> None:
     pool.close()
 
 
+def test_a_retired_worker_ends_soon(source: Source) -> None:
+    pool = Pool(source, spares=1, most=10)
+    link = pool.checkout(1)
+    pool.retire(link)
+    wait_for(lambda: link.closed)
+    wait_for(lambda: not pool._out)
+    wait_for(lambda: pool._live == len(pool._spares) == 1)
+    pool.close()
+
+
+def test_retired_workers_make_room_at_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moonbox.worker.pool._BREATH", 0.5)  # they would not end by themselves before that
+    pool = Pool(source, spares=1, most=3)
+    retired, kept = pool.checkout(1), pool.checkout(1)
+    wait_for(lambda: pool._spares)
+    pool.retire(retired)
+    assert retired.closed  # there was no room for it
+    pool.retire(kept)
+    assert not kept.closed
+    links = [pool.checkout(0.2) for _ in range(3)]
+    assert kept.closed
+    assert pool._live == 3
+    for link in links:
+        pool.retire(link)
+    pool.close()
+    assert all(link.closed for link in links)
+
+
 def test_never_more_than_the_most(source: Source) -> None:
     source.slow = 0.001
     pool = Pool(source, spares=2, most=4)

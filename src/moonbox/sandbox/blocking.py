@@ -75,6 +75,37 @@ class BlockingExecutor:
         future.result()
 
 
+class _Bell:
+    """Wakes whoever waits for the worker; made of sockets only when there is somebody to wake.
+
+    Apart from the drive, so that the drive and its executor do not hold each other: a run leaves nothing behind for
+    the garbage collector, whose rounds would cost more than the run.
+    """
+
+    def __init__(self) -> None:
+        self._ends: tuple[socket.socket, socket.socket] | None = None
+
+    def ring(self) -> None:
+        if self._ends is not None:
+            with contextlib.suppress(OSError):
+                self._ends[1].send(b"!")
+
+    def listening(self) -> socket.socket:
+        """What to listen to. It has rung: nobody knows what happened before."""
+        if self._ends is None:
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)
+            theirs.setblocking(False)
+            self._ends = ours, theirs
+            self.ring()
+        return self._ends[0]
+
+    def close(self) -> None:
+        if self._ends is not None:
+            for end in self._ends:
+                end.close()
+
+
 class BlockingDrive:
     """Drives one run to its end."""
 
@@ -83,7 +114,8 @@ class BlockingDrive:
         self._exchange = exchange
         self._clock = exchange.recorder.clock
         self._threads = threads
-        self._executor = BlockingExecutor(loop, self._wake)
+        self._bell = _Bell()
+        self._executor = BlockingExecutor(loop, self._bell.ring)
         self._stopping = 0
         self._stop_until = 0.0
         self._interrupted = False
@@ -97,7 +129,6 @@ class BlockingDrive:
         self._replies: list[Reply] = []
         self._outcome: Ended | BaseException | None = None
         self._done: deque[Reply] = deque()
-        self._bell: tuple[socket.socket, socket.socket] | None = None
 
     def run(self, opening: bytes) -> Ended:
         """Returns how the run ended, or raises Lost. KeyboardInterrupt stops the script first."""
@@ -113,9 +144,7 @@ class BlockingDrive:
             raise self._lost(problem) from None
         finally:
             self._exchange.abandon_all()
-            if self._bell is not None:
-                for end in self._bell:
-                    end.close()
+            self._bell.close()
 
     def stop(self, reason: int) -> None:
         """Stop the script; it has a moment to end by itself. Safe from any thread."""
@@ -273,7 +302,7 @@ class BlockingDrive:
         self._queue.clear()
         self._reply(replies)
         self._start(jobs)
-        bell = self._bell_in()
+        bell = self._bell.listening()
         while True:
             try:
                 step = self._next(wake=bell, until=self._until_tool_timeout())
@@ -320,21 +349,7 @@ class BlockingDrive:
 
     def _finish(self, reply: Reply) -> None:
         self._done.append(reply)
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._bell is not None:
-            with contextlib.suppress(OSError):
-                self._bell[1].send(b"!")
-
-    def _bell_in(self) -> socket.socket:
-        if self._bell is None:
-            ours, theirs = socket.socketpair()
-            ours.setblocking(False)
-            theirs.setblocking(False)
-            self._bell = ours, theirs
-            self._wake()
-        return self._bell[0]
+        self._bell.ring()
 
     def _kill(self) -> str:
         how = self._link.ending.kill()

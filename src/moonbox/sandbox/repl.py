@@ -221,7 +221,7 @@ class Repl:
         if not self._closed:
             self._closed = True
             if self._sandbox._is_ours():
-                self._give_up_worker()
+                self._give_up_worker(idle=not self._gate.taken)
             self._sandbox._forget(self)
 
     async def aclose(self) -> None:
@@ -313,10 +313,11 @@ class Repl:
             self._give_up_worker()
             raise ClosedError("the Repl is closed")
 
-    def _give_up_worker(self) -> None:
+    def _give_up_worker(self, *, idle: bool = False) -> None:
         link, self._link = self._link, None
         if link is not None:
-            self._sandbox._pool.discard(link)
+            pool = self._sandbox._pool
+            (pool.retire if idle else pool.discard)(link)
 
     def _lose(self) -> None:
         """The worker is gone, and with it the script's state."""

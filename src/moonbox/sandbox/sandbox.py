@@ -15,7 +15,8 @@ from moonbox.sandbox.repl import Repl
 from moonbox.sandbox.slots import Slots
 from moonbox.sandbox.threads import LoopThread, Threads
 from moonbox.tools.toolbox import Toolbox
-from moonbox.worker.pool import Pool, ProcessSource
+from moonbox.worker.pool import Pool
+from moonbox.worker.processes import ProcessSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence

@@ -31,6 +31,11 @@ class Gate:
             self._waiting.append(future)
             return future
 
+    @property
+    def taken(self) -> bool:
+        """Whether no more can come in now."""
+        return self._free <= 0
+
     def leave(self) -> None:
         """Let the next one through."""
         with self._lock:

@@ -13,10 +13,17 @@ from moonbox.worker.protocol import HEADER, SPENT, STOP
 TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
     import _socket
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, Protocol
 
     from moonbox.engine.lua.vm import LuaVM, Outcome
+
+    class Stream(Protocol):
+        """What is used of the main socket."""
+
+        def recv(self, size: int, /) -> bytes: ...
+        def sendall(self, data: bytes, /) -> None: ...
+
 
 __all__ = ["Child", "HangUp"]
 
@@ -33,7 +40,7 @@ class HangUp(Exception):
 class Child:
     """Talks to the host on behalf of the engine; the engine's `Wire`."""
 
-    def __init__(self, sock: _socket.socket, control: _socket.socket, vm: LuaVM) -> None:
+    def __init__(self, sock: Stream, control: _socket.socket, vm: LuaVM) -> None:
         self._sock = sock
         self._control = control
         self._vm = vm
@@ -81,23 +88,31 @@ class Child:
         except HangUp:
             pass
 
-    def serve(self, layers: Iterable[tuple[str, bool, str]] = ()) -> None:
+    def serve(self, greeting: bytes = b"") -> None:
         """Say READY, then answer frames until the host hangs up."""
-        lines = [f"{name}\t{active:d}\t{detail}" for name, active, detail in layers]
-        self._vm.run(b"return 1", 0, 0)  # the pages that a run touches are ours before anybody waits for the first
-        self._send(protocol.READY, "\n".join(lines).encode())
-        while True:
-            try:
-                kind, payload = self._receive()
-            except HangUp:
-                return
-            if kind == protocol.RUN:
-                source, number, seed = marshal.loads(payload)
-                self._run(source, number, seed)
-            elif kind == protocol.CONFIGURE:
-                self.configure(marshal.loads(payload))
-            elif kind == protocol.GLOBALS:
-                self._send(protocol.DEFINED, self._vm.globals())
+        self.rehearse()
+        self._send(protocol.READY, greeting)
+        try:
+            while True:
+                self._answer()
+        except HangUp:
+            return
+
+    def rehearse(self) -> None:
+        """An empty run that nobody hears of: the pages that one touches are ours before anybody waits for the first."""
+        sock, self._sock = self._sock, _Rehearsal()
+        self._answer()
+        self._sock = sock
+
+    def _answer(self) -> None:
+        kind, payload = self._receive()
+        if kind == protocol.RUN:
+            source, number, seed = marshal.loads(payload)
+            self._run(source, number, seed)
+        elif kind == protocol.CONFIGURE:
+            self.configure(marshal.loads(payload))
+        elif kind == protocol.GLOBALS:
+            self._send(protocol.DEFINED, self._vm.globals())
 
     def configure(self, config: dict[str, Any]) -> None:
         """Apply the parts of the configuration that are given."""
@@ -185,6 +200,17 @@ class Child:
         if not data:
             raise HangUp
         return data
+
+
+class _Rehearsal:
+    """In the place of a socket: an empty run is asked for, and the answer goes nowhere."""
+
+    def recv(self, _: int) -> bytes:
+        payload = marshal.dumps((b"1", 0, 0))
+        return HEADER.pack(protocol.RUN, len(payload)) + payload
+
+    def sendall(self, _: bytes) -> None:
+        return
 
 
 def _done(outcome: Outcome, cut: int) -> bytes:

@@ -117,6 +117,8 @@ class Link:
         if self.closed:
             return False
         try:
+            if self.greeting is not None and not self._reader.pending and not self._poll.poll(0):
+                return True  # without the exception that reading nothing would raise
             while self.greeting is None and self._read():
                 found = self._reader.next()
                 if found is not None and found[0] == protocol.READY:
@@ -124,7 +126,7 @@ class Link:
                 elif found is not None:
                     return False
             return self.greeting is None or not (self._reader.pending or self._read())
-        except WorkerError:
+        except (WorkerError, OSError, ValueError):
             return False
 
     def _wait(self, deadline: float | None) -> None:

@@ -1,33 +1,22 @@
-"""The pool: starts the zygote, keeps spare workers warm, hands them out and makes sure that they end."""
+"""The pool: keeps spare workers warm, hands them out and makes sure that they end."""
 
 from __future__ import annotations
 
-import array
 import contextlib
-import marshal
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
-from moonbox.worker.jail.status import describe_exit
-from moonbox.worker.link import Link, socket_pairs
-from moonbox.worker.zygote import LENGTH
 
-__all__ = ["Ending", "Pool", "ProcessSource", "WorkerSource"]
+if TYPE_CHECKING:
+    from moonbox.worker.link import Link
 
-_START_SECONDS = 20.0
+__all__ = ["Ending", "Pool", "WorkerSource"]
+
 _BREATH = 0.01
-_REPLY_SECONDS = 5.0
 
 
 class Ending(Protocol):
@@ -62,7 +51,8 @@ class Pool:
         self._changed = threading.Condition()
         self._out: set[Link] = set()
         self._awaiting: list[Future[None]] = []
-        self._refiller: threading.Thread | None = None
+        self._retired: deque[Link] = deque()  # of those that are out: nobody needs them any more
+        self._housekeeper: threading.Thread | None = None
 
     def checkout(self, timeout: float | None) -> Link:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
@@ -71,7 +61,7 @@ class Pool:
         while link is None:
             with self._changed:
                 self._check_open()
-                if not self._spares and self._live >= self._most:
+                if not self._spares and not self._retired and self._live >= self._most:
                     rest = None if deadline is None else deadline - time.monotonic()
                     if (rest is not None and rest <= 0) or not self._changed.wait(rest):
                         raise self._all_in_use(timeout)
@@ -150,7 +140,7 @@ class Pool:
                 link = self._spares.popleft()
                 if link.alive():
                     self._out.add(link)
-                    self._wake_refiller()
+                    self._wake_housekeeper()
                     return link
                 link.close()
                 self._live -= 1
@@ -164,14 +154,25 @@ class Pool:
             return link
         with self._changed:
             self._check_open()
+            if self._live >= self._most and self._retired:
+                self.discard(self._retired.popleft())
             if self._live >= self._most:
                 return None
             self._live += 1
-            self._wake_refiller()
+            self._wake_housekeeper()
         return self._make(out=True)
 
+    def retire(self, link: Link) -> None:
+        """An idle worker that is no longer needed. It ends a moment later: its end would slow down what runs next."""
+        with self._changed:
+            if self._want_spares and self._live < self._most and not self._closed and link in self._out:
+                self._retired.append(link)
+                self._wake_housekeeper()
+                return
+        self.discard(link)
+
     def discard(self, link: Link) -> None:
-        """A worker that is no longer needed, dead or alive."""
+        """A worker that is no longer needed, dead or alive, ends now."""
         link.close()
         with self._changed:
             if link in self._out:
@@ -193,7 +194,7 @@ class Pool:
         """Begin to make spares in the background."""
         with self._changed:
             if not self._closed:
-                self._wake_refiller()
+                self._wake_housekeeper()
 
     def close(self) -> None:
         with self._changed:
@@ -202,9 +203,9 @@ class Pool:
             self._closed = True
             self._tell()
             links = [*self._spares, *self._out]
-            refiller = self._refiller
-        if refiller is not None and refiller is not threading.current_thread():
-            refiller.join()
+            housekeeper = self._housekeeper
+        if housekeeper is not None and housekeeper is not threading.current_thread():
+            housekeeper.join()
         links = list({*links, *self._spares, *self._out})
         for link in links:
             link.close()
@@ -227,173 +228,40 @@ class Pool:
             self._tell()
         return link
 
-    def _wake_refiller(self) -> None:
-        if len(self._spares) < self._want_spares and self._live < self._most:
-            if self._refiller is None:
-                self._refiller = threading.Thread(target=self._refill, name="moonbox-pool", daemon=True)
-                self._refiller.start()
+    def _wants_spare(self) -> bool:
+        return len(self._spares) < self._want_spares and self._live < self._most
+
+    def _wake_housekeeper(self) -> None:
+        if self._retired or self._wants_spare():
+            if self._housekeeper is None:
+                self._housekeeper = threading.Thread(target=self._keep_house, name="moonbox-pool", daemon=True)
+                self._housekeeper.start()
             self._changed.notify_all()
 
-    def _refill(self) -> None:
+    def _keep_house(self) -> None:
+        """In a thread: make spares, and end those that are retired."""
         while True:
             with self._changed:
-                while not self._closed and (len(self._spares) >= self._want_spares or self._live >= self._most):
+                while not (self._closed or self._retired or self._wants_spare()):
                     self._changed.wait()
-                in_no_hurry = bool(self._spares)
+                in_no_hurry = bool(self._spares) or not self._wants_spare()
             if in_no_hurry:
-                time.sleep(_BREATH)  # whoever has just taken a worker runs first: forking beside it would slow it down
+                time.sleep(_BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
             with self._changed:
                 if self._closed:
                     return
-                if len(self._spares) >= self._want_spares or self._live >= self._most:
-                    continue
-                self._live += 1
-            try:
-                self._make(out=False)
-            except (WorkerError, OSError):
-                # The next checkout makes its own attempt and reports; trying again at once would only spin.
-                with self._changed:
-                    self._changed.wait(0.5)
+                retired, self._retired = self._retired, deque()
+                wants_spare = self._wants_spare()
+                self._live += wants_spare
+            if wants_spare:
+                self._make_spare()
+            for link in retired:
+                self.discard(link)
 
-
-@dataclass(frozen=True, slots=True)
-class _Process:
-    """A worker process; it is killed through its parent, so that no other process can be hit."""
-
-    source: ProcessSource
-    pid: int
-
-    def kill(self) -> str:
-        return self.source.kill(self.pid)
-
-
-class ProcessSource:
-    """Workers forked from a zygote process, which is started when first needed and again if it dies."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self._config = config
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._closed = False
-
-    def spawn(self) -> Link:
-        main, control, theirs, theirs_control = socket_pairs()
+    def _make_spare(self) -> None:
         try:
-            with theirs, theirs_control:
-                _, pid = self._request(("spawn",), (theirs.fileno(), theirs_control.fileno()))
-        except BaseException:
-            main.close()
-            control.close()
-            raise
-        return Link(main, control, pid, _Process(self, pid))
-
-    def configure(self, config: dict[str, Any]) -> None:
-        self._config = config
-        if self._socket is not None:
-            self._request(("configure", config))
-
-    def kill(self, pid: int) -> str:
-        try:
-            _, status = self._request(("kill", pid), restart=False)
-        except WorkerError:
-            return ""
-        return "" if status is None else describe_exit(status)
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._end()
-
-    @property
-    def zygote_pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
-
-    def _request(self, request: tuple[Any, ...], fds: tuple[int, ...] = (), *, restart: bool = True) -> Any:
-        with self._lock:
-            if self._closed:
-                raise WorkerError("the Sandbox is closed")
-            if self._socket is None and not restart:
-                raise WorkerError("the zygote is gone")
-            for attempt in (1, 2, 3):
-                try:
-                    if self._socket is None:
-                        self._start()
-                    return self._exchange(request, fds)
-                except (OSError, WorkerError) as problem:
-                    self._end()
-                    if attempt == 3 or not restart:
-                        raise WorkerError(f"the zygote process does not answer: {problem}") from None
-        raise AssertionError
-
-    def _start(self) -> None:
-        if not sys.executable:
-            raise WorkerError('there is no Python interpreter to start workers with; use Sandbox(isolation="inline")')
-        ours, theirs = socket.socketpair()
-        ours.settimeout(_START_SECONDS)
-        with theirs:
-            try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _boot(theirs.fileno())],
-                    pass_fds=(theirs.fileno(),),
-                    env={},
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    start_new_session=True,
-                    cwd="/",
-                )
-            except OSError as problem:
-                ours.close()
-                raise WorkerError(f"the zygote process cannot be started: {problem}") from problem
-        self._socket = ours
-        try:
-            self._exchange(("configure", self._config), ())
-        except (OSError, WorkerError) as problem:
-            self._end()
-            raise WorkerError(f"the zygote process did not come up: {problem}") from problem
-        ours.settimeout(_REPLY_SECONDS)
-
-    def _exchange(self, request: tuple[Any, ...], fds: tuple[int, ...]) -> Any:
-        assert self._socket is not None
-        payload = marshal.dumps(request)
-        payload = LENGTH.pack(len(payload)) + payload
-        if fds:
-            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-            payload = payload[self._socket.sendmsg([payload], rights) :]
-        self._socket.sendall(payload)
-        (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
-        return marshal.loads(self._exactly(length))
-
-    def _exactly(self, size: int) -> bytes:
-        assert self._socket is not None
-        data = b""
-        while len(data) < size:
-            more = self._socket.recv(size - len(data))
-            if not more:
-                raise WorkerError("it ended")
-            data += more
-        return data
-
-    def _end(self) -> None:
-        """Hang up and see the zygote go; it takes its workers along."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-        if self._process is not None:
-            try:
-                self._process.wait(2.0)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._process.pid, signal.SIGKILL)
-                self._process.wait()
-            self._process = None
-
-
-def _boot(fd: int) -> str:
-    """The zygote's program: only the folders of moonbox and lupa are on its path."""
-    import lupa
-
-    import moonbox
-
-    folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
-    return f"import sys; sys.path[:0] = {folders!r}; from moonbox.worker.zygote import main; main({fd})"
+            self._make(out=False)
+        except (WorkerError, OSError):
+            # The next checkout makes its own attempt and reports; trying again at once would only spin.
+            with self._changed:
+                self._changed.wait(0.5)
