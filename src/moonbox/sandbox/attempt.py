@@ -52,6 +52,8 @@ class Attempt:
         self._lost_before = state_lost_before
         self._counted = link.sent, link.received
         self._guest = exchange.recorder.language != "lua"
+        self.calls_expected = bool(toolbox) and (self._guest or "tools" in translated)
+        """A guess: the script will call tools."""
         self.opening = update + exchange.begin(translated.encode("utf-8", "replace"))
         self.refused: Run | None = None
         """The record of a script that does not compile or is too large; then nothing is sent."""

@@ -1,9 +1,10 @@
 """The blocking driver: moves one run's bytes and carries out its calls, from ordinary threads.
 
 The caller's thread drives the run until the script makes its first call. Then a helper thread drives on and runs the
-tools itself, so that quick calls cost no switch between threads, while the caller's thread looks on. When a tool
-takes its time, the caller's thread takes the wheel back: the slow tool goes on in the helper, the other calls of the
-batch get threads of their own, and the caller answers, times out or abandons them.
+tools itself, so that quick calls cost no switch between threads, while the caller's thread looks on. A script that is
+likely to call is the helper's from the start: it wakes up while the worker compiles. When a tool takes its time, the
+caller's thread takes the wheel back: the slow tool goes on in the helper, the other calls of the batch get threads of
+their own, and the caller answers, times out or abandons them.
 """
 
 from __future__ import annotations
@@ -130,13 +131,13 @@ class BlockingDrive:
         self._outcome: Ended | BaseException | None = None
         self._done: deque[Reply] = deque()
 
-    def run(self, opening: bytes) -> Ended:
+    def run(self, opening: bytes, *, calls_expected: bool = False) -> Ended:
         """Returns how the run ended, or raises Lost. KeyboardInterrupt stops the script first."""
         try:
             with self._link.in_use():
                 self._send(opening)
                 try:
-                    return self._alone()
+                    return self._together(None) if calls_expected else self._alone()
                 except KeyboardInterrupt:
                     self._recover()
                     raise
@@ -238,7 +239,8 @@ class BlockingDrive:
 
     # The helper drives, the caller looks on
 
-    def _together(self, step: Step) -> Ended:
+    def _together(self, step: Step | None) -> Ended:
+        self._turn = threading.Condition(threading.Lock())
         self._helping = True
         self._threads.submit(lambda: self._help(step))
         wait = _SLOW
@@ -259,11 +261,13 @@ class BlockingDrive:
             raise self._outcome
         return self._outcome if self._outcome is not None else self._in_charge()
 
-    def _help(self, step: Step) -> None:
-        """In the helper: run tools and drive, until the run ends or the caller takes over."""
+    def _help(self, step: Step | None) -> None:
+        """In the helper: run tools and drive, from that step on, until the run ends or the caller takes over."""
         outcome: Ended | BaseException
         try:
             with self._link.in_use():
+                if step is None:
+                    step = self._next()
                 while step.ended is None:
                     self._replies = list(step.replies)
                     self._queue.extend(step.jobs)

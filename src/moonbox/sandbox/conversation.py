@@ -128,15 +128,12 @@ class Conversation:
         share = len(payload) // len(data)
         requests = []
         for item in data:
-            match item:
-                case [int(call), str(target), list(arguments)] if (
-                    self._last_id < call < _LARGEST_COUNT and type(call) is int and len(target) <= _LONGEST_NAME
-                ):
-                    self._last_id = call
-                    self._open.add(call)
-                    requests.append(Request(call, target, arguments, share))
-                case _:
-                    raise WorkerError("the worker sent a malformed call")
+            call, target, arguments = _parts(item)
+            if not self._last_id < call < _LARGEST_COUNT or len(target) > _LONGEST_NAME:
+                raise WorkerError("the worker sent a malformed call")
+            self._last_id = call
+            self._open.add(call)
+            requests.append(Request(call, target, arguments, share))
         return Asked(tuple(requests))
 
     def _dropped(self, payload: bytes) -> Dropped:
@@ -178,6 +175,13 @@ class Conversation:
             )
         except (KeyError, ValueError, TypeError):
             raise WorkerError("the worker sent a malformed end of a run") from None
+
+
+def _parts(item: Any) -> tuple[int, str, list[Any]]:
+    """Of one call: its number, whom it is for, its arguments."""
+    if type(item) is not list or list(map(type, item)) != [int, str, list]:
+        raise WorkerError("the worker sent a malformed call")
+    return item[0], item[1], item[2]
 
 
 def _typed(value: Any, kind: type[Any]) -> Any:

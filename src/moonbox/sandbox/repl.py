@@ -90,7 +90,7 @@ class Repl:
                 return self._conclude(attempt, attempt.refused)
             drive = BlockingDrive(attempt.link, attempt.exchange, self._sandbox._threads, self._sandbox._loop)
             try:
-                ended = drive.run(attempt.opening)
+                ended = drive.run(attempt.opening, calls_expected=attempt.calls_expected)
             except Lost as lost:
                 run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
                 if lost.cancelled:
