@@ -25,8 +25,8 @@ ENOUGH = 2.5
 """Seconds for one subject and row, after which no further round is begun."""
 
 ROWS = (
-    Row("cold", "cold start to first result", rounds=3),
-    Row("fresh", "fresh REPL (warm pool) and a run", rounds=2),
+    Row("cold", "cold start to first result"),
+    Row("fresh", "fresh REPL (warm pool) and a run"),
     Row("empty", "empty run"),
     Row("call", "one tool call, sequential"),
     Row("batch", "one tool call, in batches of 20"),
@@ -36,14 +36,14 @@ ROWS = (
     Row("rows_out", "20,000 rows of 5 fields out of it"),
     Row("parallel", "twenty 50 ms tools in parallel", rounds=2),
     Row("memory", "memory of an idle REPL (of 50)", "bytes", rounds=1),
-    Row("throughput", "runs a second, 2 REPLs", "rate", (2,), 2, True),
-    Row("throughput", "runs a second, 8 REPLs", "rate", (8,), 2, True),
-    Row("throughput", "runs a second, 64 REPLs", "rate", (64,), 2, True),
+    Row("throughput", "runs a second, 2 REPLs", "rate", (2,), 4, True),
+    Row("throughput", "runs a second, 8 REPLs", "rate", (8,), 4, True),
+    Row("throughput", "runs a second, 64 REPLs", "rate", (64,), 4, True),
 )
 GROWTH = (
-    *(Row("rows_in", f"{count:,} rows in", "time", (count,), 2) for count in (1_000, 5_000, 20_000)),
-    *(Row("rows_out", f"{count:,} rows out", "time", (count,), 2) for count in (1_000, 5_000, 20_000)),
-    *(Row("call", f"each of {count} calls", "time", (count,), 2) for count in (10, 100, 900)),
+    *(Row("rows_in", f"{count:,} rows in", "time", (count,), 5) for count in (1_000, 5_000, 20_000)),
+    *(Row("rows_out", f"{count:,} rows out", "time", (count,), 5) for count in (1_000, 5_000, 20_000)),
+    *(Row("call", f"each of {count} calls", "time", (count,), 5) for count in (10, 100, 900)),
 )
 
 
@@ -65,7 +65,8 @@ def main() -> None:
         for one in running:
             one.close()
     names = [one.name for one in running]
-    busy = f"a load of {load:.1f} before it began, on {os.cpu_count()} processors" if load > 0.5 else ""
+    processors = os.cpu_count() or 1
+    busy = f"a load of {load:.1f} before it began, on {processors} processors" if load > processors / 2 else ""
     text = report(rows, figures, names, growth, busy)
     print(f"\n{text}")
     if not options.no_write and not wanted:
