@@ -284,19 +284,29 @@ class BlockingDrive:
 
     def _run_queue(self) -> bool:
         """Run the queued calls one after another; False when the caller has taken over meanwhile."""
-        while True:
-            with self._turn:
-                if not self._queue:
-                    return True
-                job = self._queue.popleft()
-                self._tool_since = time.monotonic()
+        job = self._take_job()
+        while job is not None:
             reply = self._perform(job)
             with self._turn:
-                self._tool_since = None
                 if not self._helping:
+                    self._tool_since = None
                     self._finish(reply)
                     return False
                 self._replies.append(reply)
+                job = self._next_job()
+        return True
+
+    def _take_job(self) -> Job | None:
+        with self._turn:
+            return self._next_job()
+
+    def _next_job(self) -> Job | None:
+        """The lock is held."""
+        if not self._queue:
+            self._tool_since = None
+            return None
+        self._tool_since = time.monotonic()
+        return self._queue.popleft()
 
     # The caller is in charge: every call has a thread of its own
 

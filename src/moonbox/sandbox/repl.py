@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Repl"]
 
 _KEPT_SOURCES = 20
+_ID_BYTES, _SEED_BYTES = 16, 7
 _ANSWER_SECONDS = 10.0
 _MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
 _FRAME_SLACK = 1 << 20
@@ -371,13 +372,14 @@ class Repl:
         self._sources[chunk] = source
         if len(self._sources) > _KEPT_SOURCES:
             del self._sources[next(iter(self._sources))]
+        entropy = os.urandom(_ID_BYTES + _SEED_BYTES)
         recorder = Recorder(
-            run_id=os.urandom(16).hex(),
+            run_id=entropy[:_ID_BYTES].hex(),
             repl=self.id,
             number=self._number,
             source=source,
             language=self._sandbox.language,
-            seed=int.from_bytes(os.urandom(7)),
+            seed=int.from_bytes(entropy[_ID_BYTES:]),
             clock=RunClock(limits.timeout),
             telemetry=self._sandbox._telemetry,
         )

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
+    _Work = tuple[contextvars.Context, Callable[[], None]]
+
 __all__ = ["LoopThread", "Threads"]
 
 _IDLE_SECONDS = 10.0
@@ -23,23 +25,19 @@ class Threads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[queue.SimpleQueue[Callable[[], None] | None]] = []
+        self._idle: list[queue.SimpleQueue[_Work | None]] = []
         self._closed = False
         self._members: set[threading.Thread] = set()
 
     def submit(self, job: Callable[[], None]) -> None:
         """Run it in another thread, in a copy of the caller's context. It must not raise."""
-        context = contextvars.copy_context()
-
-        def bound() -> None:
-            context.run(job)
-
+        work = contextvars.copy_context(), job
         with self._lock:
             inbox = self._idle.pop() if self._idle else None
         if inbox is not None:
-            inbox.put(bound)
+            inbox.put(work)
             return
-        thread = threading.Thread(target=self._work, args=(bound,), name="moonbox-tool", daemon=True)
+        thread = threading.Thread(target=self._work, args=(work,), name="moonbox-tool", daemon=True)
         with self._lock:
             self._members.add(thread)
         thread.start()
@@ -57,23 +55,25 @@ class Threads:
         for thread in list(self._members):
             thread.join(seconds)
 
-    def _work(self, job: Callable[[], None] | None) -> None:
-        inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        while job is not None:
-            job()
-            job = None
+    def _work(self, work: _Work | None) -> None:
+        inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        while work is not None:
+            context, job = work
+            context.run(job)
+            del context, job
+            work = None
             with self._lock:
                 if self._closed:
                     break
                 self._idle.append(inbox)
             try:
-                job = inbox.get(timeout=_IDLE_SECONDS)
+                work = inbox.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
                     if inbox in self._idle:
                         self._idle.remove(inbox)
                         break
-                job = inbox.get()
+                work = inbox.get()
         with self._lock:
             self._members.discard(threading.current_thread())
 
