@@ -45,7 +45,7 @@ _both = threading.Barrier(2)
 @tool(policy="direct")
 def meet(name: str) -> str:
     """Return when another call of this tool is under way too."""
-    _both.wait(timeout=10)
+    _both.wait(timeout=50)
     return f"{name} met"
 
 

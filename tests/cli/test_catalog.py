@@ -81,9 +81,27 @@ def test_mistakes(moonbox: Moonbox) -> None:
     assert done.stderr == wanted + "gemini, mcp\n"
     done = moonbox("catalog", "--mode", "sometimes")
     assert done.returncode == 2
-    assert done.stderr == "error: [codemode]: mode must be one of always, auto, never, not 'sometimes'\n"
+    assert done.stderr == "error: --mode: there is no 'sometimes'; choose one of: always, auto, never\n"
     done = moonbox("catalog", "--tokens", "-1")
-    assert "catalog_tokens must be a whole number of at least 1, or nothing; not -1" in done.stderr
+    assert (done.returncode, done.stderr) == (2, "error: --tokens must be 0 or more, not -1\n")
+    done = moonbox("catalog", "--tools", "kit:doubel")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: --tools kit:doubel: the module 'kit' has no 'doubel'; did you mean `double`?\n"
+
+
+def test_mistakes_in_the_configuration(moonbox: Moonbox, tmp_path: Path) -> None:
+    where = tmp_path / "moonbox.toml"
+    where.write_text("[codemode]\ncatalog_tokens = 0\n", encoding="utf-8")
+    done = moonbox("catalog")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: [codemode]: catalog_tokens must be a whole number of at least 1, or nothing; not 0\n"
+    )
+    assert moonbox("catalog", "--tokens", "0").returncode == 0
+    where.write_text('[codemode]\nkeep_visible = ["ad"]\n', encoding="utf-8")
+    done = moonbox("catalog", "--tools", "kit:box")
+    assert done.returncode == 2
+    assert done.stderr == "error: [codemode]: keep_visible names an unknown tool 'ad'; did you mean `add`?\n"
 
 
 def test_without_tools_it_is_a_calculator(moonbox: Moonbox) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -141,6 +142,31 @@ def test_schemas_that_every_provider_accepts(schema: dict[str, Any], wanted: dic
     assert acceptable(schema) == wanted
     assert repr(schema) == before
     jsonschema_rs.meta.validate(wanted)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_definitions_can_be_sent_whatever_a_tool_says(form: Any) -> None:
+    odd = Tool.from_schema(
+        name="odd",
+        description="half \ud83d of a pair, and a whole \ud83d\ude00",
+        parameters={
+            "type": "object",
+            "properties": {"n": {"enum": [float("nan"), 1.5], "default": float("inf"), "description": "ä"}},
+        },
+        returns={"type": "object", "properties": {"n": {"maximum": float("inf")}}},
+        call=lambda args: None,
+        policy="direct",
+    )
+    with Sandbox([odd], isolation="inline") as box, CodeMode(box) as mode:
+        made = mode.definitions(form)
+        sent = json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
+        assert "half \ufffd of a pair, and a whole 😀".encode() in sent
+        assert json.loads(sent) == made
+
+
+def test_definitions_for_mcp_are_the_callers_own(mode: CodeMode) -> None:
+    mode.definitions("mcp")[1]["inputSchema"]["properties"].clear()
+    assert list(mode.definitions("mcp")[1]["inputSchema"]["properties"]) == ["path"]
 
 
 def test_calls_are_checked_against_the_tools_own_schema() -> None:

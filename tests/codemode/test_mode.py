@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from typing import Any
 
 import pytest
 
 from moonbox import CodeMode, Limits, Sandbox, Tool, tool
+from moonbox.codemode.choice import rough_tokens
 from moonbox.errors import ClosedError
 
 
@@ -70,6 +72,8 @@ def test_auto_takes_what_is_smaller(box: Sandbox) -> None:
     with Sandbox(large) as many, CodeMode(many, mode="auto") as mode:
         assert mode.choice.code is True
         assert mode.choice.reason.startswith("the code tool is smaller (")
+        sent = json.dumps(mode.definitions("anthropic"), separators=(",", ":"))
+        assert mode.choice.code_tokens == rough_tokens(sent) + rough_tokens(mode.system_prompt)
         assert [item["name"] for item in mode.definitions("anthropic")] == ["lua_repl"]
     with Sandbox([tiny.with_(policy="direct")]) as none, CodeMode(none, mode="auto") as mode:
         assert mode.choice.reason.startswith("no tool may be called from scripts (")
@@ -95,6 +99,15 @@ def test_values_output_and_errors(mode: CodeMode) -> None:
     assert reply.text.startswith("runtime error on line 2: no")
     assert '1. add {"a":1,"b":0}: ok' in reply.text
     assert mode.reply("lua_repl", code("1")).is_error is False
+
+
+def test_a_long_answer_keeps_its_ends_and_says_what_is_missing(mode: CodeMode) -> None:
+    text = mode.handle("lua_repl", code("local t = {} for i = 1, 30000 do t[i] = i end return t"))
+    assert len(text) <= 50_000
+    assert text.startswith("[1,2,3,") and text.endswith(",29999,30000]")
+    note = next(line for line in text.splitlines() if line.startswith("[… "))
+    assert "characters left out here; the value is an array of 30,000 elements" in note
+    assert note.endswith("keep it in a global (big = …) and return a part: return {table.unpack(big, 1, 50)} …]")
 
 
 def test_the_answer_is_bounded(box: Sandbox) -> None:
@@ -144,6 +157,9 @@ WANTED = 'error: lua_repl takes one argument: {"source_code": "<script>"}'
         ({"a": "x" * 500}, f"{WANTED}, not {{'a': '{'x' * 72}…"),
         ({1: "x"}, f"{WANTED}, not {{1: 'x'}}"),
         (nested(100_000), f"{WANTED}, not a dict that is nested too deeply"),
+        ({"source_code": 10**5000}, f"{WANTED}, not a dict that cannot be shown"),
+        (bytearray(b"{"), f"{WANTED}; the arguments were not a JSON object"),
+        (b"\xff\xfe", f"{WANTED}; the arguments were not a JSON object"),
     ],
 )
 def test_calls_that_make_no_sense(mode: CodeMode, arguments: Any, answer: str) -> None:
@@ -164,6 +180,46 @@ def test_unknown_and_hidden_tools(mode: CodeMode) -> None:
     assert mode.handle("add", {"a": 1}) == direct.format("add", "add")
     assert mode.handle("github__list_repos", {}) == direct.format("github__list_repos", "github.list_repos")
     assert mode.handle("github.list_repos", {}) == direct.format("github.list_repos", "github.list_repos")
+
+
+@pytest.mark.parametrize("name", [None, 7, ["rm"], {"name": "rm"}, b"rm"])
+def test_names_that_are_no_text(mode: CodeMode, name: Any) -> None:
+    names = "lua_repl, rm, pay, github__delete_repo"
+    wanted = f"error: a tool's name must be text, not {name!r}; the tools are: {names}"
+    assert mode.handle(name, {}) == wanted
+    assert asyncio.run(mode.ahandle(name, {})) == wanted
+
+
+def test_the_answer_about_a_name_is_short() -> None:
+    tools = [tiny.with_(name=f"tool_{number:03}", policy="direct") for number in range(200)]
+    with Sandbox(tools, isolation="inline") as box, CodeMode(box) as mode:
+        answer = mode.handle("x" * 100_000, {})
+        assert answer.startswith(f"error: there is no tool '{'x' * 78}…; the tools are: lua_repl, tool_000, ")
+        assert answer.endswith(", tool_047, tool_048 and 151 more")
+    with Sandbox(isolation="inline") as box, CodeMode(box, mode="never") as mode:
+        assert mode.handle("x", {}) == "error: there is no tool 'x'; there are no tools"
+
+
+HOSTILE: list[Any] = [
+    *(None, "", b"", "{", "[]", "null", "1", '"x"', b"\xff", "1" * 5000, "[" * 200_000, '{"a":' * 200_000, 1.5, True),
+    *({1: 2}, {("a",): 1}, {"path": float("nan")}, {"path": "\ud800"}, {"path": 10**5000}, {"path": object()}, [1]),
+    *(
+        {"source_code": text}
+        for text in ("\ud800", "\x00", "return '\\u{D800}'", "", "```", "``````\n", "a" * 11_000_000)
+    ),
+    {"path": nested(100_000)},
+    {"source_code": nested(100_000)},
+    '{"path": NaN}',
+    '\ufeff{"path": "x"}',
+]
+
+
+@pytest.mark.parametrize("arguments", HOSTILE, ids=range(len(HOSTILE)))
+def test_nothing_that_a_model_sends_is_raised(mode: CodeMode, arguments: Any) -> None:
+    for name in ("lua_repl", "rm", "add", "nobody", "", "\ud800\n"):
+        text = mode.handle(name, arguments)
+        assert 0 < len(text) <= 50_000
+        text.encode()
 
 
 def test_direct_calls(mode: CodeMode) -> None:
@@ -288,7 +344,7 @@ def test_a_conversation_in_use_is_not_ended_to_make_room() -> None:
     def wait() -> str:
         """Wait."""
         inside.set()
-        go_on.wait(10)
+        go_on.wait(30)
         return "waited"
 
     with Sandbox([wait]) as box, CodeMode(box, max_conversations=1, idle_seconds=0.0) as mode:
@@ -296,7 +352,7 @@ def test_a_conversation_in_use_is_not_ended_to_make_room() -> None:
         script = code("return tools.wait{}")
         thread = threading.Thread(target=lambda: answers.append(mode.handle("lua_repl", script, conversation="a")))
         thread.start()
-        inside.wait(10)
+        inside.wait(30)
         assert mode.handle("lua_repl", code("1"), conversation="b") == "1"
         go_on.set()
         thread.join()
@@ -310,13 +366,13 @@ def test_ending_a_conversation_stops_its_script() -> None:
     def wait() -> None:
         """Wait."""
         inside.set()
-        go_on.wait(10)
+        go_on.wait(30)
 
     with Sandbox([wait]) as box, CodeMode(box) as mode:
         replies: list[Any] = []
         thread = threading.Thread(target=lambda: replies.append(mode.reply("lua_repl", code("tools.wait{}"))))
         thread.start()
-        inside.wait(10)
+        inside.wait(30)
         mode.end()
         go_on.set()
         thread.join()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["catalog", "register"]
 
 _PATIENCE = 30.0
+_MODES = ("always", "auto", "never")
 _FORMATS = ("text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp")
 
 _EXAMPLES = """[bold]Examples[/]
@@ -56,7 +57,8 @@ def catalog(
     mode: Annotated[
         str | None,
         typer.Option(
-            metavar="always|auto|never",
+            metavar="|".join(_MODES),
+            autocompletion=lambda: list(_MODES),
             help="Whether the model gets the code tool; auto takes what is smaller.",
             show_default="always",
         ),
@@ -84,13 +86,20 @@ def catalog(
     """Show what the model would see of your tools, and its size.
 
     The code tool with its catalog, the tools that stay direct and the system
-    prompt go to standard output, then what they cost against the definitions
-    of every tool. Tokens are estimated at four bytes each.
+    prompt go to standard output, then what they cost together with every request
+    against the definitions of every tool. Tokens are estimated at four bytes each.
     """
     with told():
         if form not in _FORMATS:
             raise UsageError(f"--format: there is no {form!r}; choose one of: {', '.join(_FORMATS)}")
-        changes = {"mode": mode, "catalog_tokens": tokens, "full_schemas": full_schemas or None}
+        if mode is not None and mode not in _MODES:
+            raise UsageError(f"--mode: there is no {mode!r}; choose one of: {', '.join(_MODES)}")
+        if tokens is not None and tokens < 0:
+            raise UsageError(f"--tokens must be 0 or more, not {tokens}")
+        changes: dict[str, Any] = {"mode": mode, "full_schemas": full_schemas or None}
+        changes = {key: value for key, value in changes.items() if value is not None}
+        if tokens is not None:
+            changes["catalog_tokens"] = tokens or None
         with _assembled(config, mcp_config, tools or (), changes, wait) as parts:
             if form == "text":
                 _show(parts.mode, _silent_servers(parts))
@@ -115,9 +124,7 @@ def _changed(config: Config, changes: dict[str, Any]) -> Config:
     """The configuration with what the options say, and without a trail: nothing runs here."""
     from moonbox.config import Config
 
-    section = {**config.section("codemode"), **{key: value for key, value in changes.items() if value is not None}}
-    if section.get("catalog_tokens") == 0:
-        section["catalog_tokens"] = None
+    section = {**config.section("codemode"), **changes}
     return Config(config.path, {**config.data, "codemode": section, "audit": {"enabled": False}})
 
 

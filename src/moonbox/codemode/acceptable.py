@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from typing import Any
 
 from moonbox.tools.shape import Document
 
-__all__ = ["acceptable"]
+__all__ = ["acceptable", "sendable"]
 
 _NOT_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "if", "then", "else")
 _META = ("$schema", "$id", "$anchor", "$comment")
@@ -35,6 +36,17 @@ def acceptable(parameters: dict[str, Any]) -> dict[str, Any]:
         root["required"] = [name for name in root["required"] if name in known]
     _mend(root)
     return root
+
+
+def sendable(value: Any) -> Any:
+    """A copy that every JSON writer takes: no half of a surrogate pair, no number that JSON has not."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {sendable(key): sendable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [sendable(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _root(parameters: dict[str, Any]) -> dict[str, Any]:

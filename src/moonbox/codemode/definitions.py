@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from moonbox.codemode.acceptable import acceptable
+from moonbox.codemode.acceptable import acceptable, sendable
 from moonbox.errors import UsageError
 from moonbox.tools.naming import suggestion
 
@@ -93,7 +93,7 @@ def _provider_name(path: str) -> str:
 
 def _named(item: Definition, key: str) -> dict[str, Any]:
     description = item.description or item.name  # some providers refuse an empty one
-    return {"name": item.name, "description": description, key: acceptable(dict(item.parameters))}
+    return {"name": item.name, "description": sendable(description), key: sendable(acceptable(dict(item.parameters)))}
 
 
 def _cut(text: str, longest: int) -> tuple[str, str]:
@@ -105,9 +105,10 @@ def _cut(text: str, longest: int) -> tuple[str, str]:
 
 
 def _mcp(item: Definition) -> dict[str, Any]:
-    made = {"name": item.name, "description": item.description, "inputSchema": dict(item.parameters)}
+    schema = sendable(dict(item.parameters))
+    made = {"name": item.name, "description": sendable(item.description), "inputSchema": schema}
     if item.returns is not None and item.returns.get("type") == "object":
-        made["outputSchema"] = dict(item.returns)
+        made["outputSchema"] = sendable(dict(item.returns))
     if item.annotations:
         made["annotations"] = dict(item.annotations)
     return made

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.codemode import texts as texts_module
 from moonbox.codemode.catalog import Catalog, make_catalog
+from moonbox.codemode.choice import Choice, choose, rough_tokens
 from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import Definition, Format, from_tool, in_format, provider_names
 from moonbox.codemode.misdirected import explain_misdirected
@@ -16,10 +16,10 @@ from moonbox.codemode.reading import parsed, script_in, short
 from moonbox.codemode.routing import Routes
 from moonbox.codemode.settings import Settings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
-from moonbox.tools.naming import suggestion
+from moonbox.tools.naming import LONGEST_NAME, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from moonbox.audit.records import Run
     from moonbox.sandbox.repl import Repl
@@ -28,18 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "CodeMode", "Reply"]
 
-_ROUGH_BYTES_PER_TOKEN = 4
 _MOST_CONVERSATIONS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which way the tools are shown, and why."""
-
-    code: bool
-    code_tokens: int
-    direct_tokens: int
-    reason: str
+_MOST_NAMES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +120,15 @@ class CodeMode:
     def neutral_definitions(self) -> list[Definition]:
         """The same before any provider's format: the code tool first."""
         view = self._current()
-        direct = [from_tool(tool, name) for name, tool in view.direct.items()]
+        direct = _definitions(view.direct)
         shown = [view.code, *direct] if view.choice.code else direct
         return [item.within(self.settings.description_chars) for item in shown]
 
     @property
     def system_prompt(self) -> str:
         """An addition to the system prompt, at most 500 bytes."""
-        if self.settings.system_prompt is not None:
-            return self.settings.system_prompt
         view = self._current()
-        if not view.choice.code:
-            return ""
-        texts = self._texts
-        chosen = texts.system_prompt if view.catalog.tools else texts.system_prompt_without_tools
-        return chosen.format(name=self.tool_name)
+        return self._prompt(view.catalog) if view.choice.code else self.settings.system_prompt or ""
 
     # The model's calls
 
@@ -232,7 +216,14 @@ class CodeMode:
         code = self._code_definition(catalog)
         direct = provider_names(self._routes.direct, [self.tool_name])
         everything = provider_names(self.sandbox.toolbox, [self.tool_name])
-        choice = self._choose(code, direct, everything)
+        choice = choose(
+            settings.mode,
+            [code, *_definitions(direct)],
+            _definitions(everything),
+            prompt=self._prompt(catalog),
+            hidden=catalog.tools,
+            count=self._count,
+        )
         return _View(code, catalog, direct if choice.code else everything, choice)
 
     def _code_definition(self, catalog: Catalog) -> Definition:
@@ -255,6 +246,12 @@ class CodeMode:
             overflow=self.parameter,
         )
 
+    def _prompt(self, catalog: Catalog) -> str:
+        if self.settings.system_prompt is not None:
+            return self.settings.system_prompt
+        chosen = self._texts.system_prompt if catalog.tools else self._texts.system_prompt_without_tools
+        return chosen.format(name=self.tool_name)
+
     def _limits(self) -> list[str]:
         limits = self.sandbox.limits
         calls = [] if limits.max_tool_calls is None else [f"{limits.max_tool_calls} tool calls"]
@@ -262,26 +259,11 @@ class CodeMode:
         what = " and ".join([*calls, *time])
         return [self._texts.limits.format(what=what)] if what and self._texts.limits else []
 
-    def _choose(self, code: Definition, direct: Mapping[str, Tool], everything: Mapping[str, Tool]) -> Choice:
-        with_code = self._cost([code, *(from_tool(tool, name) for name, tool in direct.items())])
-        without = self._cost([from_tool(tool, name) for name, tool in everything.items()])
-        sizes = f"{with_code} tokens with the code tool, {without} with every tool direct"
-        if self.settings.mode == "never":
-            return Choice(False, with_code, without, f"mode is never ({sizes})")
-        if self.settings.mode == "always" or not everything:
-            return Choice(True, with_code, without, f"mode is {self.settings.mode} ({sizes})")
-        if not len(self._routes.hidden):
-            return Choice(False, with_code, without, f"no tool may be called from scripts ({sizes})")
-        if with_code < without:
-            return Choice(True, with_code, without, f"the code tool is smaller ({sizes})")
-        return Choice(False, with_code, without, f"direct definitions are smaller ({sizes})")
-
-    def _cost(self, definitions: Sequence[Definition]) -> int:
-        return self._count(json.dumps(in_format(definitions, "anthropic"), ensure_ascii=False, separators=(",", ":")))
-
-    def _prepare(self, name: str, arguments: Any) -> str | tuple[Tool, dict[str, Any]] | Reply:
+    def _prepare(self, name: Any, arguments: Any) -> str | tuple[Tool, dict[str, Any]] | Reply:
         """The script, or the tool and its arguments, or the answer to a call that makes no sense."""
         view = self._current()
+        if not isinstance(name, str):
+            return Reply(f"error: a tool's name must be text, not {short(name)}{_tools_are(self._names(view))}", True)
         given = parsed(arguments)
         if view.choice.code and name == self.tool_name:
             return self._source(given)
@@ -299,13 +281,17 @@ class CodeMode:
         source = script_in(given, self.parameter)
         return Reply(f"{wanted}, not {short(given)}", True) if source is None else source
 
+    def _names(self, view: _View) -> list[str]:
+        return [*([self.tool_name] if view.choice.code else []), *view.direct]
+
     def _unknown(self, name: str, view: _View) -> str:
-        names = [*([self.tool_name] if view.choice.code else []), *view.direct]
+        names = self._names(view)
         if view.choice.code and (name in self._routes.hidden or name.replace("__", ".") in self._routes.hidden):
             path = name if name in self._routes.hidden else name.replace("__", ".")
             written = self._texts.call.format(name=self._texts.written(self._routes.hidden.alias(path)))
             return f"error: {name} is called from a script: use {self.tool_name} and write {written}"
-        return f"error: there is no tool {name!r}{suggestion(name, names)}; the tools are: {', '.join(names)}"
+        near = suggestion(name, names) if len(name) <= LONGEST_NAME else ""
+        return f"error: there is no tool {short(name)}{near}{_tools_are(names)}"
 
     def _lost(self, problem: Exception) -> Reply:
         """The answer where no run came about."""
@@ -327,6 +313,12 @@ class _View:
     choice: Choice
 
 
-def rough_tokens(text: str) -> int:
-    """About four bytes to a token: good enough to compare definitions, not to bill by."""
-    return (len(text.encode("utf-8", "replace")) + _ROUGH_BYTES_PER_TOKEN - 1) // _ROUGH_BYTES_PER_TOKEN
+def _definitions(tools: Mapping[str, Tool]) -> list[Definition]:
+    return [from_tool(tool, name) for name, tool in tools.items()]
+
+
+def _tools_are(names: list[str]) -> str:
+    if not names:
+        return "; there are no tools"
+    more = len(names) - _MOST_NAMES
+    return f"; the tools are: {', '.join(names[:_MOST_NAMES])}" + (f" and {more} more" if more > 0 else "")

@@ -13,9 +13,11 @@ _OTHER_NAMES = frozenset({"code", "source", "sourcecode", "script", "lua", "lua_
 
 def parsed(arguments: Any) -> dict[str, Any] | None:
     """The arguments as a dict; text is read as JSON, as providers send it."""
-    if arguments is None or arguments == "":
+    if arguments is None:
         return {}
-    if isinstance(arguments, str | bytes):
+    if isinstance(arguments, str | bytes | bytearray):
+        if not arguments:
+            return {}
         try:
             arguments = json.loads(arguments, strict=False)  # small models leave line breaks in strings as they are
         except (ValueError, RecursionError):
@@ -37,6 +39,8 @@ def short(value: Any) -> str:
         text = repr(value)
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deeply"
+    except Exception:  # noqa: BLE001 - a number with thousands of digits, an object of the caller's own
+        return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 80 else text[:79] + "…"
 
 
