@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -250,3 +251,96 @@ def test_default_path(monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_path() == Path("/state/moonbox/audit.db")
     monkeypatch.setenv("MOONBOX_HOME", "~/box")
     assert default_path() == Path("/home/ada/box/audit.db")
+
+
+@pytest.fixture(params=["trail.jsonl", "trail.db"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> JsonLinesSink | SqliteSink:
+    found = open_sink(tmp_path / str(request.param))
+    request.addfinalizer(found.close)
+    assert isinstance(found, JsonLinesSink | SqliteSink)
+    return found
+
+
+def test_every_file_is_pruned_by_the_same_rules(
+    store: JsonLinesSink | SqliteSink, make_run: Callable[..., Run]
+) -> None:
+    now = time.time()
+    for hours in (4, 0, 5, 1, 2, 3):
+        store.write(make_run(f"run-{hours}", started=now - hours * 3600 - 60))
+    assert store.prune(older_than=4 * 3600, dry_run=True) == 2
+    assert len(store.list()) == 6
+    assert store.prune(older_than=4 * 3600) == 2
+    assert store.prune(keep=3, dry_run=True) == 1
+    assert store.prune(keep=3) == 1
+    assert [run.id for run in store.list()] == ["run-0", "run-1", "run-2"]
+    store.write(make_run("new", started=now))
+    assert [run.id for run in store.list()] == ["new", "run-0", "run-1", "run-2"]
+    assert store.prune(keep=0) == 4
+    assert store.prune(keep=0) == 0
+    with pytest.raises(UsageError, match=r"^prune needs older_than=SECONDS, keep=COUNT, or both$"):
+        store.prune()
+    with pytest.raises(UsageError, match="must not be negative"):
+        store.prune(older_than=-1.0)
+
+
+def test_pruning_gives_the_space_back(store: JsonLinesSink | SqliteSink, make_run: Callable[..., Run]) -> None:
+    for n in range(50):
+        store.write(make_run(f"run-{n}", started=float(n), output="telling " * 1000))
+    files = [store.path, store.path.with_name("trail.db-wal")]
+    before = sum(file.stat().st_size for file in files if file.exists())
+    assert store.prune(keep=1) == 49
+    left = sum(file.stat().st_size for file in files if file.exists())
+    assert left < before / 5, (before, left)
+    assert store.get("run-49").output.startswith("telling")
+
+
+def test_runs_written_while_a_file_is_pruned_are_kept(
+    store: JsonLinesSink | SqliteSink, make_run: Callable[..., Run]
+) -> None:
+    """Four writers with sinks of their own, as processes have them, and one that prunes what is old."""
+    now = time.time()
+
+    def write(writer: int) -> None:
+        sink = open_sink(store.path)
+        for n in range(40):
+            sink.write(make_run(f"old-{writer}-{n}", started=now - 7200))
+            sink.write(make_run(f"new-{writer}-{n}", started=now))
+        sink.close()
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    removed = 0
+    while any(thread.is_alive() for thread in threads):
+        removed += store.prune(older_than=3600)
+    removed += store.prune(older_than=3600)
+    assert removed == 160
+    assert sorted(run.id for run in store.list(1000)) == sorted(f"new-{w}-{n}" for w in range(4) for n in range(40))
+
+
+def test_pruning_lines_keeps_what_is_no_run_the_mode_and_a_link(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+    (tmp_path / "real").mkdir()
+    path = tmp_path / "trail.jsonl"
+    path.symlink_to(tmp_path / "real" / "trail.jsonl")
+    sink = JsonLinesSink(path)
+    sink.write(make_run("a", started=1.0))
+    with path.open("ab") as file:
+        file.write(b"# a remark\n")
+    sink.write(make_run("b", started=2.0))
+    with path.open("ab") as file:
+        file.write(b'{"cut sho')  # its writer was killed
+    path.chmod(0o640)
+    assert sink.prune(keep=1) == 1
+    assert path.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    first, second = path.read_bytes().splitlines()
+    assert (first, json.loads(second)["id"]) == (b"# a remark", "b")
+    assert [file.name for file in (tmp_path / "real").iterdir()] == ["trail.jsonl"]
+
+
+def test_a_file_of_lines_that_was_removed_is_made_anew(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+    sink = JsonLinesSink(tmp_path / "trail.jsonl")
+    sink.write(make_run("a"))
+    sink.path.unlink()
+    sink.write(make_run("b"))
+    assert [run.id for run in sink.list()] == ["b"]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
 from moonbox.audit.records import Call, CallError, Run, Usage
-from moonbox.audit.sinks import open_sink
+from moonbox.audit.sinks import open_sink, open_trail
 from moonbox.cli.audit import app
 from moonbox.errors import ScriptError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from click.testing import Result
+
+    from .terminal import Terminal
 
 SOURCE = "-- the sum\nlocal total = 0\nreturn total \x1b[2J"
 RUNS = (
@@ -181,3 +186,87 @@ def test_a_file_that_is_no_trail(tmp_path: Path) -> None:
         1,
         f"error: cannot read the audit trail {tmp_path}/x.db: file is not a database\n",
     )
+
+
+NOW = time.time()
+
+
+@pytest.fixture(params=["many.db", "many.jsonl"])
+def many(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Five runs, one a day, the latest of them of today."""
+    path = tmp_path / str(request.param)
+    sink = open_sink(path)
+    for days in (3, 0, 4, 1, 2):
+        sink.write(Run(f"run-{days}", "return 1", started=NOW - days * 86400 - 60))
+    sink.close()
+    return path
+
+
+def ids(path: Path) -> list[str]:
+    return [run.id for run in open_trail(path).list()]
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        (["--older-than", "2d"], ["run-0", "run-1"]),
+        (["--older-than", "36h"], ["run-0", "run-1"]),
+        (["--keep", "3"], ["run-0", "run-1", "run-2"]),
+        (["--older-than", "4d", "--keep", "4"], ["run-0", "run-1", "run-2", "run-3"]),
+        (["--older-than", "1d", "--keep", "4"], ["run-0"]),
+        (["--keep", "0"], []),
+        (["--older-than", "2020-01-01"], ["run-0", "run-1", "run-2", "run-3", "run-4"]),
+    ],
+)
+def test_prune(many: Path, options: list[str], left: list[str]) -> None:
+    gone = 5 - len(left)
+    said = f"{gone} run{'s' * (gone != 1)}"
+    dry = _call("prune", "--db", many, "--dry-run", *options)
+    assert dry.exit_code == 0
+    assert dry.output.startswith(f"{said} would be removed: ")
+    assert len(ids(many)) == 5, "a dry run removes nothing"
+    done = _call("prune", "--db", many, "--yes", *options)
+    assert (done.exit_code, done.output) == (0, f"{said} removed\n")
+    assert ids(many) == left
+
+
+def test_prune_says_what_it_would_remove(many: Path) -> None:
+    border = dt.datetime.fromtimestamp(NOW).strftime("%Y-%m-")
+    said = _call("prune", "--db", many, "--dry-run", "--older-than", "1s", "--keep", "2").output
+    assert said.startswith(f"5 runs would be removed: from before {border}")
+    assert said.endswith(", and all but the latest 2\n")
+    assert _call("prune", "--db", many, "--dry-run", "--keep", "0").output == "5 runs would be removed: all\n"
+    assert _call("prune", "--db", many, "--keep", "9").output == "nothing to remove\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "error: say which runs: --older-than 30d, --keep 1000, or both\n"),
+        (["--keep", "1"], "error: nobody is here to be asked; --yes removes them without, --dry-run counts them\n"),
+        (
+            ["--older-than", "2999-01-01"],
+            "error: --older-than 2999-01-01 lies in the future; that would be every run: --keep 0 removes those\n",
+        ),
+        (
+            ["--older-than", "ages"],
+            "error: 'ages' is not a point in time; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31\n",
+        ),
+    ],
+)
+def test_prune_removes_nothing_that_was_not_asked_for(many: Path, options: list[str], said: str) -> None:
+    result = _call("prune", "--db", many, *options)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
+    assert len(ids(many)) == 5
+
+
+@pytest.mark.parametrize(("answer", "status", "left"), [("y", 0, 2), ("n", 1, 5), ("", 1, 5)])
+def test_on_a_terminal_prune_asks_first(
+    terminal: Callable[..., Terminal], many: Path, answer: str, status: int, left: int
+) -> None:
+    screen = terminal("audit", "prune", "--db", str(many), "--keep", "2")
+    screen.expect("Remove 3 runs for good (all but the latest 2)? [y/N]: ")
+    screen.type(f"{answer}\n")
+    screen.expect("3 runs removed" if status == 0 else "nothing was removed")
+    assert screen.ended() == status
+    assert len(ids(many)) == left

@@ -158,23 +158,8 @@ class _Environment(dict[str, str]):
 
 def _configuration(block: Block, folder: Path) -> None:
     """Each section as the part of moonbox reads it that it belongs to."""
-    from moonbox.assembly.settings import AuditSettings, SandboxSettings, limits_from_config
-    from moonbox.codemode.settings import Settings
+    from moonbox.cli.configuration import problems
     from moonbox.config import Config
-    from moonbox.knowledge.config import KnowledgeConfig, builtin_connectors
-    from moonbox.knowledge.contract import read
-    from moonbox.mcp.server.settings import ServeSettings
-    from moonbox.mcp.upstreams.settings import servers_from_config
-    from moonbox.scripts.connector import LuaConnectorKind
-    from moonbox.scripts.settings import ToolsSettings
 
     config = Config.parse(block.text, folder / "moonbox.toml", environ=_Environment())
-    limits_from_config(config)
-    read(SandboxSettings, config.section("sandbox"), "[sandbox]")
-    read(AuditSettings, config.section("audit"), "[audit]")
-    Settings.from_dict(config.section("codemode"))
-    kinds = {**builtin_connectors(), "lua": LuaConnectorKind()}
-    KnowledgeConfig.from_dict(config.section("knowledge"), folder, connectors=kinds)
-    servers_from_config(config)
-    ServeSettings.from_config(config)
-    ToolsSettings.from_config(config)
+    assert problems(config) == {}, block.where

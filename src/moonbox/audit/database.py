@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 import time
@@ -21,6 +22,7 @@ class Writer:
 
     def __init__(self, path: Path, fsync: bool, timeout: float) -> None:
         self._lock = threading.Lock()
+        self._timeout = timeout
         self._db = connect(path.absolute().as_uri(), timeout)
         try:
             if not is_empty(self._db):
@@ -53,6 +55,19 @@ class Writer:
             raise
         finally:
             self._lock.release()
+
+    def give_back_space(self) -> None:
+        """After much was deleted: a smaller file, once more than half of it is empty. Others at work postpone it."""
+        with self._lock, contextlib.suppress(sqlite3.OperationalError):  # busy, or no room for the copy: next time
+            (pages,) = self._db.execute("PRAGMA page_count").fetchone()
+            (free,) = self._db.execute("PRAGMA freelist_count").fetchone()
+            self._db.execute("PRAGMA busy_timeout=1000")  # runs wait for this connection meanwhile
+            try:
+                if free > pages / 2:
+                    self._db.execute("VACUUM")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log, too, holds what was deleted
+            finally:
+                self._db.execute(f"PRAGMA busy_timeout={int(self._timeout * 1000)}")
 
     def close(self) -> None:
         with self._lock:

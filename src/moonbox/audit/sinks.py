@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import threading
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.audit.lines import LineFile, prepare
+from moonbox.audit.pruning import Pruning
 from moonbox.audit.query import RunSummary, Stats, matching, pick, statistics
 from moonbox.audit.records import Run
 from moonbox.errors import AuditError, ClosedError, UsageError
@@ -17,7 +17,17 @@ from moonbox.errors import AuditError, ClosedError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["JsonLinesSink", "MemorySink", "Sink", "Trail", "default_path", "open_sink", "open_trail"]
+__all__ = [
+    "JsonLinesSink",
+    "MemorySink",
+    "Sink",
+    "Store",
+    "Trail",
+    "default_path",
+    "names_a_file",
+    "open_sink",
+    "open_trail",
+]
 
 
 class Sink(Protocol):
@@ -50,6 +60,13 @@ class Trail(Protocol):
 
     def stats(self, *, since: float | None = None) -> Stats:
         """How runs and tools did."""
+
+
+class Store(Trail, Protocol):
+    """A trail in a file: runs can be removed from it, also while others write to it."""
+
+    def prune(self, *, older_than: float | None = None, keep: int | None = None, dry_run: bool = False) -> int:
+        """Remove runs older than that many seconds, and all but the latest `keep`; how many they were, or would be."""
 
 
 class _Readable:
@@ -98,7 +115,7 @@ class JsonLinesSink(_Readable):
         self.path = Path(path)
         self._fsync = fsync
         self._closed = False
-        self._files: dict[int, _LineFile] = {}  # one for each process: locks do not work across a fork
+        self._files: dict[int, LineFile] = {}  # one for each process: locks do not work across a fork
         if create:
             prepare(self.path)
 
@@ -121,15 +138,23 @@ class JsonLinesSink(_Readable):
         except OSError as error:
             raise AuditError(f"cannot read the audit trail {self.path}: {error.strerror}") from error
 
+    def prune(self, *, older_than: float | None = None, keep: int | None = None, dry_run: bool = False) -> int:
+        """Remove runs older than that many seconds, and all but the latest `keep`; how many they were, or would be."""
+        choice = Pruning(older_than, keep)
+        try:
+            return self._file().rewrite(choice.of_lines, dry_run=dry_run)
+        except OSError as error:
+            raise AuditError(f"cannot prune the audit trail {self.path}: {error.strerror}") from error
+
     def close(self) -> None:
         self._closed = True
         if file := self._files.pop(os.getpid(), None):
             file.close()
 
-    def _file(self) -> _LineFile:
+    def _file(self) -> LineFile:
         pid = os.getpid()
         if (file := self._files.get(pid)) is None:
-            mine = _LineFile(self.path)
+            mine = LineFile(self.path)
             file = self._files.setdefault(pid, mine)
             if file is not mine:  # another thread was first
                 mine.close()
@@ -148,8 +173,8 @@ def open_sink(where: str | os.PathLike[str], *, fsync: bool = False) -> Sink:
     return SqliteSink(path, fsync=fsync)
 
 
-def open_trail(where: str | os.PathLike[str]) -> Trail:
-    """A trail that exists, for reading; raises UsageError when there is none."""
+def open_trail(where: str | os.PathLike[str]) -> Store:
+    """A trail that exists, to look into and to prune; raises UsageError when there is none."""
     kind, path = _parse(where)
     if kind == "memory":
         raise UsageError("runs in memory can be read only by the program that made them; name a file")
@@ -162,6 +187,14 @@ def open_trail(where: str | os.PathLike[str]) -> Trail:
     return SqliteSink(path, create=False)
 
 
+def names_a_file(where: str | os.PathLike[str]) -> bool:
+    """Whether a sink of that name would be kept in a file."""
+    try:
+        return _parse(where)[0] != "memory"
+    except UsageError:
+        return False
+
+
 def default_path() -> Path:
     """Where the command line keeps its trail: $MOONBOX_HOME, or else the user's folder for state."""
     if home := os.environ.get("MOONBOX_HOME"):
@@ -169,69 +202,6 @@ def default_path() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
     return base / "moonbox" / "audit.db"
-
-
-def prepare(path: Path) -> None:
-    """Make the file and its folders, readable by their owner alone: a trail holds what scripts saw."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise AuditError(f"cannot open the audit trail {path}: {error.strerror}") from error
-
-
-class _LineFile:
-    """An open file to which whole lines are appended under a lock."""
-
-    def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
-        self._fd: int | None = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-
-    def append(self, line: bytes, fsync: bool) -> None:
-        with self._lock:
-            if self._fd is None:  # by now its number may be another file's
-                raise ClosedError("the audit trail was closed while a run was being written")
-            with _file_lock(self._fd):
-                _append(self._fd, line)
-                if fsync:
-                    _to_disk(self._fd)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._fd is not None:
-                os.close(self._fd)
-                self._fd = None
-
-
-def _append(fd: int, line: bytes) -> None:
-    size = os.fstat(fd).st_size
-    if size and os.pread(fd, 1, size - 1) != b"\n":
-        line = b"\n" + line  # ends what a killed writer left unfinished
-    while line:
-        line = line[os.write(fd, line) :]
-
-
-@contextlib.contextmanager
-def _file_lock(fd: int) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this platform: appends of one write() each are all there is
-        yield
-        return
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(fd, fcntl.LOCK_UN)
-
-
-def _to_disk(fd: int) -> None:
-    import fcntl
-
-    if full := getattr(fcntl, "F_FULLFSYNC", None):  # macOS: fsync alone stops at the drive's cache
-        fcntl.fcntl(fd, full)
-    else:
-        os.fsync(fd)
 
 
 def _read_line(line: bytes) -> Run | None:

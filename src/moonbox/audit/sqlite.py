@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import time
 from array import array
 from itertools import groupby
 from operator import itemgetter
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import clean
 from moonbox.audit.database import Writer, check, connect, is_empty
+from moonbox.audit.lines import prepare
+from moonbox.audit.pruning import Pruning
 from moonbox.audit.query import TIMED, DayStats, RunSummary, Stats, ToolStats, check_page, percentile, pick
 from moonbox.audit.records import Run
-from moonbox.audit.sinks import prepare
 from moonbox.errors import AuditError, ClosedError, UsageError
 
 if TYPE_CHECKING:
@@ -100,17 +100,21 @@ class SqliteSink:
             days = tuple(DayStats(*row) for row in db.execute(_DAYS, (start,)))
         return Stats(runs=runs, failures=failures, calls=calls, kinds=kinds, tools=tools, days=days)
 
-    def prune(self, *, older_than: float | None = None, keep: int | None = None) -> int:
-        """Remove runs older than that many seconds, and all but the latest `keep`; says how many were removed."""
-        if older_than is None and keep is None:
-            raise UsageError("prune needs older_than=SECONDS, keep=COUNT, or both")
-        if (older_than is not None and older_than < 0) or (keep is not None and keep < 0):
-            raise UsageError("older_than and keep must not be negative")
-        border = time.time() - older_than if older_than is not None else float("-inf")
-        with self._errors("prune"), self._writer() as db:
-            doomed = db.execute(_DOOMED, {"border": border, "keep": keep}).fetchall()
-            db.executemany("DELETE FROM calls WHERE run = ?", doomed)
-            db.executemany("DELETE FROM runs WHERE seq = ?", doomed)
+    def prune(self, *, older_than: float | None = None, keep: int | None = None, dry_run: bool = False) -> int:
+        """Remove runs older than that many seconds, and all but the latest `keep`; how many they were, or would be."""
+        choice = Pruning(older_than, keep)
+        which = {"border": choice.border, "keep": keep}
+        if dry_run:
+            with self._reading() as db:
+                return len(db.execute(_DOOMED, which).fetchall())
+        writer = self._writer()
+        with self._errors("prune"):
+            with writer as db:
+                doomed = db.execute(_DOOMED, which).fetchall()
+                db.executemany("DELETE FROM calls WHERE run = ?", doomed)
+                db.executemany("DELETE FROM runs WHERE seq = ?", doomed)
+            if doomed:
+                writer.give_back_space()
         return len(doomed)
 
     def close(self) -> None:

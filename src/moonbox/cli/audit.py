@@ -1,13 +1,12 @@
-"""The commands `moonbox audit list`, `show` and `stats`."""
+"""The commands `moonbox audit list`, `show`, `stats` and `prune`."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-import json
+import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,16 +14,17 @@ from moonbox.audit.compact import short
 from moonbox.audit.query import moment
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.audit.terminal import seconds, size, visible
-from moonbox.errors import MoonboxError, UsageError
+from moonbox.cli.screen import console, is_terminal, print_json, told
+from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from moonbox.audit.query import DayStats, RunSummary, Stats, ToolStats
     from moonbox.audit.records import Call, Run, Usage
-    from moonbox.audit.sinks import Trail
+    from moonbox.audit.sinks import Store
 
 __all__ = ["app"]
 
@@ -49,14 +49,14 @@ def list_runs(
     as_json: Json = False,
 ) -> None:
     """List runs, the latest first."""
-    with _told():
+    with told():
         runs = _trail(db).list(limit, ok=False if failed else None, tool=tool, since=_since(since), repl=repl)
         if as_json:
-            _print_json([run.to_dict() for run in runs])
+            print_json([run.to_dict() for run in runs])
         elif not runs:
             typer.echo("no runs" + (" match" if failed or tool or since or repl else " in this trail"))
         else:
-            _console().print(_run_table(runs))
+            console().print(_run_table(runs))
 
 
 @app.command("show")
@@ -66,28 +66,90 @@ def show_run(
     as_json: Json = False,
 ) -> None:
     """Show one run: its source, what came of it, and its calls on a timeline."""
-    with _told():
+    with told():
         run = _trail(db).get(id)
         if as_json:
-            _print_json(run.to_dict())
+            print_json(run.to_dict())
             return
-        console = _console()
-        for part in _run_parts(run, console.width):
-            console.print(part, soft_wrap=isinstance(part, str))
+        screen = console()
+        for part in _run_parts(run, screen.width):
+            screen.print(part, soft_wrap=isinstance(part, str))
 
 
 @app.command("stats")
 def show_stats(db: Db = None, since: Since = None, as_json: Json = False) -> None:
     """Show how runs and tools did."""
-    with _told():
+    with told():
         stats = _trail(db).stats(since=_since(since))
         if as_json:
-            _print_json(stats.to_dict())
+            print_json(stats.to_dict())
         else:
-            _console().print(*_stats_parts(stats), sep="\n")
+            console().print(*_stats_parts(stats), sep="\n")
 
 
-def _trail(db: Path | None) -> Trail:
+@app.command("prune")
+def prune(
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Those from before: 12h, 30d, 8w ago, or a date."),
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option("--keep", metavar="N", min=0, help="All but the latest N.", show_default=False)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many there are.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    db: Db = None,
+) -> None:
+    """Remove old runs, for good.
+
+    A run goes that either option names. On a terminal you are asked first.
+    Programs that are writing to the trail meanwhile are not disturbed.
+    """
+    with told():
+        if older_than is None and keep is None:
+            raise UsageError("say which runs: --older-than 30d, --keep 1000, or both")
+        trail, border = _trail(db), _border(older_than)
+        age = None if border is None else time.time() - border
+        if dry_run or not yes:
+            found, which = trail.prune(older_than=age, keep=keep, dry_run=True), _which(border, keep)
+            if dry_run or not found:
+                typer.echo(f"{_runs(found)} would be removed: {which}" if dry_run else "nothing to remove")
+                return
+            _confirm(f"Remove {_runs(found)} for good ({which})?")
+        # Measured anew: what a person has agreed to is the border, and no run has become older by the time to think.
+        age = None if border is None else time.time() - border
+        typer.echo(f"{_runs(trail.prune(older_than=age, keep=keep))} removed")
+
+
+def _border(text: str | None) -> float | None:
+    now = time.time()
+    border = None if text is None else moment(text, now)
+    if border is not None and border > now:
+        raise UsageError(f"--older-than {text} lies in the future; that would be every run: --keep 0 removes those")
+    return border
+
+
+def _which(border: float | None, keep: int | None) -> str:
+    """In words: the border as a date, so that 1m is not taken for a month."""
+    said = [f"from before {_when(border)}"] if border is not None else []
+    if keep is not None:
+        said.append(f"all but the latest {keep:,}" if keep else "all")
+    return ", and ".join(said)
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'s' * (count != 1)}"
+
+
+def _confirm(question: str) -> None:
+    if not (sys.stdin.isatty() and is_terminal(stderr=True)):
+        raise UsageError("nobody is here to be asked; --yes removes them without, --dry-run counts them")
+    if not typer.confirm(question, err=True):
+        typer.echo("nothing was removed", err=True)
+        raise typer.Exit(1)
+
+
+def _trail(db: Path | None) -> Store:
     if db is None and not default_path().exists():
         raise UsageError(f"there is no audit trail at {default_path()} yet; name another one with --db PATH")
     return open_trail(db if db is not None else default_path())
@@ -95,27 +157,6 @@ def _trail(db: Path | None) -> Trail:
 
 def _since(text: str | None) -> float | None:
     return None if text is None else moment(text, time.time())
-
-
-@contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """What went wrong as one line, without a traceback."""
-    try:
-        yield
-    except MoonboxError as error:
-        typer.echo(f"error: {visible(str(error))}", err=True)
-        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
-
-
-def _print_json(data: Any) -> None:
-    typer.echo(json.dumps(data, indent=2))  # in ASCII: no escape code of a script reaches the terminal
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=160)
 
 
 def _run_table(runs: Sequence[RunSummary]) -> RenderableType:

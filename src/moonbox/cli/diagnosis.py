@@ -15,6 +15,7 @@ from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = ["Check", "Diagnosis", "Package", "diagnose"]
 
@@ -49,18 +50,20 @@ class Diagnosis:
     interrupt: Check
     fork: Check
     layers: tuple[Check, ...]
+    configuration: tuple[Check, ...]
+    """The moonbox.toml that holds here and its sections; empty where there is none."""
     packages: tuple[Package, ...]
 
     @property
     def ok(self) -> bool:
-        return self.isolation.active
+        return self.isolation.active and all(check.active for check in self.configuration)
 
     def to_dict(self) -> dict[str, Any]:
         return {"ok": self.ok, **asdict(self)}
 
 
-def diagnose() -> Diagnosis:
-    """Try everything out; takes a fraction of a second."""
+def diagnose(config: Path | None = None) -> Diagnosis:
+    """Try everything out; takes a fraction of a second. Without a file, the nearest moonbox.toml is looked at."""
     from moonbox import __version__
 
     isolation, told = _isolation()
@@ -72,6 +75,7 @@ def diagnose() -> Diagnosis:
         interrupt=_interrupt(),
         fork=_fork(),
         layers=_layers(told),
+        configuration=_configuration(config),
         packages=_packages(),
     )
 
@@ -84,15 +88,14 @@ def _isolation() -> tuple[Check, dict[str, Check]]:
     try:
         with Sandbox(min_workers=0) as box, box.repl() as repl:
             run = repl.run("return 6 * 7")
-            pid, greeting = repl.worker_pid, repl._link.greeting if repl._link else None
+            pid, jail = repl.worker_pid, repl.worker_jail
     except (MoonboxError, OSError) as problem:
         reason = f"{problem}; only isolation=inline is left, for scripts that you trust"
         return Check("process", False, reason), {}
     if run.error is not None or run.value != 42 or pid in (None, os.getpid()):
         return Check("process", False, f"a worker gave a wrong answer: {run.error or run.value}"), {}
     spent = (time.perf_counter() - began) * 1000
-    lines = [line.split("\t") for line in (greeting or b"").decode("utf-8", "replace").splitlines()]
-    told = {line[0]: Check(line[0], line[1] == "1", line[2]) for line in lines if len(line) == 3}
+    told = {layer.name: Check(layer.name, layer.active, layer.detail) for layer in jail}
     return Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms from start to end)"), told
 
 
@@ -124,6 +127,23 @@ def _layers(told: Mapping[str, Check]) -> tuple[Check, ...]:
     except OSError as problem:
         return (Check("jail", False, f"the layers could not be tried: {problem}"),)
     return tuple(told.get(check.name, check) if check.active else check for check in tried)
+
+
+def _configuration(path: Path | None) -> tuple[Check, ...]:
+    from moonbox.cli.configuration import problems
+    from moonbox.config import FILE_NAME, Config
+
+    try:
+        config = Config.load(path)
+    except MoonboxError as problem:
+        return (Check(path.name if path is not None else FILE_NAME, False, str(problem)),)
+    if config.path is None:
+        return ()
+    wrong = problems(config)
+    fine = [f"[{name}]" for name in config.data if name not in wrong]
+    said = f"{config.path}: {', '.join(fine)} understood" if fine else f"{config.path}"
+    checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
+    return (Check(config.path.name, True, said), *checks)
 
 
 def _packages() -> tuple[Package, ...]:

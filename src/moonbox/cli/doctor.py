@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path  # noqa: TC003 - read at run time by Typer
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,17 +27,22 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="The configuration; by default the nearest moonbox.toml.", metavar="FILE"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")] = False,
 ) -> None:
     """Show which protections hold on this machine.
 
     Each layer of the workers' jail is tried in a short-lived process, which
-    then tries to get past it. The exit status is 1 when scripts cannot be
-    run in processes of their own.
+    then tries to get past it. The moonbox.toml that holds here is read, if
+    there is one. The exit status is 1 when scripts cannot be run in
+    processes of their own, or when the configuration is wrong.
     """
     from moonbox.cli.diagnosis import diagnose
 
-    found = diagnose()
+    found = diagnose(config)
     if as_json:
         print_json(found.to_dict())
     else:
@@ -53,18 +59,33 @@ def _parts(found: Diagnosis) -> Iterable[RenderableType]:
     yield Text(f"moonbox {found.moonbox}, {found.python}, {found.machine}", "bold")
     yield Text("\nrunning scripts", "bold")
     yield _table((found.isolation, found.fork, found.interrupt))
-    active = sum(layer.active for layer in found.layers)
-    yield Text(f"\nthe workers' jail ({active} of {len(found.layers)} layers hold)", "bold")
+    wanted = [layer for layer in found.layers if _is_wanted(layer)]
+    active = sum(layer.active for layer in wanted)
+    yield Text(f"\nthe workers' jail ({active} of {len(wanted)} layers hold)", "bold")
     yield _table(found.layers)
+    if found.configuration:
+        yield Text("\nconfiguration", "bold")
+        yield _table(found.configuration)
     yield Text("\npackages", "bold")
     yield _package_table(found.packages)
     yield Text("\n" + _verdict(found), "green" if found.ok else "bold red")
 
 
+def _is_wanted(layer: Check) -> bool:
+    """Not one that workers leave out on purpose, where something else does its work."""
+    return layer.active or not layer.detail.startswith("not asked for")
+
+
 def _verdict(found: Diagnosis) -> str:
-    if not found.ok:
+    wrong = [check.name for check in found.configuration if not check.active]
+    said = _verdict_on_scripts(found)
+    return f"{said} The configuration is wrong: {', '.join(wrong)}." if wrong else said
+
+
+def _verdict_on_scripts(found: Diagnosis) -> str:
+    if not found.isolation.active:
         return "Scripts cannot be isolated here: run only scripts that you trust, with --isolation inline."
-    missing = [layer.name for layer in found.layers if not layer.active]
+    missing = [layer.name for layer in found.layers if not layer.active and _is_wanted(layer)]
     if missing:
         return f"Scripts run in processes of their own. Without effect here: {', '.join(missing)}."
     return "Scripts run in processes of their own, and every layer holds."

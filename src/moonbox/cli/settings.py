@@ -159,9 +159,13 @@ class Settings:
         """Where runs are kept, if they are."""
         if self.audit is None or self.audit in ("", "off"):
             return None
-        from moonbox.audit.sinks import default_path
+        from moonbox.audit.sinks import default_path, names_a_file
 
-        return default_path() if self.audit == "on" else self.audit
+        if self.audit == "on":
+            return default_path()
+        if not names_a_file(self.audit):
+            raise UsageError(f"--audit {self.audit}: say on, off, or a path that ends in .db, .sqlite or .jsonl")
+        return self.audit
 
     def open(
         self,

@@ -34,8 +34,9 @@ def read_script(file: str | None, expression: str | None, language: str | None) 
         chosen = _language(language, None)
         return Script(_text(_read_stdin(), "standard input", chosen), chosen)
     path = Path(file)
+    data = _read(path)  # first of all: what is not there has no language either
     chosen = _language(language, path)
-    return Script(_text(_read(path), f"'{file}'", chosen), chosen, file)
+    return Script(_text(data, f"'{file}'", chosen), chosen, file)
 
 
 def _language(given: str | None, path: Path | None) -> str:
@@ -48,8 +49,6 @@ def _language(given: str | None, path: Path | None) -> str:
     for known in LANGUAGES.values():
         if suffix in (known.suffix, ""):
             return known.name
-    if path is not None and path.is_dir():
-        raise UsageError(f"'{path}' is a folder, not a script")
     suffixes = " or ".join(known.suffix for known in LANGUAGES.values())
     raise UsageError(f"'{path}' does not end in {suffixes}; say what it is with --language")
 

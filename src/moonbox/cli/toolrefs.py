@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
 import pkgutil
 import sys
 from pathlib import Path
@@ -43,8 +44,23 @@ def _resolve(reference: str) -> Any:
     place, colon, path = reference.partition(":")
     if not place or (colon and not path):
         raise UsageError(f"--tools {reference!r}: name them as module:name, for example crm:find_customer")
+    _check_place(place, reference)
     module = _module(place, reference)
     return _attribute(module, path, reference) if colon else _every_tool(module, reference)
+
+
+def _check_place(place: str, reference: str) -> None:
+    """A path is no module: say which of the files there could be meant."""
+    path = Path(place)
+    if place.endswith(".py") or not (os.sep in place or path.is_file()):
+        return
+    if path.is_dir():
+        files = [f"{path / entry.name}" for entry in _entries(path) if entry.suffix == ".py"]
+        raise UsageError(f"--tools {reference}: '{place}' is a folder{_listed(files, 'name a file in it')}")
+    if path.exists():
+        raise UsageError(f"--tools {reference}: '{place}' is not a Python file; those end in .py")
+    near = suggestion(path.name, [entry.name for entry in _entries(path.parent)])
+    raise UsageError(f"--tools {reference}: there is no file '{place}'{near}")
 
 
 def _attribute(module: ModuleType, path: str, reference: str) -> Any:
@@ -66,6 +82,10 @@ def _every_tool(module: ModuleType, reference: str) -> list[Tool]:
     for item in vars(module).values():
         for tool in (item,) if isinstance(item, Tool) else item if isinstance(item, Toolbox) else ():
             found.setdefault(tool.path, tool)
+    if not found and hasattr(module, "__path__"):
+        parts = [f"{module.__name__}.{info.name}" for info in pkgutil.iter_modules(module.__path__)]
+        hint = _listed(parts, "name a module in it")
+        raise UsageError(f"--tools {reference}: the package '{module.__name__}' has no @tool in it{hint}")
     if not found:
         raise UsageError(
             f"--tools {reference}: the module '{module.__name__}' has no @tool in it; "

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepping import Pause
     from moonbox.tools.toolbox import Toolbox
+    from moonbox.worker.jail import Layer
     from moonbox.worker.link import Link
 
 __all__ = ["Repl"]
@@ -216,6 +217,15 @@ class Repl:
     def worker_pid(self) -> int | None:
         """The worker's process id; None before the first run and with isolation="inline"."""
         return None if self._link is None else self._link.pid
+
+    @property
+    def worker_jail(self) -> tuple[Layer, ...]:
+        """The layers of its worker's jail, as the worker told when it came up; none before the first run and inline."""
+        from moonbox.worker.jail import Layer
+
+        greeting = b"" if self._link is None else self._link.greeting or b""
+        told = [line.split("\t") for line in greeting.decode("utf-8", "replace").splitlines()]
+        return tuple(Layer(part[0], part[1] == "1", part[2]) for part in told if len(part) == 3)
 
     def close(self) -> None:
         """Give the worker up. A run under way is stopped."""
