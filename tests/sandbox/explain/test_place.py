@@ -1,4 +1,4 @@
-"""Lines of errors that left no frame, because the script returned what it returns."""
+"""Lines of errors, where a function of the script returned what it called, and no frame was left of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,18 @@ DOWN: dict[str, Any] = {
         ("local x = 1\nreturn tools.fetch{}, 5", 2),
         ("local function get()\n  return tools.fetch{}\nend\nlocal x = get()\nreturn x", 2),
         ("local function get()\n  return tools.fetch{}\nend\nreturn get()", 2),
-        ("if a then\n  return tools.fetch{}\nend\nreturn tools.fetch{}", None),
+        ("if a then\n  return tools.fetch{}\nend\nreturn tools.fetch{}", 4),
+        ("local a = tools.echo{}\nif a then\n  return tools.fetch{}\nend\nreturn tools.fetch{}", 3),
+        ("local function get(n)\n  return tools.fetch{n = n}\nend\ntools.echo{}\nlocal x = get(1)", 2),
+        ("local function get(n)\n  return tools['fetch']{n = n}\nend\ntools.echo{}\nlocal x = get(1)", 2),
+        ("local function one(n)\n  return tools.fetch(n)\nend\nlocal function two(n)\n  return one(n)\nend\ntwo(1)", 2),
+        ("local function get(n)\n  return tools.fetch{\n    n = n,\n  }\nend\nlocal x = get(1)", 2),
+        ("local function get(n)\n  return f(n) + tools.fetch{}\nend\nf = tools.fetch\nlocal x = get(1)", 2),
+        (
+            "local function a()\n  return tools.fetch{}\nend\nlocal function b()\n  return tools.fetch{}\nend\n"
+            "local x = b()\nreturn x",
+            7,
+        ),
         ("if a then\n  local x = tools.fetch{a = 1}\nend\nlocal y = tools.fetch{}\nreturn y", 4),
         ('local n = "fetch"\nlocal f = tools.fetch\nlocal y = tools[n]{}\nreturn y', 3),
         ("local f = tools.fetch\nreturn f()", 2),
@@ -47,10 +58,23 @@ def test_line_of_a_failed_tool(source: str, line: int | None) -> None:
         ('local x = 1\nreturn json.parse("{")', 2),
         ('if a then\n  return 1\nend\nreturn json.decode("{")', 4),
         ("local t = {}\nt.f = print\nreturn t", 3),
-        ("if a then\n  return 1\nend\nreturn print", None),
+        ("if a then\n  return 1\nend\nreturn print", 4),
+        ("if a then\n  return\nend\nreturn { print }", 4),
+        ("if a then\n  return { f = print }\nend\nreturn print", None),
         ("local f = function()\n  return 1\nend\nreturn f", 4),
         ("local x = 1\nreturn parallel{5}", 2),
         ("local x = 1\nreturn tools.echo{value = print}", 2),
+        ("local function f(x)\n  local y = tools.echo{value = x}\n  return y\nend\nlocal z = f(print)", 2),
+        ("local function f(x)\n  return json.decode(x)\nend\nlocal z = f(5)", 2),
+        ("local function f(x)\n  return x:rep({})\nend\nlocal z = f('x')", 2),
+        ("local function f(x)\n  return x:gsub({})\nend\nlocal z = f('x')", 2),
+        ("local function f(x)\n  return ipairs(x)\nend\nfor _ in f(nil) do end", 2),
+        ("local function f(x)\n  return pairs(x)\nend\nfor _ in f(nil) do end", 2),
+        ("local function f(x)\n  return x.a.b\nend\nreturn f({})", 2),
+        ("local function f(x)\n  error('no', 2)\nend\nlocal function g()\n  f()\nend\nreturn g()", 5),
+        ("local x = 1\nreturn array(5)", 2),
+        ("for _, v in ipairs(nil) do\nend", 1),
+        ("for _, v in pairs(nil) do\nend", 1),
     ],
 )
 def test_line_of_an_error_of_the_library(source: str, line: int | None, bench: Bench) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from moonbox.sandbox.explain.grammar import expression_end
 from moonbox.sandbox.explain.traceback import run_name
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ _FUNCTION = re.compile(
     r"bad argument #\d+ to '(?P<bad>\w{1,40})'|(?:in table for|to) '(?P<for>\w{1,40})'"
     r"|(?P<named>[\w.]{1,120})(?:: | expects)"
 )
+_GONE = "gone"  # in the place of a chunk: the frame that was here is not there any more
+_BRACKETS = frozenset({"(", "[", "{"})
+_LITERALS = frozenset({"nil", "true", "false"})
+_ENDS = frozenset({"end", "else", "elseif", "until", ";", "<eof>"})
 _ALIASES = {"json.decode": ("decode", "parse"), "json.encode": ("encode", "stringify")}
 
 
@@ -49,8 +53,12 @@ def place_of(
     ending: Ending, said: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
 ) -> Place:
     """Where the run failed. `said` is the message without its prefix."""
-    frames = ending.frames
-    if prefix:
+    gone = bool(ending.frames) and ending.frames[0][0] == _GONE
+    frames = tuple(frame for frame in ending.frames if frame[0] != _GONE)
+    found = _returned(ending, said, listings) if gone else None
+    if found is not None:
+        frames = ((*found, "a function"), *frames)
+    if found is None and prefix:
         chunk, at = prefix[0]
         frames = _from(frames, chunk, at)
     elif frames:
@@ -58,8 +66,6 @@ def place_of(
     else:
         guessed = _guess(listings.get(current), ending, said)
         return Place(current, guessed, guessed, ())
-    if ending.kind == "tool" and chunk == current:
-        at = _nearer(listings.get(current), ending, at)
     line = at if chunk == current else next((line for name, line, _ in frames if name == current), None)
     return Place(chunk, at if at > 0 else None, line if line is not None and line > 0 else None, frames)
 
@@ -72,52 +78,69 @@ def _from(frames: tuple[tuple[str, int, str], ...], chunk: str, line: int) -> tu
     return frames
 
 
-def _nearer(listing: Listing | None, ending: Ending, at: int) -> int:
-    """The only line that names the tool, where the engine's line does not: a `return tools.x{}` leaves no frame."""
-    if listing is None or not listing.whole:
-        return at
-    words = listing.words(at)
-    dynamic = any(word.text == "tools" and after.text == "[" for word, after in pairwise(words))
-    named = set(_mentions(listing, ending, "", followed_by=("(", "{")))
-    return named.pop() if len(named) == 1 and not dynamic else at
-
-
-def _guess(listing: Listing | None, ending: Ending, said: str) -> int | None:
-    """The line of a call that left no frame, because the script returned what it returns."""
-    if listing is None or not listing.whole or (ending.kind == "stop" and not said.startswith("value")):
+def _returned(ending: Ending, said: str, listings: Mapping[str, Listing]) -> tuple[str, int] | None:
+    """The only `return f(…)` of a function that can have called what failed: such a call leaves no frame of its caller."""
+    if ending.kind == "stop":
         return None
-    lines = {token.line for token in listing.tokens[:-1]}
-    if len(lines) == 1:
-        return lines.pop()
-    for found in (_mentions(listing, ending, said), _returns(listing)):
-        places = set(found)
-        if len(places) == 1:
-            return places.pop()
-        if places:
-            return None
-    return None
+    names = _names(ending, said)
+    found = {(chunk, line) for chunk, listing in listings.items() for line in _last_calls(listing, names)}
+    return found.pop() if len(found) == 1 else None
 
 
-def _mentions(
-    listing: Listing, ending: Ending, said: str, followed_by: tuple[str, ...] = ("(", "{", ",", ")")
-) -> Iterator[int]:
-    """Lines that call the function or tool that the error is about."""
-    names: tuple[str, ...] = ()
-    if ending.kind == "tool":
-        tool = ending.data.get("tool") if isinstance(ending.data, dict) else None
-        names = (tool.rpartition(".")[2],) if isinstance(tool, str) else ()
-    elif match := _FUNCTION.search(said):
-        full = match["bad"] or match["for"] or match["named"]
-        names = _ALIASES.get(full, (full.rpartition(".")[2],))
-    tokens = listing.tokens
+def _last_calls(listing: Listing, names: tuple[str, ...]) -> Iterator[int]:
+    """Lines in functions with `return` and a call of one of these names, or of a field by a computed one."""
+    reading, tokens = listing.reading, listing.tokens
+    outermost = frozenset(reading.returns if reading else ())  # those keep their frame
     for index, token in enumerate(tokens[:-1]):
-        named = token.kind == "name" and token.text in names and tokens[index + 1].text in followed_by
-        quoted = token.kind == "string" and token.text[1:-1] in names and tokens[index - 1].text == "["
-        if named or quoted:
+        if token.text != "return" or token.kind != "keyword" or index in outermost:
+            continue
+        stop = expression_end(tokens, index + 1)
+        if stop is not None and tokens[stop].text != "," and _is_call(listing, index + 1, stop, names):
             yield token.line
 
 
+def _is_call(listing: Listing, start: int, stop: int, names: tuple[str, ...]) -> bool:
+    tokens = listing.tokens
+    at = start
+    while at < stop:
+        if tokens[at].text in ("(", "{") or tokens[at].kind == "string":
+            end = at if tokens[at].kind == "string" else listing.closing(at)
+            if end == stop - 1:
+                return at > start and (tokens[at - 1].text in names or tokens[at - 1].text == "]")
+        if tokens[at].text in _BRACKETS:
+            at = listing.closing(at) or stop
+        elif tokens[at].kind not in ("name", "string") and tokens[at].text not in (".", ":"):
+            return False
+        at += 1
+    return False
+
+
+def _guess(listing: Listing | None, ending: Ending, said: str) -> int | None:
+    """The line of a value that the script returned and that cannot leave it: no frame is left of that."""
+    if listing is None or not listing.whole or (ending.kind == "stop" and not said.startswith("value")):
+        return None
+    lines = {token.line for token in listing.tokens[:-1]}
+    places = lines if len(lines) == 1 else set(_returns(listing))
+    return places.pop() if len(places) == 1 else None
+
+
+def _names(ending: Ending, said: str) -> tuple[str, ...]:
+    """What the function or tool that the error is about is called."""
+    if ending.kind == "tool":
+        tool = ending.data.get("tool") if isinstance(ending.data, dict) else None
+        return (tool.rpartition(".")[2],) if isinstance(tool, str) else ()
+    match = _FUNCTION.search(said)
+    if match is None:
+        return ()
+    full = match["bad"] or match["for"] or match["named"]
+    return _ALIASES.get(full, (full.rpartition(".")[2],))
+
+
 def _returns(listing: Listing) -> Iterator[int]:
-    reading = listing.reading
+    """Lines where the script returns a value that may be one that cannot leave it."""
+    reading, tokens = listing.reading, listing.tokens
     for index in reading.returns if reading else ():
-        yield listing.tokens[index].line
+        first, after = tokens[index + 1], tokens[index + 2] if index + 2 < len(tokens) else tokens[-1]
+        literal = first.kind in ("number", "string") or first.text in _LITERALS
+        if first.text not in _ENDS and not (literal and after.text in _ENDS):
+            yield tokens[index].line

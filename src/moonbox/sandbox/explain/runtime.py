@@ -106,8 +106,8 @@ def _not_callable(case: Case) -> str | None:
     assert complaint is not None
     if complaint.role == "for iterator":
         return _loop_over(case)
-    if complaint.type.startswith("tools."):
-        return _namespace(case, complaint.type.removeprefix("tools."))
+    if complaint.type.startswith("library tools."):
+        return _namespace(case, complaint.type.removeprefix("library tools."))
     shadowed = _shadowed(case)
     if shadowed:
         return shadowed

@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
--- message: attempt to index a nil value
--- hint: ipairs needs a list, but order.items is nil
+-- message: bad argument #1 to 'ipairs' (table expected, got nil)
+-- hint: order.items is nil, but ipairs needs a table there: test it first
 
 local order = {}
 for _, item in ipairs(order.items) do print(item) end

@@ -2,11 +2,11 @@
 return {
   -- Taken from Lua as they are.
   base = {
-    "assert", "error", "ipairs", "next", "rawequal", "rawget", "rawlen", "select", "tonumber", "type", "_VERSION",
+    "assert", "error", "next", "rawequal", "rawget", "rawlen", "select", "tonumber", "type", "_VERSION",
   },
   -- Written anew in library.lua, stop.lua and calls.lua; listed so that this file stays the complete picture.
   replaced = {
-    "pairs", "pcall", "print", "rawset", "tostring", "xpcall",
+    "ipairs", "pairs", "pcall", "print", "rawset", "tostring", "xpcall",
     "array", "docs", "json", "null", "os", "parallel", "tools",
   },
   libraries = {

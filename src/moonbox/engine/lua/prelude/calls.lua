@@ -9,7 +9,7 @@ return function(host, stop, encode)
   local isyieldable = coroutine.isyieldable
   local concat, format = table.concat, string.format
   local guard, resume, adopt = stop.guard, stop.resume, stop.adopt
-  local exchange = host.exchange
+  local exchange, kind = host.exchange, host.kind
   local ARRAY = host.array
   local MOST_UNDER_WAY = 1000 -- the host refuses ten times as many at once
 
@@ -245,14 +245,14 @@ return function(host, stop, encode)
 
   local function functions_of(list, name)
     if type(list) ~= "table" then
-      raw_error(name .. " expects a list of functions, got " .. type(list), 3)
+      raw_error(name .. " expects a list of functions, got " .. kind(list), 3)
     end
     local count = rawlen(list)
     for index = 1, count do
       local item = list[index]
       if type(item) ~= "function" then
         raw_error(format("%s expects functions; item %d is a %s. Write: function() return tools.name{...} end",
-          name, index, item == host.null and "null" or type(item)), 3)
+          name, index, kind(item)), 3)
       end
     end
     return count
@@ -260,21 +260,21 @@ return function(host, stop, encode)
 
   local function all(list)
     local count = functions_of(list, "parallel")
-    return schedule(count, function(index) return list[index] end, count, false)
+    return (schedule(count, function(index) return list[index] end, count, false))
   end
 
   local members = {}
   function members.settle(list)
     local count = functions_of(list, "parallel.settle")
-    return schedule(count, function(index) return list[index] end, count, true)
+    return (schedule(count, function(index) return list[index] end, count, true))
   end
 
   function members.map(list, f, options)
-    if type(list) ~= "table" then raw_error("parallel.map expects a list, got " .. type(list), 2) end
-    if type(f) ~= "function" then raw_error("parallel.map expects a function as its second argument, got " .. type(f), 2) end
+    if type(list) ~= "table" then raw_error("parallel.map expects a list, got " .. kind(list), 2) end
+    if type(f) ~= "function" then raw_error("parallel.map expects a function as its second argument, got " .. kind(f), 2) end
     local width = 2 ^ 53
     if options ~= nil then
-      if type(options) ~= "table" then raw_error("parallel.map expects a table of options, got " .. type(options), 2) end
+      if type(options) ~= "table" then raw_error("parallel.map expects a table of options, got " .. kind(options), 2) end
       for key in next, options do
         if key ~= "concurrency" and key ~= "settle" then
           raw_error("parallel.map has the options 'concurrency' and 'settle', not '" .. tostring(key) .. "'", 2)
@@ -290,12 +290,12 @@ return function(host, stop, encode)
     local function job(index)
       return function() return f(list[index], index) end
     end
-    return schedule(rawlen(list), job, width, settle)
+    return (schedule(rawlen(list), job, width, settle))
   end
 
   M.parallel = host.seal(members, "parallel", {
     __index = members,
-    __call = function(_, list) return all(list) end,
+    __call = function(_, list) return (all(list)) end,
   })
   M.is_scheduled = function(co) return scheduled[co] end
   return M

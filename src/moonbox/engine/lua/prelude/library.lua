@@ -1,6 +1,7 @@
 -- The standard library as scripts see it: checked, deterministic, and sealed against change.
 return function(host, allowed, stop)
   local type, tostring, tonumber, select, next, rawset, rawget = type, tostring, tonumber, select, next, rawset, rawget
+  local rawequal = rawequal
   local setmetatable, getmetatable, raw_error = setmetatable, debug.getmetatable, error
   local find, gsub, raw_format, raw_rep, sub = string.find, string.gsub, string.format, string.rep, string.sub
   local concat, unpack, pack, move = table.concat, table.unpack, table.pack, table.move
@@ -8,7 +9,8 @@ return function(host, allowed, stop)
 
   local M = {}
   local limits = { max_string = math.huge }
-  local sealed = setmetatable({}, { __mode = "k" }) -- proxy -> {contents, name}
+  local sealed = setmetatable({}, { __mode = "k" }) -- proxy -> contents
+  local names = setmetatable({}, { __mode = "k" }) -- proxy -> name
 
   function M.configure(values) limits = values end
 
@@ -23,13 +25,20 @@ return function(host, allowed, stop)
       raw_error("the table '" .. name .. "' is read-only: keep '" .. script_tostring(key) .. "' in a variable of your own", 2)
     end
     meta.__metatable = false
-    meta.__name = name
-    sealed[proxy] = contents
+    meta.__name = "library " .. name -- what Lua calls it in messages
+    sealed[proxy], names[proxy] = contents, name
     return setmetatable(proxy, meta)
   end
   M.seal = seal
 
   function M.is_sealed(value) return sealed[value] ~= nil end
+
+  -- What messages call a value's type.
+  function M.kind(value)
+    if rawequal(value, host.null) then return "null" end
+    return names[value] and "library " .. names[value] or type(value)
+  end
+  host.kind = M.kind
 
   -- Addresses would differ from run to run; numbers in order of first sight do not.
   local ids, last_id = setmetatable({}, { __mode = "k" }), 0
@@ -37,7 +46,7 @@ return function(host, allowed, stop)
     local kind = type(value)
     if kind == "table" or kind == "function" or kind == "thread" then
       local meta = getmetatable(value)
-      if kind == "table" and sealed[value] then return "library '" .. meta.__name .. "'" end
+      if names[value] then return "library '" .. names[value] .. "'" end
       if meta and rawget(meta, "__tostring") then return tostring(value) end
       local id = ids[value]
       if not id then
@@ -102,16 +111,16 @@ return function(host, allowed, stop)
     if type(form) == "string" and find(form, "p", 1, true) and find(gsub(form, "%%%%", ""), "%%[-+ #0-9.]*p") then
       raw_error("string.format: the option '%p' is not available", 2)
     end
-    return checked_string(raw_format(form, printable(...)))
+    return (checked_string(raw_format(form, printable(...))))
   end
 
   local raw_pack = string.pack
   function replaced.string.pack(...)
-    return checked_string(raw_pack(...))
+    return (checked_string(raw_pack(...)))
   end
 
   function replaced.table.concat(list, separator, first, last)
-    return checked_string(concat(list, separator, first, last))
+    return (checked_string(concat(list, separator, first, last)))
   end
 
   function replaced.table.move(from, first, last, to, into)
@@ -152,7 +161,7 @@ return function(host, allowed, stop)
   -- UTC, like os.date here: the time zone of the machine is not the script's business. Brings the fields into range.
   function replaced.os.time(parts)
     if parts == nil then return host.clock("time") end
-    if type(parts) ~= "table" then raw_error("bad argument #1 to 'time' (table expected, got " .. type(parts) .. ")", 2) end
+    if type(parts) ~= "table" then raw_error("bad argument #1 to 'time' (table expected, got " .. M.kind(parts) .. ")", 2) end
     local month = field(parts, "month") - 1
     local year = field(parts, "year") + month // 12
     month = month % 12 + 1
@@ -202,13 +211,19 @@ return function(host, allowed, stop)
       for key, member in next, contents do copy[key] = member end
       return next, copy, nil
     end
-    if value == nil then
-      raw_error("bad argument #1 to 'pairs' (table expected, got nil)", 2)
-    end
-    if value == host.null then
-      raw_error("bad argument #1 to 'pairs' (table expected, got null)", 2)
+    if value == nil or value == host.null then
+      raw_error("bad argument #1 to 'pairs' (table expected, got " .. M.kind(value) .. ")", 2)
     end
     return raw_pairs(value)
+  end
+
+  -- Lua itself complains at the first step only, of an index.
+  local raw_ipairs = ipairs
+  function base.ipairs(value)
+    if value == nil or value == host.null then
+      raw_error("bad argument #1 to 'ipairs' (table expected, got " .. M.kind(value) .. ")", 2)
+    end
+    return raw_ipairs(value)
   end
 
   function base.rawset(target, key, value)

@@ -31,9 +31,10 @@ local calls = import("calls")(host, stop, encode)
 local guest = import("guest")(host, stop, encode, calls)
 
 local builtins, features, baseline = {}, {}, {}
+local inner = {} -- functions that others of ours end in
 -- Globals are looked up in a table with room for twice as many as there are: few share a slot, whatever the seed of the hash.
 local env = load("return {" .. string.rep("x=nil,", 128) .. "}", "=moonbox", "t", {})()
-local MOST_NAMES, MOST_NAME, MOST_NODES = 10000, 200, 50000
+local MOST_NAMES, MOST_NAME, MOST_NODES, MOST_FRAMES = 10000, 200, 50000, 40
 
 local function text_of(value)
   local meta = getmetatable(value)
@@ -83,13 +84,13 @@ function json.encode(value, options)
     end
   end
   local ok, text = stop.pcall(encode.json, value, indentation)
-  if ok then return library.checked(text) end
+  if ok then return (library.checked(text)) end
   local refusal = encode.refusal(text)
   if refusal then raw_error("json.encode: " .. refusal, 2) end
   raw_error(text, 0)
 end
 function json.decode(text)
-  if type(text) ~= "string" then raw_error("json.decode expects a string, got " .. (text == null and "null" or type(text)), 2) end
+  if type(text) ~= "string" then raw_error("json.decode expects a string, got " .. library.kind(text), 2) end
   stop.guard()
   local ok, value = host.decode(text)
   if ok == nil then stop.out_of_memory() end
@@ -102,19 +103,19 @@ json.null = null
 
 local function array(items)
   if items == nil then items = {} end
-  if type(items) ~= "table" then raw_error("array expects a table, got " .. type(items), 2) end
+  if type(items) ~= "table" then raw_error("array expects a table, got " .. library.kind(items), 2) end
   if host.is_sealed(items) then raw_error("array expects a table of your own", 2) end
   return setmetatable(items, ARRAY)
 end
 
 local docs = {}
-function docs.search(words, limit) return calls.call("docs.search", "docs.search", words, limit) end
-function docs.describe(name) return calls.call("docs.describe", "docs.describe", name) end
+function docs.search(words, limit) return (calls.call("docs.search", "docs.search", words, limit)) end
+function docs.describe(name) return (calls.call("docs.describe", "docs.describe", name)) end
 local docs_table = library.seal(docs, "docs", {
   __index = function(_, name)
     local member = docs[name]
     if member then return member end
-    return calls.call("docs.get", "docs", name)
+    return (calls.call("docs.get", "docs", name))
   end,
 })
 
@@ -137,7 +138,7 @@ local function host_functions(entries, root_name)
       last = part
       label = label == "" and part or label .. "." .. part
     end
-    at[last] = function(...) return calls.call(target, label, ...) end
+    at[last] = function(...) return (calls.call(target, label, ...)) end
   end
   return root
 end
@@ -167,25 +168,34 @@ local function safe_coroutines()
   local lib = {}
   local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
   local isyieldable = coroutine.isyieldable
+  local function callable(f, name)
+    if type(f) ~= "function" then
+      raw_error("bad argument #1 to '" .. name .. "' (function expected, got " .. library.kind(f) .. ")", 3)
+    end
+    return f
+  end
   function lib.create(f)
-    if type(f) ~= "function" then raw_error("bad argument #1 to 'create' (function expected)", 2) end
-    return stop.adopt(create(f))
+    return stop.adopt(create(callable(f, "create")))
   end
   local function own(co, name)
-    if type(co) ~= "thread" then raw_error("bad argument #1 to '" .. name .. "' (coroutine expected)", 3) end
+    if type(co) ~= "thread" then
+      raw_error("bad argument #1 to '" .. name .. "' (coroutine expected, got " .. library.kind(co) .. ")", 3)
+    end
     if calls.is_scheduled(co) and name ~= "status" then
       raw_error("bad argument #1 to '" .. name .. "' (parallel runs this coroutine)", 3)
     end
     return co
   end
   function lib.resume(co, ...) return stop.resume(own(co, "resume"), ...) end
-  local function passed(ok, ...)
+  local function passed(co, ok, ...)
     if ok then return ... end
+    host.failed_in(co, (...))
     raw_error((...), 0)
   end
+  inner[passed] = true
   function lib.wrap(f)
-    local co = lib.create(f)
-    return function(...) return passed(stop.resume(co, ...)) end
+    local co = stop.adopt(create(callable(f, "wrap")))
+    return function(...) return passed(co, stop.resume(co, ...)) end
   end
   function lib.yield(...)
     if calls.is_scheduled(running()) then
@@ -217,8 +227,12 @@ local function safe_metatables(into)
     return meta
   end
   function into.setmetatable(value, meta)
-    if type(value) ~= "table" then raw_error("bad argument #1 to 'setmetatable' (table expected, got " .. type(value) .. ")", 2) end
-    if meta ~= nil and type(meta) ~= "table" then raw_error("bad argument #2 to 'setmetatable' (nil or table expected)", 2) end
+    if type(value) ~= "table" then
+      raw_error("bad argument #1 to 'setmetatable' (table expected, got " .. library.kind(value) .. ")", 2)
+    end
+    if meta ~= nil and type(meta) ~= "table" then
+      raw_error("bad argument #2 to 'setmetatable' (nil or table expected, got " .. library.kind(meta) .. ")", 2)
+    end
     local before = getmetatable(value)
     if before and not rawequal(before, ARRAY) and rawget(before, "__metatable") ~= nil then
       raw_error("cannot change a protected metatable", 2)
@@ -259,11 +273,17 @@ end
 -- Errors -----------------------------------------------------------------------------------------------------------
 
 -- Frames of the script's own functions, innermost first; ours are left out.
+--
+-- Functions of ours do not end in calls of others of ours, but for those in `inner`. So one that was called as the last thing
+-- of a function was called by the script, and the frame of that function is gone: a first frame without a line says so.
 local function frames_from(level, co)
   local frames = {}
   while #frames < 24 do
-    local info = co and getinfo(co, level, "Slnt") or not co and getinfo(level, "Slnt")
+    local info = co and getinfo(co, level, "Slntf") or not co and getinfo(level, "Slntf")
     if not info then break end
+    if info.istailcall and #frames == 0 and sub(info.source, 1, 9) == "=moonbox/" and not inner[info.func] then
+      frames[1] = { "gone", -1, "" }
+    end
     if sub(info.source, 1, 7) == "=script" then
       local name = info.what == "main" and "main chunk"
         or info.name and format("%s '%s'", info.namewhat ~= "" and info.namewhat or "function", info.name)
@@ -275,12 +295,13 @@ local function frames_from(level, co)
   return frames
 end
 
-local fallen -- the error that ended a coroutine of parallel, and where
+local fallen -- the error that ended a coroutine, and where
 function host.failed_in(co, problem)
-  if not fallen or not rawequal(fallen.problem, problem) then
-    fallen = { problem = problem, frames = frames_from(0, co) }
+  local frames = frames_from(0, co)
+  if fallen and rawequal(fallen.problem, problem) and #fallen.frames < MOST_FRAMES then
+    for _, frame in next, frames do fallen.frames[#fallen.frames + 1] = frame end
   else
-    for _, frame in next, frames_from(0, co) do fallen.frames[#fallen.frames + 1] = frame end
+    fallen = { problem = problem, frames = frames }
   end
 end
 
@@ -329,7 +350,7 @@ local function said_by(problem, kind, whole)
   local meta = getmetatable(problem)
   local text = whole and not (meta and rawget(meta, "__tostring")) and attempt(encode.json, problem)
   text = text or attempt(library.tostring, problem) or "(its __tostring failed)"
-  return kind == "table" and text or "error object is a " .. kind .. " value: " .. text
+  return kind == "table" and text or "error object is a " .. library.kind(problem) .. " value: " .. text
 end
 
 -- The report of a failure: kind, message, frames (JSON), extra (JSON).
@@ -374,12 +395,17 @@ function engine.limits(limits)
   guest.limits(limits)
 end
 
+-- Where something is to be closed Lua makes no tail calls: `return f()` leaves the script's frame, and so its line, to errors.
+-- Only in the script's outermost block, which runs once; calls without end in its functions take no room, as ever.
+local STAY = "local moonbox_stay <close> = nil "
+
 -- A bare expression is a script too.
 local function compile(source, chunk)
   if guest.loaded() then return guest.compile(source) end
-  local script, problem = load("return " .. source, "=" .. chunk, "t", env)
+  local name = "=" .. chunk
+  local script = load(STAY .. "return " .. source, name, "t", env) or load(STAY .. source, name, "t", env)
   if script then return script end
-  return load(source, "=" .. chunk, "t", env)
+  return load(source, name, "t", env)
 end
 
 -- Returns "ok", JSON of the values; or "stop", limit, message, frames; or kind, message, frames, extra.
