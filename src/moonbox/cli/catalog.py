@@ -86,8 +86,8 @@ def catalog(
     """Show what the model would see of your tools, and its size.
 
     The code tool with its catalog, the tools that stay direct and the system
-    prompt go to standard output, then what they cost together with every request
-    against the definitions of every tool. Tokens are estimated at four bytes each.
+    prompt go to standard output, then what they cost against the definitions
+    of every tool. Tokens are estimated at four bytes each.
     """
     with told():
         if form not in _FORMATS:
