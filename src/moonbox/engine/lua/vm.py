@@ -236,6 +236,8 @@ class LuaVM:
             return False, b"nested too deeply"
         except UnicodeDecodeError:
             return False, b"the text is not UTF-8"
+        except json.JSONDecodeError as problem:
+            return False, f"{problem.msg} at line {problem.lineno}, column {problem.colno}".encode()
         except ValueError as problem:
             return False, str(problem).encode()
         except Exception:  # noqa: BLE001 - see above; memory it is, or a stop that the prelude knows of

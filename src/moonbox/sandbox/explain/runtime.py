@@ -45,8 +45,8 @@ def tidied(message: str) -> str:
     message = re.sub(r"\bto 'raw_(\w{1,20})'", r"to '\1'", message)
     message = message.replace(" (for iterator 'for iterator')", " (for iterator)")
     message = message.replace("(field 'integer index')", "(field '?')")
-    if message.startswith("attempt to "):
-        message = message.replace(" a userdata value", " a null value").replace("userdata", "null")
+    if message.startswith(("attempt to ", "invalid value (")):
+        message = message.replace("userdata", "null")
     return message
 
 

@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 5
--- message: json.decode: Expecting value: line 1 column 7 (char 6)
+-- message: json.decode: Expecting value at line 1, column 7
 
 local t = json.decode('{"a": }')
 return t

@@ -96,9 +96,14 @@ return function(host)
   end
 
   -- Errors of C functions that the prelude calls for a script name a place and names of the prelude: the script sees its own.
+  -- The only userdata that there is is null.
   local function told(problem, level, co)
-    if type(problem) == "string" and find(problem, "^moonbox/") then
-      return caller(level, co) .. gsub(gsub(problem, "^moonbox/%w+:%d+: ", ""), "'raw_(%w+)'", "'%1'")
+    if type(problem) ~= "string" then return problem end
+    if find(problem, "^moonbox/") then
+      problem = caller(level, co) .. gsub(gsub(problem, "^moonbox/%w+:%d+: ", ""), "'raw_(%w+)'", "'%1'")
+    end
+    if find(problem, "userdata", 1, true) and find(problem, "^[%w#:]* ?attempt to ") or find(problem, "(userdata)", 1, true) then
+      problem = gsub(problem, "userdata", "null")
     end
     return problem
   end
