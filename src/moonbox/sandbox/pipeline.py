@@ -119,9 +119,15 @@ class Pipeline:
     # Calls
 
     def record(self, request: Request, batch: int, recorder: Recorder) -> CallEntry:
-        """Enter a call in the record before anything else happens to it."""
-        name = request.target.partition(".")[2]
-        return recorder.call(batch, request.id, name, request.arguments, request.size)
+        """Enter a call in the record before anything else happens to it.
+
+        Its arguments are a dict by name: as the script wrote them until they are bound, or if they are not valid; with
+        defaults once they are bound. Arguments that cannot be named, as those of a host function, are a list.
+        """
+        space, _, name = request.target.partition(".")
+        given = request.arguments
+        arguments = given[0] if space == "tools" and _is_named(given) else given
+        return recorder.call(batch, request.id, name, arguments, request.size)
 
     def prepare(self, request: Request, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""
@@ -132,7 +138,12 @@ class Pipeline:
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
         tool = self._toolbox.resolve(name)
         entry.tool = tool.path
-        entry.arguments = tool.bind(request.arguments, first_index=self._first)
+        try:
+            entry.arguments = tool.bind(request.arguments, first_index=self._first)
+        except ArgumentError:
+            if tool.binder is not None:
+                entry.arguments = tool.binder.named(request.arguments, tool.path)
+            raise
         return tool
 
     async def perform(self, request: Request, entry: CallEntry, recorder: Recorder, executor: Executor) -> Reply:
@@ -293,6 +304,11 @@ class Pipeline:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None
         return value
+
+
+def _is_named(arguments: list[Any]) -> bool:
+    """Whether a call was given one table of named arguments."""
+    return len(arguments) == 1 and type(arguments[0]) is dict and all(type(name) is str for name in arguments[0])
 
 
 def _as_dict(error: ToolError, tool: str | None) -> dict[str, Any]:

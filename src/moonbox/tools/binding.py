@@ -50,6 +50,13 @@ class Binder:
         except RecursionError:
             raise self.error(["the arguments are nested too deeply"], tool) from None
 
+    def named(self, arguments: Any, tool: str) -> Any:
+        """The arguments by the names of their parameters, valid or not; as they came where they cannot be named."""
+        try:
+            return self._name(arguments, tool)
+        except ArgumentError:
+            return arguments
+
     def _bind(self, arguments: Any, tool: str, first_index: int) -> dict[str, Any]:
         if type(arguments) is dict and arguments:
             named = arguments

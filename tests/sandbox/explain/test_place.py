@@ -35,8 +35,7 @@ DOWN: dict[str, Any] = {
         ("local function get(n)\n  return tools.fetch{\n    n = n,\n  }\nend\nlocal x = get(1)", 2),
         ("local function get(n)\n  return f(n) + tools.fetch{}\nend\nf = tools.fetch\nlocal x = get(1)", 2),
         (
-            "local function a()\n  return tools.fetch{}\nend\nlocal function b()\n  return tools.fetch{}\nend\n"
-            "local x = b()\nreturn x",
+            "local function a()\n  return tools.fetch{}\nend\nfunction b()\n  return tools.fetch{}\nend\nlocal x = b()",
             7,
         ),
         ("if a then\n  local x = tools.fetch{a = 1}\nend\nlocal y = tools.fetch{}\nreturn y", 4),

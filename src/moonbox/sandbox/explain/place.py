@@ -79,7 +79,7 @@ def _from(frames: tuple[tuple[str, int, str], ...], chunk: str, line: int) -> tu
 
 
 def _returned(ending: Ending, said: str, listings: Mapping[str, Listing]) -> tuple[str, int] | None:
-    """The only `return f(…)` of a function that can have called what failed: such a call leaves no frame of its caller."""
+    """The only `return f(…)` in a function that can be the call that failed: that function left no frame."""
     if ending.kind == "stop":
         return None
     names = _names(ending, said)
