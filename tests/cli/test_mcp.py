@@ -106,7 +106,6 @@ def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) ->
     [
         (["files.red_text_file"], "error: unknown tool `files.red_text_file`; did you mean `files.read_text_file`?"),
         (["files"], "error: name the tool as server.tool, not 'files'"),
-        (["absent.x"], "error: the MCP server 'absent' is not available: there is no program 'no-such-program'"),
         (["files.read_text_file", "path"], "error: give the arguments as key=value or as one JSON object, not 'path'"),
         (["files.read_text_file", "{"], "error: the arguments are not valid JSON"),
     ],
@@ -115,6 +114,15 @@ def test_call_says_what_is_wrong(moonbox: Moonbox, configured: Path, args: list[
     done = moonbox("mcp", "call", *args)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(said)
+
+
+def test_a_server_that_is_not_there_is_told_without_promises(moonbox: Moonbox, configured: Path) -> None:
+    said = "error: the MCP server 'absent' is not available: there is no program 'no-such-program'\n"
+    for args in (["call", "absent.x"], ["list", "absent"]):
+        done = moonbox("mcp", *args)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+    off = moonbox("mcp", "list", "later")
+    assert (off.returncode, off.stderr) == (1, "error: the MCP server 'later' is switched off\n")
 
 
 def test_doctor_names_what_is_wrong(moonbox: Moonbox, configured: Path) -> None:
@@ -132,7 +140,10 @@ def test_servers_of_another_client_are_listed(moonbox: Moonbox, tmp_path: Path, 
     (tmp_path / "mcp.json").write_text(json.dumps(entry))
     data = json.loads(moonbox("mcp", "list", "--json", "--mcp-config", "mcp.json").stdout)
     assert [(item["name"], item["state"]) for item in data] == [("memory", "ready")]
-    assert moonbox("mcp", "list").stdout.startswith("no MCP servers are configured; add [mcp.servers.<name>]")
+    for word in ("list", "doctor"):
+        done = moonbox("mcp", word)
+        assert done.stdout.startswith("no MCP servers are configured; add [mcp.servers.<name>]"), word
+        assert done.returncode == 0
 
 
 def test_install_prints_or_writes(moonbox: Moonbox, configured: Path, tmp_path: Path) -> None:
@@ -153,6 +164,17 @@ def test_install_prints_or_writes(moonbox: Moonbox, configured: Path, tmp_path: 
     assert project.stdout == f"made with an entry 'box': {tmp_path}/.vscode/mcp.json\n"
     listed = moonbox("mcp", "install", "--client", "list").stdout.splitlines()
     assert listed[0].split() == ["claude-desktop", f"{tmp_path}/.config/Claude/claude_desktop_config.json"]
+
+
+def test_install_names_the_clients(moonbox: Moonbox) -> None:
+    for args, said in (
+        ([], "error: say for which client, with --client NAME; known are: claude-desktop, claude-code, cursor, "),
+        (["--client", "curser"], "error: unknown client 'curser'; did you mean `cursor`?; known are: claude-desktop, "),
+        (["--client", "windsurf", "--project"], "error: Windsurf has no configuration for a project; leave out "),
+    ):
+        done = moonbox("mcp", "install", *args)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(said)
 
 
 def test_install_refuses_a_broken_configuration(moonbox: Moonbox, tmp_path: Path) -> None:

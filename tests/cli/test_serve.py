@@ -126,6 +126,14 @@ def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) 
         (["--port", "80"], "error: --port belongs to --http; without it MCP is served on standard input and output"),
         (["--http", "--host", "0.0.0.0"], "error: serving on 0.0.0.0 needs a token: pass --token or set [serve] token"),
         (["--http", "--token", "short"], "error: a token must have at least 16 characters"),
+        (
+            ["--http", "--host", "nowhere.invalid", "--token", "x" * 16],
+            "error: there is no address nowhere.invalid; give one of this machine with --host",
+        ),
+        (
+            ["--http", "--host", "203.0.113.7", "--token", "x" * 16],
+            "error: 203.0.113.7 is not an address of this machine; choose another with --host",
+        ),
         (["--config", "none.toml"], "error: there is no file none.toml; `moonbox init` writes one"),
         (["--mcp-config", "none.json"], "error: there is no file none.json"),
         (["--tools", "kti"], "error: --tools kti: there is no module 'kti'"),
@@ -145,7 +153,7 @@ def test_a_port_that_is_taken_is_told(moonbox: Moonbox) -> None:
         port = str(taken.getsockname()[1])
         done = moonbox("serve", "--http", "--port", port)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == f"error: 127.0.0.1:{port} is not free; choose another with --port"
+    assert done.stderr == f"error: 127.0.0.1:{port} is not free; choose another with --port\n"
 
 
 def test_a_setting_that_is_wrong_is_named(moonbox: Moonbox, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_what_cannot_start_says_why_and_is_tried_again() -> None:
             "absent": "there is no program 'no-such-program-anywhere'",
             "broken": "it ended with status 3; it said: KEY is not set",
             "mute": "it did not answer within 0.5 s",
-            "closed": "ConnectError: All connection attempts failed",
+            "closed": "it cannot be reached: All connection attempts failed",
         }
         wait_until(lambda: upstreams.status("broken").attempts == 3 and upstreams.status("broken").state == "retrying")
         with Sandbox(upstreams.toolbox) as box:

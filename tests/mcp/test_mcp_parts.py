@@ -217,7 +217,7 @@ def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:
     from moonbox.mcp.upstreams.underway import UnderWay
 
     async def main() -> Any:
-        under_way = UnderWay()
+        under_way = UnderWay("shared")
         async with asyncio.timeout(5) as timer:
             token = CALLER.set(SimpleNamespace(client="one"))  # type: ignore[arg-type]  # as far as it is looked at
             with under_way.call(timer):

@@ -173,6 +173,7 @@ def test_the_clock_stands_still_while_the_person_thinks(able: Session, person: P
     assert "User provided the requested information" in second, "the server's own question went the same way"
     assert "Ada" in second
     assert "name" in asked[1].requested_schema["properties"]
+    assert asked[1].message.startswith("The MCP server 'everything' asks: ")
 
 
 def test_an_answer_that_is_an_error_is_a_refusal(able: Session, person: Person) -> None:

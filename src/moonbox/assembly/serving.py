@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import signal
+import socket
 from typing import TYPE_CHECKING, Any
 
 from moonbox.assembly.assembly import assemble
@@ -70,11 +72,7 @@ def run_http(
                 timeout_graceful_shutdown=_GRACE,
             )
         )
-        server.config.load()
-        try:
-            listening = server.config.bind_socket()
-        except SystemExit:
-            raise UsageError(f"{settings.host}:{settings.port} is not free; choose another with --port") from None
+        listening = _listen(settings.host, settings.port)
         port = listening.getsockname()[1]
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         told(f"serving MCP on http://{name}:{port}/mcp")
@@ -82,6 +80,35 @@ def run_http(
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket on this address; says which part of it is wrong."""
+    host = host.strip("[]")
+    name = f"[{host}]" if ":" in host else host
+    try:
+        [family, kind, protocol, _, address] = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError:
+        raise UsageError(f"there is no address {name}; give one of this machine with --host") from None
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as problem:
+        listening.close()
+        match problem.errno:
+            case errno.EADDRINUSE:
+                message = f"{name}:{port} is not free; choose another with --port"
+            case errno.EACCES | errno.EPERM:
+                message = f"port {port} may not be used by you; choose one above 1023 with --port"
+            case errno.EADDRNOTAVAIL:
+                message = f"{name} is not an address of this machine; choose another with --host"
+            case _:
+                message = f"{name}:{port} cannot be listened on: {problem.strerror}"
+        raise UsageError(message) from None
+    return listening
 
 
 def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:

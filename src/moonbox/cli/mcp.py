@@ -27,9 +27,10 @@ __all__ = ["app"]
 
 app = typer.Typer(name="mcp", help="Look at MCP servers, and enter moonbox in MCP clients.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
 Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for servers to start.", metavar="SECONDS")]
 _PATIENCE = 30.0
+_NONE = "no MCP servers are configured; add [mcp.servers.<name>] to moonbox.toml, or pass --mcp-config"
 
 
 @app.command("list")
@@ -51,7 +52,7 @@ def list_servers(
         if as_json:
             print_json([status.to_dict() for status in statuses])
         elif not statuses:
-            typer.echo("no MCP servers are configured; add [mcp.servers.<name>] to moonbox.toml, or pass --mcp-config")
+            typer.echo(_NONE)
         else:
             console().print(_table(statuses))
 
@@ -92,6 +93,8 @@ def doctor(
         statuses = upstreams.statuses()
         if as_json:
             print_json([status.to_dict() for status in statuses])
+        elif not statuses:
+            typer.echo(_NONE)
         else:
             for status in statuses:
                 _diagnose(status)
@@ -101,15 +104,21 @@ def doctor(
 
 @app.command("install")
 def install(
-    client: Annotated[str, typer.Option("--client", help="Which client; `--client list` names them.", metavar="NAME")],
+    client: Annotated[
+        str, typer.Option("--client", help="Which client; `--client list` names them.", metavar="NAME")
+    ] = "",
     name: Annotated[str, typer.Option(help="The entry's name.", metavar="NAME")] = "moonbox",
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
-    project: Annotated[bool, typer.Option("--project", help="For the project in this folder only.")] = False,
+    project: Annotated[
+        bool, typer.Option("--project", metavar="", help="For the project in this folder only.")
+    ] = False,
     file: Annotated[
         Path | None, typer.Option(help="Another file than the client's usual one.", metavar="FILE", show_default=False)
     ] = None,
-    print_only: Annotated[bool, typer.Option("--print", help="Print the entry and change nothing.")] = False,
+    print_only: Annotated[
+        bool, typer.Option("--print", metavar="", help="Print the entry and change nothing.")
+    ] = False,
 ) -> None:
     """Enter moonbox in an MCP client's configuration; what is there stays, and a copy of it is kept."""
     with told():
@@ -123,6 +132,9 @@ def install(
             for known in CLIENTS:
                 typer.echo(f"{known.name:<16}{known.file(project=known.user is None, folder=Path.cwd())}")
             return
+        if not client:
+            names = ", ".join(known.name for known in CLIENTS)
+            raise UsageError(f"say for which client, with --client NAME; known are: {names}")
         chosen = find_client(client)
         used = config if config is not None else find()
         if used is not None:
@@ -173,9 +185,7 @@ def _started(
 
 
 def _resolved(upstreams: Upstreams, name: str) -> Tool:
-    status = upstreams.status(name.partition(".")[0])
-    if status.state != "ready":
-        raise UsageError(status.why())
+    _need_ready(upstreams.status(name.partition(".")[0]))
     try:
         return upstreams.toolbox.resolve(name)
     except ToolError as problem:
@@ -227,11 +237,21 @@ def _show_tools(upstreams: Upstreams, server: str, as_json: bool) -> None:
     if as_json:
         print_json([_described(tool) for tool in tools])
         return
-    if status.state != "ready":
-        raise UsageError(status.why())
+    _need_ready(status)
     for tool in tools:
         policy = "" if not _note(tool) else f"  [{_note(tool)}]"
-        typer.echo(visible(render(tool, "brief")) + policy)
+        typer.echo(visible(render(tool, "brief"), keep="") + policy)
+
+
+def _need_ready(status: Status) -> None:
+    """Nothing is said of further attempts: this command makes none."""
+    if status.state == "ready":
+        return
+    if not status.reason:
+        complain(status.why())
+    else:
+        complain(f"the MCP server '{status.name}' is not available: {status.reason}")
+    raise typer.Exit(1)
 
 
 def _note(tool: Tool) -> str:
@@ -263,13 +283,13 @@ def _table(statuses: Sequence[Status]) -> Any:
     for status in statuses:
         why = status.reason or "; ".join(status.problems)
         table.add_row(
-            visible(status.name),
+            _line(status.name),
             Text(status.state, _COLOURS.get(status.state, "")),
             str(status.tools) if status.state == "ready" else "",
-            status.protocol,
+            _line(status.protocol),
             seconds(status.seconds) if status.seconds is not None else "",
-            visible(status.where if "://" in status.where else Path(status.where).name),
-            visible(why),
+            _line(status.where if "://" in status.where else Path(status.where).name),
+            _line(why),
         )
     return table
 
@@ -282,14 +302,17 @@ def _diagnose(status: Status) -> None:
     good = status.state == "ready" and not status.problems
     mark = typer.style("ok" if good else "off" if status.state == "off" else "!!", fg="green" if good else "red")
     if status.state == "ready":
-        speaks = f"{status.server or 'a server without a name'}, protocol {status.protocol}"
-        typer.echo(
-            f"{mark} {visible(status.name)}: {speaks}, {status.tools} tools, up in {seconds(status.seconds or 0)}"
-        )
+        speaks = f"{_line(status.server) or 'a server without a name'}, protocol {_line(status.protocol)}"
+        typer.echo(f"{mark} {_line(status.name)}: {speaks}, {status.tools} tools, up in {seconds(status.seconds or 0)}")
     else:
-        typer.echo(f"{mark} {visible(status.name)}: {visible(status.reason or status.why())}")
-        typer.echo(f"   reached by: {visible(status.where)}")
+        typer.echo(f"{mark} {_line(status.name)}: {_line(status.reason or status.why())}")
+        typer.echo(f"   reached by: {_line(status.where)}")
         for line in status.said.splitlines()[-5:]:
-            typer.echo(f"   | {visible(line)}")
+            typer.echo(f"   | {_line(line)}")
     for problem in status.problems:
-        typer.echo(f"   - {visible(problem)}")
+        typer.echo(f"   - {_line(problem)}")
+
+
+def _line(text: str) -> str:
+    """What a server says, on one line and without a hold on the terminal."""
+    return visible(text[:300], keep="")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.screen import complain, told
+from moonbox.audit.terminal import visible
+from moonbox.cli.screen import complain, note, told
 
 if TYPE_CHECKING:
     from moonbox.mcp.server.settings import ServeSettings
@@ -19,10 +20,10 @@ __all__ = ["ConfigFile", "McpConfig", "register", "serve"]
 
 _EXAMPLES = """[bold]Examples[/]
 
-  moonbox serve                                  MCP on standard input and output, for a client to start
-  moonbox serve --mcp-config ~/.cursor/mcp.json  the servers of another client behind one code tool
-  moonbox serve --http                           MCP at http://127.0.0.1:8808/mcp, and the HTTP API
-  moonbox mcp install --client claude-desktop    enter it in a client's configuration
+  moonbox serve                        over stdio, for a client to start
+  moonbox serve --mcp-config mcp.json  the servers of another client
+  moonbox serve --http                 at http://127.0.0.1:8808/mcp
+  moonbox mcp install --client cursor  enter it in a client
 """
 
 ConfigFile = Annotated[
@@ -64,12 +65,14 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of standard input and output.")] = False,
+    http: Annotated[
+        bool, typer.Option("--http", metavar="", help="Serve over HTTP instead of standard input and output.")
+    ] = False,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Where to listen.", show_default="127.0.0.1")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65_535, help="0 takes any free one.", show_default="8808")
+        int | None, typer.Option(metavar="PORT", min=0, max=65_535, help="0 takes any free one.", show_default="8808")
     ] = None,
     token: Annotated[
         str | None,
@@ -81,13 +84,21 @@ def serve(
         ),
     ] = None,
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="Say more on standard error; twice for everything.")
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            metavar="",
+            count=True,
+            help="Say more on standard error; twice for everything.",
+            show_default=False,
+        ),
     ] = 0,
 ) -> None:
     """Serve your tools and other MCP servers to MCP clients.
 
-    They are shown one code tool with a catalog of everything, and the few tools that stay direct. Nothing but the
-    protocol goes to standard output.
+    They are shown one code tool with a catalog of everything, and the few
+    tools that stay direct. Nothing but the protocol goes to standard output.
     """
     _log(verbose)
     with told():
@@ -102,6 +113,9 @@ def serve(
 
         if not http:
             _refuse_http_options(host, port)
+            if sys.stdin.isatty():
+                note("speaking MCP on standard input and output, as a client starts it; Ctrl-C ends it")
+                note("`moonbox mcp install` enters it in a client, `moonbox serve --http` serves it on an address")
             run_stdio(found, load, mcp_config or [])
             return
         run_http(found, _settings(found, host, port, token), load, mcp_config or [], told=_say)
@@ -129,7 +143,16 @@ def _say(message: str) -> None:
 def _log(verbose: int) -> None:
     """Everything that is logged goes to standard error: standard output belongs to the protocol."""
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Harmless("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=level)
     if verbose < 2:
         for noisy in ("mcp", "client", "httpx2", "httpcore2"):
             logging.getLogger(noisy).setLevel(logging.ERROR)
+
+
+class _Harmless(logging.Formatter):
+    """What clients and servers say, without a hold on the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))

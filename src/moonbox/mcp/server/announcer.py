@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Announcer"]
 
 _CALM = 0.1
+_PATIENCE = 5.0
 _MOST_SESSIONS = 500
 
 
@@ -69,8 +70,16 @@ class Announcer:
 
     async def _announce(self) -> None:
         await self._bus.publish(ToolsListChanged())
-        for session in list(self._sessions.values()):
-            await session.send_tool_list_changed()
+        await asyncio.gather(*(self._tell(client, session) for client, session in list(self._sessions.items())))
+
+    async def _tell(self, client: str, session: ServerSession) -> None:
+        """One client; whoever has gone, or does not listen, keeps nobody else waiting."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await session.send_tool_list_changed()
+        except Exception:  # noqa: BLE001 - whatever a session fails with, it is of no more use
+            if self._sessions.get(client) is session:
+                del self._sessions[client]
 
     def _fingerprint(self) -> str:
         """Of what clients see: a tool that changed in nothing that is shown is no news."""

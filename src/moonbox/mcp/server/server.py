@@ -241,7 +241,7 @@ class MoonboxServer:
             await asyncio.sleep(_LOOK_AT_FILES)
             try:
                 await asyncio.to_thread(self._refresh)
-            except MoonboxError as problem:
+            except Exception as problem:  # noqa: BLE001 - a folder that cannot be read now may be read later
                 log.warning("tool scripts: %s", problem)
 
 

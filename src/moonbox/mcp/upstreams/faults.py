@@ -7,10 +7,14 @@ from typing import Any
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, URL_ELICITATION_REQUIRED
 
+from moonbox.audit.terminal import visible
 from moonbox.errors import ArgumentError, ToolError
 from moonbox.tools.failures import scrub
 
 __all__ = ["Lost", "is_lost", "of_call", "sentence", "unavailable"]
+
+_STAND_INS = ("Not Found", "Server returned an error response")
+"""What the SDK says of an HTTP status."""
 
 
 class Lost(Exception):
@@ -28,12 +32,14 @@ def is_lost(problem: BaseException) -> bool:
     return isinstance(problem, Lost | OSError | BaseExceptionGroup) or "httpx" in type(problem).__module__
 
 
-def of_call(problem: BaseException, server: str) -> ToolError:
-    """Why a call that the server answered, or refused, failed."""
+def of_call(problem: BaseException, server: str, refusal: str = "") -> ToolError:
+    """Why a call that the server answered, or refused, failed; `refusal` is what it said by HTTP."""
     if isinstance(problem, ToolError):
         return problem
     if isinstance(problem, MCPError):
         message = problem.message or "the server refused the call"
+        if refusal and message in _STAND_INS:
+            return ToolError(f"the MCP server '{server}' refused the call: {refusal}", code="refused")
         data = _plain(problem.data)
         match problem.code:
             case c if c == INVALID_PARAMS:
@@ -48,16 +54,21 @@ def of_call(problem: BaseException, server: str) -> ToolError:
     return ToolError(f"the answer of the MCP server '{server}' is not usable: {sentence(problem)}", code="bad_result")
 
 
-def sentence(problem: BaseException) -> str:
-    """The innermost reason, in one line."""
+def sentence(problem: BaseException, refusal: str = "") -> str:
+    """The innermost reason, in one line; `refusal` is what the server said by HTTP."""
     while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
         problem = problem.exceptions[0]
     if isinstance(problem, TimeoutError) and not str(problem):
         return "it did not answer in time"
-    said = scrub(" ".join(str(problem).split()))[:300]
+    said = visible(scrub(" ".join(str(problem).split()))[:300], keep="")
+    if refusal:
+        advice = '; give it a token: headers = { Authorization = "Bearer …" }' if " 401 " in f"{refusal} " else ""
+        return f"{refusal}{advice}" if said in _STAND_INS else f"{refusal}: {said}"
     if isinstance(problem, Lost | MCPError):
         return said
     name = type(problem).__name__
+    if name in ("ConnectError", "ConnectTimeout"):
+        return f"it cannot be reached: {said}" if said else "it cannot be reached"
     return f"{name}: {said}" if said else name
 
 

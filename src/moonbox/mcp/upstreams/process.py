@@ -19,6 +19,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
+from moonbox.audit.terminal import visible
 from moonbox.mcp.lines import Incoming, Outgoing
 from moonbox.mcp.upstreams.faults import Lost
 from moonbox.tools.failures import scrub
@@ -177,6 +178,8 @@ class ServerProcess:
                     os.killpg(process.pid, signal_number)
             if await _exited(process, _GRACE):
                 break
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # what it left behind
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
@@ -224,9 +227,9 @@ class Tail:
         return b"".join(self._parts)[-self._most :].decode("utf-8", "replace")
 
     def last_line(self) -> str:
-        """The last line, without what looks like a secret: scripts and clients see it."""
+        """The last line, without what looks like a secret or steers a terminal: people, scripts and clients see it."""
         lines = [line.strip() for line in self.text().splitlines() if line.strip()]
-        return scrub(lines[-1][-300:]) if lines else ""
+        return visible(scrub(lines[-1][-300:]), keep="") if lines else ""
 
 
 def safe_environment() -> dict[str, str]:
@@ -257,7 +260,8 @@ def _not_started(settings: ServerSettings, problem: Exception) -> str:
     if isinstance(problem, FileNotFoundError):
         if settings.cwd is not None and not settings.cwd.is_dir():
             return f"there is no folder {settings.cwd}"
-        return f"there is no program '{settings.command}'"
+        advice = "; its arguments belong in args" if " " in (settings.command or "") else ""
+        return f"there is no program '{settings.command}'{advice}"
     if isinstance(problem, PermissionError):
         return f"'{settings.command}' may not be run"
     return f"'{settings.command}' cannot be started: {problem}"

@@ -15,6 +15,7 @@ headers = { Authorization = "Bearer ${DOCS_TOKEN}" }
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ __all__ = ["ServerSettings", "ToolRule", "servers_from_config"]
 
 Transport = Literal["stdio", "http", "sse"]
 MIB = 1024 * 1024
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +109,7 @@ class ServerSettings:
             self._check_url(self.url)
             if self.args or self.env or self.cwd is not None:
                 raise ConfigError("args, env and cwd belong to command, not to url")
+            self._check_headers(self.headers)
         elif self.headers:
             raise ConfigError("headers belong to url, not to command")
 
@@ -118,6 +121,18 @@ class ServerSettings:
             raise ConfigError(f"url is not an address: {problem}") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"url must begin with http:// or https://, not {url!r}")
+
+    @staticmethod
+    def _check_headers(headers: Mapping[str, str]) -> None:
+        """The value may be a secret, so that only the name is told."""
+        for name, value in headers.items():
+            if _HEADER_NAME.fullmatch(name) is None:
+                raise ConfigError(f"{name!r} is not the name of a header")
+            if not value.isascii() or not value.isprintable() or value != value.strip():
+                raise ConfigError(
+                    f"the value of the header {name} has a line break, white space at an end, or a character that is "
+                    "not ASCII"
+                )
 
     @classmethod
     def from_dict(cls, name: str, data: Any, folder: Path | None = None) -> ServerSettings:

@@ -7,8 +7,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_types import INVALID_REQUEST, ErrorData
+from mcp_types import INVALID_REQUEST, ElicitRequest, ErrorData
 
+from moonbox.audit.terminal import visible
 from moonbox.mcp.caller import CALLER
 from moonbox.sandbox.clock import CLOCK, RunClock
 
@@ -54,10 +55,11 @@ class UnderWay:
 
     A question of the newer protocol belongs to a call and comes with it. One of the earlier protocol comes by itself:
     it is passed on when all calls under way are of one client, and refused when they are of several, so that nobody is
-    asked about another's affairs.
+    asked about another's affairs. A form says which server asks, so that none can pass for another, or for moonbox.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, server: str) -> None:
+        self._server = server
         self.broker: Broker | None = None
         self._calls: set[_Call] = set()
 
@@ -85,10 +87,16 @@ class UnderWay:
         for call in waiting:
             call.pause()
         try:
-            return await caller.forward(request)
+            return await caller.forward(self._signed(request))
         finally:
             for call in waiting:
                 call.go_on()
+
+    def _signed(self, request: InputRequest) -> InputRequest:
+        if not isinstance(request, ElicitRequest):
+            return request
+        message = f"The MCP server '{self._server}' asks: {visible(request.params.message)}"
+        return request.model_copy(update={"params": request.params.model_copy(update={"message": message})})
 
 
 def _refusal(message: str) -> ErrorData:

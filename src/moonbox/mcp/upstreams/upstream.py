@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.terminal import visible
 from moonbox.errors import ToolError
 from moonbox.mcp.upstreams.broker import Offers
 from moonbox.mcp.upstreams.connection import Connection, connect
@@ -18,6 +19,7 @@ from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.status import Status
 from moonbox.mcp.upstreams.tools import make_tools, placeholder
 from moonbox.mcp.upstreams.underway import UnderWay
+from moonbox.mcp.upstreams.web import WebServer
 from moonbox.tools.hints import Hints
 from moonbox.tools.toolbox import Toolbox
 
@@ -40,7 +42,8 @@ FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 MOST_ATTEMPTS = 6
 WORTH_WAITING = 2.0
 """Seconds that a call waits for an attempt that is due soon, instead of failing at once."""
-_CALM = 0.1
+_CALM, _LONGEST_CALM = 0.1, 10.0
+"""Seconds between a change of the tools and listing them anew."""
 _HEALTH_SECONDS = 5.0
 _STEADY_SECONDS = 10.0
 """A server that held this long starts afresh with its attempts."""
@@ -60,7 +63,7 @@ class Upstream:
         self.toolbox = Toolbox()
         state: Any = "idle" if settings.enabled else "off"
         self.status = Status(settings.name, state, settings.where)
-        self.under_way = UnderWay()
+        self.under_way = UnderWay(settings.name)
         self._invoke = invoke
         self._listings = listings
         self._listed: list[Listed] | None = None
@@ -149,7 +152,7 @@ class Upstream:
         except Exception as problem:  # noqa: BLE001 - whatever a stranger's server makes of the SDK costs only itself
             if isinstance(self._transport, ServerProcess) and self._transport.ended.is_set():
                 return self._transport.obituary()
-            return self._said(sentence(problem))
+            return self._said(sentence(problem, self._refusal))
         finally:
             self._connection = None
 
@@ -164,10 +167,14 @@ class Upstream:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _refresh(self, connection: Connection) -> None:
+        """List the tools again when they changed; a server that says so without end is asked ever more seldom."""
+        calm, looked = _CALM, time.monotonic()
         while True:
             await connection.changed.wait()
-            await asyncio.sleep(_CALM)  # servers that change much say so many times
+            calm = min(_LONGEST_CALM, calm * 2) if time.monotonic() - looked < 2 * calm else _CALM
+            await asyncio.sleep(calm)
             connection.changed.clear()
+            looked = time.monotonic()
             try:
                 async with asyncio.timeout(self.settings.start_timeout):
                     listed = await connection.tools()
@@ -224,7 +231,7 @@ class Upstream:
             return await connection.call(tool, arguments, report)
         except Exception as problem:
             if not is_lost(problem):
-                raise of_call(problem, self.settings.name) from problem
+                raise of_call(problem, self.settings.name, self._refusal) from problem
             connection.broken.set()
             raise self._died(connection, problem, tool) from problem
 
@@ -294,6 +301,10 @@ class Upstream:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
+    @property
+    def _refusal(self) -> str:
+        return self._transport.refusal if isinstance(self._transport, WebServer) else ""
+
     def _note_transport(self, transport: Any) -> None:
         self._transport = transport
 
@@ -308,6 +319,6 @@ def _reporter(caller: Caller | None, name: str) -> ProgressFnT | None:
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         far = f"{progress:g}" + (f"/{total:g}" if total else "")
-        caller.progress(f"{name}: {far}" + (f" {message[:200]}" if message else ""))
+        caller.progress(f"{name}: {far}" + (f" {visible(message[:200], keep='')}" if message else ""))
 
     return report

@@ -34,6 +34,8 @@ class WebServer:
         self._settings = settings
         self.ended = anyio.Event()
         """Never set by itself: over HTTP a server is found gone when it is next asked."""
+        self.refusal = ""
+        """How it refused the latest request; empty when it did not."""
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[TransportStreams]:
@@ -60,17 +62,27 @@ class WebServer:
         self, headers: dict[str, str] | None = None, timeout: Any = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            headers={"user-agent": f"moonbox/{__version__}", **(headers or {})},
+            headers={"user-agent": f"moonbox/{__version__}", **(headers or {}), "accept-encoding": "identity"},
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENT_SECONDS),
             auth=auth,
             event_hooks={"response": [self._bound]},
         )
 
     async def _bound(self, response: httpx2.Response) -> None:
-        """Stop a body that is too long while it is read; events of a stream are bounded one by one."""
+        """Stop a body that is too long while it is read; events of a stream are bounded one by one.
+
+        What is compressed may be of any length, however short it is: none was asked for, and none is taken.
+        """
+        self.refusal = _refusal(response.status_code)
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise Lost("it sent a compressed answer, which was not asked for")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             return
         response.stream = _Bounded(response.stream, self._settings.max_message)
+
+
+def _refusal(status: int) -> str:
+    return f"it answered {status} {httpx2.codes.get_reason_phrase(status)}".strip() if status >= 400 else ""
 
 
 class _Bounded(httpx2.AsyncByteStream):
