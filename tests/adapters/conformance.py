@@ -137,6 +137,13 @@ class Conformance:
         assert done.text == text
         assert wire.seen[0].prompts == (text,)
 
+    def test_half_a_character_does_not_end_the_conversation(self, agent: Any, run: Any) -> None:
+        """JSON can escape one half of a surrogate pair, and no client can send it back."""
+        half = Turn("half \ud83d", (Use("lua_repl", {"source_code": "return #'\ud83d' > 0"}),))
+        with serve(Scripted(half, Say("ok"))) as wire:
+            done = run(agent, wire, "Count.")
+        assert (done.text, len(done.replies), wire.refused) == ("ok", 1, [])
+
     def test_max_turns(self, agent: Any, run: Any) -> None:
         with serve(lambda seen: SUM) as wire:
             done = run(agent, wire, "Never stop.", max_turns=3)

@@ -174,6 +174,8 @@ def _readable(call: dict[str, Any]) -> dict[str, Any]:
         return call
     function = {key: value for key, value in function.items() if key != "parsed_arguments"}
     text = function.get("arguments")
+    if isinstance(text, dict):  # some servers send data where text belongs
+        text = function["arguments"] = json.dumps(text)
     try:
         valid = isinstance(json.loads(text), dict) if isinstance(text, str) else False
     except (ValueError, RecursionError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from moonbox.adapters.answering import aanswer, aanswer_all, answer, answer_all
 from moonbox.adapters.dialect import CallT, Dialect, MessageT, ResponseT, ResultT, ToolT
+from moonbox.codemode.acceptable import sendable
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,14 +83,14 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         if self._is_over(response):
             return []
         results = self.handle_all(response, conversation=conversation)
-        return [*self._said(response), *(self._messages(results) if results else self._nudge(response))]
+        return [*self._repeated(response), *(self._messages(results) if results else self._nudge(response))]
 
     async def aturn(self, response: ResponseT, *, conversation: str = "") -> list[MessageT]:
         """The same, awaited."""
         if self._is_over(response):
             return []
         results = await self.ahandle_all(response, conversation=conversation)
-        return [*self._said(response), *(self._messages(results) if results else self._nudge(response))]
+        return [*self._repeated(response), *(self._messages(results) if results else self._nudge(response))]
 
     # Streaming
 
@@ -189,6 +190,10 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     # Inside
 
+    def _repeated(self, response: Any) -> list[MessageT]:
+        """The model's answer for the next request. JSON can escape half a character, which no client can send back."""
+        return [sendable(message) for message in self._said(response)]
+
     def _steps(
         self, messages: Any, system: str | None, max_turns: int, request: dict[str, Any]
     ) -> Generator[dict[str, Any] | list[ModelCall], Any, Outcome[ResponseT, MessageT]]:
@@ -200,7 +205,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         finished = False
         for _ in range(max_turns):
             response = yield self._request(history, request)
-            history = [*history, *self._said(response)]
+            history = [*history, *self._repeated(response)]
             if self._is_over(response):
                 finished = True
                 break

@@ -50,7 +50,9 @@ class Definition:
 
 
 def from_tool(tool: Tool, name: str) -> Definition:
-    return Definition(name, tool.description, tool.parameters, tool.returns, tool.hints.to_mcp())
+    """What any client can send on, whatever the tool's own server has said."""
+    description, parameters, returns = sendable([tool.description, tool.parameters, tool.returns])
+    return Definition(name, description, parameters, returns, tool.hints.to_mcp())
 
 
 def in_format(definitions: Iterable[Definition], form: str) -> list[dict[str, Any]]:
@@ -93,7 +95,7 @@ def _provider_name(path: str) -> str:
 
 def _named(item: Definition, key: str) -> dict[str, Any]:
     description = item.description or item.name  # some providers refuse an empty one
-    return {"name": item.name, "description": sendable(description), key: sendable(acceptable(dict(item.parameters)))}
+    return {"name": item.name, "description": description, key: acceptable(dict(item.parameters))}
 
 
 def _cut(text: str, longest: int) -> tuple[str, str]:
@@ -105,10 +107,10 @@ def _cut(text: str, longest: int) -> tuple[str, str]:
 
 
 def _mcp(item: Definition) -> dict[str, Any]:
-    schema = sendable(dict(item.parameters))
-    made = {"name": item.name, "description": sendable(item.description), "inputSchema": schema}
+    schema = copy.deepcopy(dict(item.parameters))
+    made = {"name": item.name, "description": item.description, "inputSchema": schema}
     if item.returns is not None and item.returns.get("type") == "object":
-        made["outputSchema"] = sendable(dict(item.returns))
+        made["outputSchema"] = dict(item.returns)
     if item.annotations:
         made["annotations"] = dict(item.annotations)
     return made
