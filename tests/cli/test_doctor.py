@@ -58,3 +58,59 @@ def test_status_1_where_scripts_cannot_be_isolated(moonbox: Moonbox, tmp_path: P
     assert done.returncode == 1
     assert "the zygote process cannot be started" in " ".join(done.stdout.split())
     assert "Scripts cannot be isolated here" in done.stdout
+
+
+def test_the_configuration_is_checked_section_by_section(moonbox: Moonbox, tmp_path: Path) -> None:
+    assert json.loads(moonbox("doctor", "--json").stdout)["configuration"] == []
+    file = tmp_path / "moonbox.toml"
+    file.write_text("[limits]\ntimeout = 5\n[audit]\nenabled = true\n")
+    done = moonbox("doctor", "--json")
+    assert (done.returncode, json.loads(done.stdout)["configuration"]) == (
+        0,
+        [{"name": "moonbox.toml", "active": True, "detail": f"{file}: [limits], [audit] understood"}],
+    )
+    file.write_text('[limits]\ntimeuot = 5\n[audit]\nenabled = true\n[codemode]\nmode = "sometimes"\n')
+    done = moonbox("doctor", "--json")
+    found = {check["name"]: check for check in json.loads(done.stdout)["configuration"]}
+    assert (done.returncode, found["[limits]"]["active"], found["moonbox.toml"]["active"]) == (1, False, True)
+    assert found["[limits]"]["detail"] == "[limits]: unknown key 'timeuot'; did you mean 'timeout'?"
+    assert "sometimes" in found["[codemode]"]["detail"]
+    shown = moonbox("doctor").stdout
+    assert shown.splitlines()[-1].endswith(" The configuration is wrong: [limits], [codemode].")
+
+
+def test_a_configuration_that_cannot_be_read(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text("[limits")
+    done = moonbox("doctor", "--json", "--config", "other.toml")
+    (check,) = json.loads(done.stdout)["configuration"]
+    assert (done.returncode, check["name"], check["active"]) == (1, "other.toml", False)
+    assert check["detail"].startswith("other.toml is not valid TOML: ")
+
+
+def test_every_section_has_a_reader() -> None:
+    from moonbox.cli.configuration import READERS
+    from moonbox.config import SECTIONS
+
+    assert tuple(READERS) == SECTIONS
+
+
+def test_a_layer_that_is_left_out_on_purpose_is_not_told_as_missing(moonbox: Moonbox) -> None:
+    shown = moonbox("doctor").stdout
+    assert "cpu-limit" not in shown.splitlines()[-1]
+    layers = json.loads(moonbox("doctor", "--json").stdout)["layers"]
+    active = sum(layer["active"] for layer in layers)
+    assert f"the workers' jail ({active} of {len(layers) - 1} layers hold)" in shown
+
+
+def test_a_repl_tells_the_layers_of_its_worker() -> None:
+    from moonbox import Sandbox
+
+    with Sandbox(min_workers=0) as box:
+        repl = box.repl()
+        assert repl.worker_jail == ()
+        repl.run("return 1")
+        assert {layer.name for layer in repl.worker_jail} <= set(LAYERS)
+        assert any(layer.active and layer.detail for layer in repl.worker_jail)
+    with Sandbox(isolation="inline") as box, box.repl() as repl:
+        repl.run("return 1")
+        assert repl.worker_jail == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -59,6 +60,24 @@ def test_help_of_a_command_has_examples_and_every_limit(moonbox: Moonbox) -> Non
     for field in fields(Limits):
         option = "--max-calls" if field.name == "max_tool_calls" else f"--{field.name.replace('_', '-')}"
         assert option in shown
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_help_has_no_names_of_python_types(entry) -> None:  # type: ignore[no-untyped-def]
+    for command in _with_those_below(load(entry)):
+        shown = command.get_help(command.context_class(command))
+        found = re.findall(r"<[a-z][^ ]*>|\[\[|\.\.\.\}", shown)
+        assert not found, f"{command.name}: {found}"
+
+
+def test_help_of_the_whole_has_none_either(moonbox: Moonbox) -> None:
+    assert re.findall(r"<[a-z][^ ]*>", moonbox("--help").stdout) == []
+
+
+def _with_those_below(command):  # type: ignore[no-untyped-def]
+    yield command
+    for child in getattr(command, "commands", {}).values():
+        yield from _with_those_below(child)
 
 
 @pytest.mark.parametrize(

@@ -147,8 +147,11 @@ def test_stats(project: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "error: there is no configuration moonbox.toml; `moonbox init` makes one, --config names another\n"),
-        ("[knowledge", "error: moonbox.toml is not valid TOML: "),
+        (
+            None,
+            "error: there is no moonbox.toml here or above; `moonbox init` makes one, --config names another file\n",
+        ),
+        ("[knowledge", "moonbox.toml is not valid TOML: "),
         ("[knowledge]\npaht = 1", "error: knowledge: unknown key 'paht'; did you mean 'path'?\n"),
     ],
 )
@@ -159,7 +162,24 @@ def test_configurations_that_are_wrong(project: Path, content: str | None, messa
         (project / "moonbox.toml").write_text(content)
     result = call("sync")
     assert result.exit_code == 2
-    assert result.stderr.startswith(message)
+    assert message in result.stderr
+
+
+def test_the_configuration_of_a_folder_above_holds(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "docs" / "use.md").unlink()
+    monkeypatch.chdir(project / "docs")
+    assert call("sync").stdout.startswith("handbook: 1 document (1 added) in ")
+    assert "Setting up" in call("search", "server").stdout
+
+
+def test_searching_before_anything_was_brought_in(project: Path) -> None:
+    call("sync", "--prune")
+    assert call("search", "absent").stdout == "nothing found\n"
+    for file in (project / "docs").iterdir():
+        file.unlink()
+    call("sync")
+    empty = "nothing found; there are no documents yet: `moonbox sync` brings them in\n"
+    assert call("search", "server").stdout == empty
 
 
 def test_another_configuration_may_be_named(project: Path) -> None:

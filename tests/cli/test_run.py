@@ -13,6 +13,7 @@ import pytest
 
 from moonbox import Run
 from moonbox.audit.sinks import open_trail
+from moonbox.errors import ScriptError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +107,9 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
     [
         (["nix.lua"], "error: there is no file 'nix.lua'\n"),
         (["sumary.lua"], "error: there is no file 'sumary.lua'; did you mean `summary.lua`?\n"),
+        (["summary.lu"], "error: there is no file 'summary.lu'; did you mean `summary.lua`?\n"),
         (["folder"], "error: 'folder' is a folder, not a script\n"),
+        (["kit.py"], "error: 'kit.py' does not end in .lua or .rhai; say what it is with --language\n"),
         (["binary.lua"], "error: 'binary.lua' is binary, not a script: byte 2 is zero\n"),
         (["latin.lua"], "error: 'latin.lua' is not UTF-8 text: byte 4 is 0xe9\n"),
         (["compiled.lua"], "error: 'compiled.lua' is compiled Lua; only source text can be run\n"),
@@ -114,6 +117,10 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         (["summary.lua", "-e", "1"], "error: both a file and -e were given: give one\n"),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
         (["-e", "1", "--features", "io"], "error: --features: there is no 'io'; choose from: coroutines, metatables\n"),
+        (
+            ["-e", "1", "--audit", "yes"],
+            "error: --audit yes: say on, off, or a path that ends in .db, .sqlite or .jsonl\n",
+        ),
         (["-e", "1", "-t", "kit:ad"], "error: --tools kit:ad: the module 'kit' has no 'ad'; did you mean `add`?\n"),
         (["-e", "1", "-t", "kitt:x"], "error: --tools kitt:x: there is no module 'kitt'; did you mean `kit`?\n"),
     ],
@@ -295,3 +302,52 @@ def test_ctrl_c_withdraws_the_questions_of_a_whole_batch(terminal: Open) -> None
     screen.expect("error: interrupted after 3 calls")
     assert screen.ended() == 130
     assert screen.text.count("needs your agreement") == 1
+
+
+def test_ctrl_c_leaves_the_line_of_the_terminals_own_echo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from moonbox.cli import run as command
+    from moonbox.cli import screen
+    from moonbox.cli.settings import Settings
+    from moonbox.cli.source import Script
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(screen, "is_terminal", lambda *, stderr=False: True)
+    stopped = Run("a", "while true do end", error=ScriptError("cancelled", "stopped"))
+    command._show(stopped, Script(stopped.source, "lua"), Settings())
+    assert capsys.readouterr().err == "\nerror: interrupted\n"
+
+
+def test_no_colours_for_who_wants_none(terminal: Open) -> None:
+    screen = terminal("run", "nothing.lua", env={"NO_COLOR": "1"})
+    assert screen.ended() == 2
+    assert screen.raw == "error: there is no file 'nothing.lua'\r\n"
+    screen = terminal("run", "-e", "return {1, 'x'}, nothing.x", env={"NO_COLOR": "1"})
+    assert screen.ended() == 1
+    assert "\x1b[3" not in screen.raw
+
+
+def test_ctrl_c_while_a_script_is_being_typed(terminal: Open) -> None:
+    screen = terminal("run", "-")
+    screen.expect("Type a script; Ctrl-D runs it.\n")
+    screen.type("return")
+    screen.expect("return")
+    screen.type("\x03")
+    assert screen.ended() == 130
+    assert screen.rest == "^C\n"
+
+
+def test_an_empty_script_is_told_to_the_person(terminal: Open, moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "empty.lua").write_text("\n")
+    screen = terminal("run", "empty.lua")
+    assert screen.ended() == 0
+    assert screen.text == "empty.lua is empty\n"
+    assert (moonbox("run", "empty.lua").stdout, moonbox("run", "empty.lua").stderr) == ("", "")
+
+
+def test_line_ends_and_marks_of_other_systems(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "crlf.lua").write_bytes(b"\xef\xbb\xbfreturn 1\r\n  + 2\r\n")
+    assert moonbox("run", "crlf.lua").stdout == "3\n"
+    (tmp_path / "bad.lua").write_bytes(b"local x = 1\r\nreturn x..y\r\n")
+    assert moonbox("run", "bad.lua").stderr.splitlines()[1] == "  2 | return x..y"

@@ -43,7 +43,8 @@ def test_a_tool_is_found_by_its_name_too(project: Path) -> None:
         (["hello", "--param", "nam=x"], "did you mean `name`?"),
         (["hello", "--param", "name=x", "--param", "times=many"], "times: expected integer"),
         (["hello", "--param", "name"], "--param takes key=value, not 'name'"),
-        (["nothing"], "there is no tool script nothing"),
+        (["nothing"], "there is no tool script nothing; `moonbox tool list` lists those that are configured"),
+        (["helo"], "there is no tool script helo; did you mean `hello`?"),
     ],
 )
 def test_wrong_use_is_told_with_status_2(project: Path, arguments: list[str], says: str) -> None:
@@ -60,7 +61,8 @@ def test_a_failing_script_has_status_1(project: Path) -> None:
 
 
 def test_list_and_check(project: Path) -> None:
-    assert moonbox(project, "tool", "check").returncode == 0
+    checked = moonbox(project, "tool", "check")
+    assert (checked.returncode, checked.stdout) == (0, "1 of 1 tool script is fine\n")
     (project / "tools" / "bad.lua").write_text("tool = {")
     listed = json.loads(moonbox(project, "tool", "list", "--json").stdout)
     assert {item["name"]: item["ok"] for item in listed} == {"bad": False, "hello": True}

@@ -55,6 +55,10 @@ def test_functions_lists_objects_and_packages(here: Path) -> None:
         ("kit", "--tools kit: the module 'kit' has no @tool in it; name what to take, for example kit:two"),
         ("qqq:x", "--tools qqq:x: there is no module 'qqq'; here there are: broken, kit, needy"),
         ("kti.py:x", "--tools kti.py:x: there is no file 'kti.py'; did you mean `kit.py`?"),
+        ("pack", "--tools pack: the package 'pack' has no @tool in it; name a module in it: pack.one, pack.two"),
+        ("pack/", "--tools pack/: 'pack/' is a folder; name a file in it: pack/one.py, pack/two.py"),
+        ("pack/on:x", "--tools pack/on:x: there is no file 'pack/on'"),
+        ("notes.md", "--tools notes.md: 'notes.md' is not a Python file; those end in .py"),
         ("needy:x", "--tools needy:x: 'needy' needs a module that is not installed: not_there_at_all"),
         (
             "broken:x",
@@ -68,6 +72,9 @@ def test_functions_lists_objects_and_packages(here: Path) -> None:
 )
 def test_what_is_wrong_is_said(here: Path, reference: str, message: str) -> None:
     write(here, "kit.py", "from json import dumps\ndef two(): ...\nmany = [two]\nnumber = 5\n")
+    write(here, "pack/one.py", "def one(): ...\n")
+    write(here, "pack/two.py", "")
+    write(here, "notes.md", "")
     write(here, "needy.py", "import not_there_at_all\n")
     write(here, "broken.py", "x = 1\nx / 0\n")
     with pytest.raises(UsageError) as caught:

@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from moonbox.cli.helptext import HELP_NAMES, tidy, tidy_options
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -54,7 +56,7 @@ def load(entry: Entry) -> Any:
         register(part)
     else:
         part.add_typer(module.app, name=entry.name)
-    return get_group(part).commands[entry.name]
+    return tidy(get_group(part).commands[entry.name])
 
 
 class _Commands(TyperGroup):
@@ -65,6 +67,11 @@ class _Commands(TyperGroup):
         self._entries = {entry.name: entry for entry in COMMANDS}
         for entry in COMMANDS:
             self.commands[entry.name] = TyperCommand(entry.name, help=entry.summary, rich_help_panel=entry.panel)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = super().get_params(ctx)
+        tidy_options(params)
+        return params
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
@@ -86,7 +93,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # their frames would show the values of local variables
     epilog=_EXAMPLES,
-    context_settings={"help_option_names": ["--help", "-h"]},
+    context_settings={"help_option_names": HELP_NAMES},
 )
 
 

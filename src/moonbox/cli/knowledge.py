@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.audit.terminal import seconds, size, visible
-from moonbox.errors import ConfigError, MoonboxError, UsageError
+from moonbox.cli.screen import console, print_json, told
+from moonbox.errors import ConfigError
 from moonbox.knowledge.config import KnowledgeConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rich.console import Console
     from rich.text import Text
 
     from moonbox.knowledge.base import KnowledgeBase
@@ -28,9 +27,12 @@ __all__ = ["register"]
 SHOWN_PROBLEMS = 10
 MARKS = ("\ue000", "\ue001")  # private characters, which no ordinary text holds
 
-ConfigFile = Annotated[Path, typer.Option("--config", "-c", help="The configuration.", metavar="FILE")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="The configuration; by default the nearest moonbox.toml.", metavar="FILE"),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_HERE = Path("moonbox.toml")
+_NO_SOURCE = "no source is configured; add a table [knowledge.sources.<name>] to the configuration"
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +46,7 @@ def register(app: typer.Typer) -> None:
 
 def sync(
     names: Annotated[list[str] | None, typer.Argument(help="Only these sources.", metavar="[SOURCE]...")] = None,
-    config: ConfigFile = _HERE,
+    config: ConfigFile = None,
     wait: Annotated[float, typer.Option(help="Seconds to wait for another sync of the same source.")] = 0.0,
     prune: Annotated[bool, typer.Option("--prune", help="Remove sources that are not configured any more.")] = False,
     as_json: Json = False,
@@ -63,16 +65,16 @@ def sync(
                 if not as_json:
                     _print_report(report)
         if as_json:
-            _print_json([report.to_dict() for report in reports])
+            print_json([report.to_dict() for report in reports])
         elif not reports:
-            typer.echo("no source is configured; add a table [knowledge.sources.<name>] to the configuration")
+            typer.echo(_NO_SOURCE)
         if not all(report.ok for report in reports):
             raise typer.Exit(1)
 
 
 def search(
     words: Annotated[list[str], typer.Argument(help='Words, "phrases", -exclusions, pre*.', metavar="QUERY...")],
-    config: ConfigFile = _HERE,
+    config: ConfigFile = None,
     mode: Annotated[str, typer.Option("--mode", "-m", help="keyword, semantic or hybrid.")] = "keyword",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many documents at most.")] = 12,
     source: Annotated[
@@ -85,7 +87,7 @@ def search(
         query: Any = " ".join(words)
         chosen: Any = mode
         if as_json:
-            _print_json([hit.to_dict() for hit in base.search(query, chosen, limit, source)])
+            print_json([hit.to_dict() for hit in base.search(query, chosen, limit, source)])
             return
         hits = base.search(query, chosen, limit, source, marks=MARKS)
         for note in hits.notes:
@@ -93,19 +95,20 @@ def search(
         if hits:
             _print_hits(hits)
         else:
-            typer.echo("nothing found")
+            empty = base.stats().documents == 0
+            typer.echo("nothing found" + "; there are no documents yet: `moonbox sync` brings them in" * empty)
 
 
 def get(
     id: Annotated[str, typer.Argument(help='The id that search shows, or "source:source_id".', metavar="ID")],
-    config: ConfigFile = _HERE,
+    config: ConfigFile = None,
     as_json: Json = False,
 ) -> None:
     """Show one document."""
     with _told(), _opened(_configured(config)) as base:
         document = base.get(id)
         if as_json:
-            _print_json(document.to_dict())
+            print_json(document.to_dict())
             return
         about = (document.source_url, document.author, document.updated_at)
         typer.echo(visible(f"{document.title}\n{document.source}:{document.source_id}"))
@@ -113,24 +116,24 @@ def get(
         typer.echo(visible(document.body))
 
 
-def sources(config: ConfigFile = _HERE, as_json: Json = False) -> None:
+def sources(config: ConfigFile = None, as_json: Json = False) -> None:
     """List the sources and how they are."""
     with _told():
         infos = _source_infos(_configured(config))
         if as_json:
-            _print_json([info.to_dict() for info in infos])
+            print_json([info.to_dict() for info in infos])
         elif infos:
             _print_sources(infos)
         else:
-            typer.echo("no source is configured")
+            typer.echo(_NO_SOURCE)
 
 
-def stats(config: ConfigFile = _HERE, as_json: Json = False) -> None:
+def stats(config: ConfigFile = None, as_json: Json = False) -> None:
     """Show the knowledge base in numbers."""
     with _told(), _opened(_configured(config)) as base:
         found = base.stats().to_dict()
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
     found["bytes"] = size(found["bytes"])
     for name, value in found.items():
@@ -138,19 +141,16 @@ def stats(config: ConfigFile = _HERE, as_json: Json = False) -> None:
         typer.echo(f"{name:<10}{shown}")
 
 
-def _configured(path: Path) -> KnowledgeConfig:
+def _configured(path: Path | None) -> KnowledgeConfig:
     from moonbox.config import Config
     from moonbox.knowledge.config import builtin_connectors
     from moonbox.scripts.connector import LuaConnectorKind
 
-    try:
-        config = Config.parse(path.read_text("utf-8"), path)
-    except FileNotFoundError:
+    config = Config.load(path)
+    if config.path is None:
         raise ConfigError(
-            f"there is no configuration {path}; `moonbox init` makes one, --config names another"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the configuration {path} cannot be read: {error}") from None
+            "there is no moonbox.toml here or above; `moonbox init` makes one, --config names another file"
+        )
     kinds = {**builtin_connectors(), "lua": LuaConnectorKind()}
     return KnowledgeConfig.from_dict(config.section("knowledge"), config.folder, connectors=kinds)
 
@@ -176,17 +176,15 @@ def _prune(base: KnowledgeBase, wait: float) -> None:
     for info in base.sources():
         if not info.configured:
             count = base.forget(info.name, wait=wait)
-            typer.echo(f"{visible(info.name)}: removed with {count:,} documents", err=True)
+            typer.echo(f"{visible(info.name)}: removed with {_documents(count)}", err=True)
 
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
     """What went wrong as one line, without a traceback."""
     try:
-        yield
-    except MoonboxError as error:
-        typer.echo(f"error: {visible(str(error))}", err=True)
-        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
+        with told():
+            yield
     except KeyboardInterrupt:
         typer.echo("interrupted; what is indexed stays, and the next sync goes on from there", err=True)
         raise typer.Exit(130) from None
@@ -225,6 +223,10 @@ def _progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
 _PHASES = {"scan": "reading", "remove": "removing", "embed": "embedding", "done": "done"}
 
 
+def _documents(count: int) -> str:
+    return f"{count:,} document{'s' * (count != 1)}"
+
+
 def _print_report(report: SyncReport) -> None:
     changes = [
         f"{count:,} {what}"
@@ -239,7 +241,7 @@ def _print_report(report: SyncReport) -> None:
         if count
     ]
     told = ", ".join(changes) or "no changes"
-    typer.echo(f"{visible(report.source)}: {report.documents:,} documents ({told}) in {seconds(report.seconds)}")
+    typer.echo(f"{visible(report.source)}: {_documents(report.documents)} ({told}) in {seconds(report.seconds)}")
     for note in report.notes:
         typer.echo(f"  {visible(note)}", err=True)
     for problem in report.problems[:SHOWN_PROBLEMS]:
@@ -253,14 +255,14 @@ def _print_report(report: SyncReport) -> None:
 def _print_hits(hits: Hits) -> None:
     from rich.text import Text
 
-    console = _console()
+    screen = console()
     for hit in hits:
         line = Text(f"{hit.id:>5}  ", style="dim")
         line.append(visible(hit.title, keep=""), style="bold not dim")
-        console.print(line, soft_wrap=True)
+        screen.print(line, soft_wrap=True)
         about = f"       {hit.source}:{hit.source_id}" + (f" · {hit.updated_at[:10]}" if hit.updated_at else "")
-        console.print(Text(visible(about, keep=""), style="dim"), soft_wrap=True)
-        console.print(Text("       ").append_text(_highlighted(hit.snippet)), soft_wrap=True)
+        screen.print(Text(visible(about, keep=""), style="dim"), soft_wrap=True)
+        screen.print(Text("       ").append_text(_highlighted(hit.snippet)), soft_wrap=True)
 
 
 def _highlighted(snippet: str) -> Text:
@@ -289,15 +291,4 @@ def _print_sources(infos: list[SourceInfo]) -> None:
         state = "healthy" if info.healthy and info.configured else "not configured" if not info.configured else "look"
         notes = visible("\n".join(info.notes))
         table.add_row(visible(info.name), state, f"{info.documents:,}", info.last_sync or "never", notes)
-    _console().print(table)
-
-
-def _print_json(data: Any) -> None:
-    typer.echo(json.dumps(data, indent=2))  # in ASCII: no escape code of a document reaches the terminal
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=160)
+    console().print(table)

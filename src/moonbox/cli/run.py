@@ -84,6 +84,8 @@ def _execute(script: Script, settings: Settings) -> Run:
 def _show(run: Run, script: Script, settings: Settings) -> None:
     from moonbox.cli.outcome import show_error, show_output, show_values, summary
 
+    if run.error is not None and run.error.kind == "cancelled" and not run.calls:
+        note("")  # after the terminal's own ^C; the line of calls has taken it away with itself
     show_output(run)
     shortened = show_values(run, quote=False, rows=_ROWS, items=_ITEMS)
     sys.stdout.flush()
@@ -92,6 +94,8 @@ def _show(run: Run, script: Script, settings: Settings) -> None:
             complain("interrupted" + (f" after {summary(run)}" if run.calls else ""))
         else:
             show_error(run.error, language=script.language, name=script.name)
+    if not script.text.strip():
+        note(f"{script.name or 'the script'} is empty")
     if shortened:
         note("shortened for the terminal; pipe it, or use --json, for all of it")
     if settings.trail is not None:

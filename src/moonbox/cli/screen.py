@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -47,14 +48,20 @@ def told() -> Iterator[None]:
 
 def complain(message: str) -> None:
     """One line on stderr, `error` in red on a terminal."""
-    head = typer.style("error:", fg="red", bold=True) if is_terminal(stderr=True) else "error:"
+    head = typer.style("error:", fg="red", bold=True) if _in_colour() else "error:"
     typer.echo(f"{head} {visible(message)}", err=True)
 
 
 def note(message: str) -> None:
     """A remark for the person at the terminal; nothing where nobody looks."""
     if is_terminal(stderr=True):
-        typer.echo(typer.style(visible(message), dim=True), err=True)
+        shown = visible(message)
+        typer.echo(typer.style(shown, dim=True) if shown and _in_colour() else shown, err=True)
+
+
+def _in_colour() -> bool:
+    """Whether stderr may have colours: the same rule that rich follows."""
+    return is_terminal(stderr=True) and not os.environ.get("NO_COLOR")
 
 
 def print_json(data: Any) -> None:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from moonbox.cli.screen import note
 from moonbox.errors import UsageError
 from moonbox.tools.naming import suggestion
 
@@ -68,7 +69,11 @@ def _read(path: Path) -> bytes:
 def _read_stdin() -> bytes:
     if sys.stdin.isatty():
         print("Type a script; Ctrl-D runs it.", file=sys.stderr)
-    return sys.stdin.buffer.read()
+    try:
+        return sys.stdin.buffer.read()
+    except KeyboardInterrupt:
+        note("")  # after the terminal's own ^C
+        raise
 
 
 def _text(data: bytes, name: str, language: str) -> str:

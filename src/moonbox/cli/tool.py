@@ -11,6 +11,7 @@ import typer
 
 from moonbox.cli.screen import console, print_json, told
 from moonbox.errors import UsageError
+from moonbox.tools.naming import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,8 @@ def check(config: ConfigFile = None, as_json: Json = False) -> None:
         else:
             for script in broken:
                 typer.echo(f"{script.settings.name}: {script.problem}\n", err=True)
-            typer.echo(f"{len(scripts) - len(broken)} of {len(scripts)} tool scripts are fine")
+            fine, all_of_them = len(scripts) - len(broken), f"tool script{'s' * (len(scripts) != 1)}"
+            typer.echo(f"{fine} of {len(scripts)} {all_of_them} {'is' if fine == len(scripts) == 1 else 'are'} fine")
         if broken:
             raise typer.Exit(1)
 
@@ -120,7 +122,10 @@ def _settings_for(path: Path, config_file: Path | None) -> Any:
         if (folder / f"{path}.lua").is_file():
             path = folder / f"{path}.lua"
     if not path.is_file():
-        raise UsageError(f"there is no tool script {path}")
+        names = [item.name for item in configured.scripts]
+        names += [file.stem for folder in configured.folders for file in sorted(folder.glob("*.lua"))]
+        hint = suggestion(str(path), names) or "; `moonbox tool list` lists those that are configured"
+        raise UsageError(f"there is no tool script {path}{hint}")
     return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
 
 
