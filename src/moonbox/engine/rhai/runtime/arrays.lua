@@ -133,7 +133,8 @@ return function(R, lib, host)
       if not is_int(index) or extra ~= nil then return nil end
       local at = R.calc_index(#list, index)
       if index < -#list and #list > 0 then at = 0 end
-      return at and copy(list[at + 1]) or U
+      if not at then return U end
+      return copy(list[at + 1])
     end,
     contains = function(K, d, pos, list, value, extra)
       if value == nil or extra ~= nil then return nil end
@@ -168,7 +169,8 @@ return function(R, lib, host)
     end),
     find = each("find", function(test, list, start)
       local at = find_where(test, list, start)
-      return at and copy(list[at]) or U
+      if not at then return U end
+      return copy(list[at])
     end),
     find_map = each("find_map", function(call, list, start)
       for i = first_index(list, start), #list do
@@ -246,12 +248,14 @@ return function(R, lib, host)
     end,
     shift = function(K, d, pos, list, extra)
       if extra ~= nil then return nil end
-      return #list > 0 and remove(list, 1) or U
+      if #list == 0 then return U end
+      return remove(list, 1)
     end,
     remove = function(K, d, pos, list, index)
       if not is_int(index) then return nil end
       local at = R.calc_index(#list, index)
-      return at and remove(list, at + 1) or U
+      if not at then return U end
+      return remove(list, at + 1)
     end,
     clear = function(K, d, pos, list)
       clear(list)
