@@ -14,6 +14,7 @@ from moonbox.sandbox.clock import RunClock
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import check_name, describe_environment
 from moonbox.sandbox.exchange import Exchange
+from moonbox.sandbox.holding import Holding
 from moonbox.sandbox.pipeline import HostFunction, Pipeline
 from moonbox.sandbox.recorder import Recorder
 from moonbox.sandbox.slots import Gate
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.stepping import Pause
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.jail import Layer
-    from moonbox.worker.link import Link
 
 __all__ = ["Repl"]
 
@@ -39,7 +39,6 @@ _KEPT_SOURCES = 20
 _ID_BYTES, _SEED_BYTES = 16, 7
 _ANSWER_SECONDS = 10.0
 _MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
-_FRAME_SLACK = 1 << 20
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
 
 
@@ -62,10 +61,7 @@ class Repl:
         self._before_write = before_write
         self.toolbox = sandbox.toolbox if toolbox is None else toolbox
         self._limits = limits or sandbox.limits
-        self._checkout_timeout = timeout
-        self._link: Link | None = None
-        self._had_state = False
-        self._lost_unseen = False
+        self._held = Holding(sandbox._pool, timeout, sandbox._template_environment, sandbox.limits)
         self._number = 0
         self._closed = False
         self._paused = False
@@ -74,8 +70,6 @@ class Repl:
         self._gate = Gate()
         self._additions = sandbox._additions.copy()
         self._sources: dict[str, str] = {}
-        self._sent_environment: tuple[int, int, int] | None = None
-        self._sent_limits: Limits | None = None
         self.id = os.urandom(6).hex()
         self._pipeline = self._make_pipeline(self._limits)
 
@@ -86,7 +80,7 @@ class Repl:
         source = _checked_source(source)
         self._enter()
         try:
-            self._acquire()
+            self._held.acquire()
             attempt = self._attempt(source, limits or self._limits)
             if attempt.refused is not None:
                 return self._conclude(attempt, attempt.refused)
@@ -96,15 +90,15 @@ class Repl:
             except Lost as lost:
                 run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
                 if lost.cancelled:
-                    self._lost_unseen = True
+                    self._held.loss_unseen = True
                     raise KeyboardInterrupt from None
                 return run
             except KeyboardInterrupt:
-                self._lost_unseen = not drive.drained
+                self._held.loss_unseen = not drive.drained
                 self._conclude(attempt, attempt.cancelled(drained=drive.drained))
                 raise
             except BaseException:
-                self._lose()  # something of ours failed: nobody knows what the worker is doing now
+                self._held.lose()  # something of ours failed: nobody knows what the worker is doing now
                 raise
             return self._conclude(attempt, attempt.ended(ended))
         finally:
@@ -117,7 +111,7 @@ class Repl:
         source = _checked_source(source)
         await self._aenter()
         try:
-            await self._aacquire()
+            await self._held.aacquire()
             attempt = self._attempt(source, limits or self._limits)
             if attempt.refused is not None:
                 return self._conclude(attempt, attempt.refused)
@@ -127,15 +121,15 @@ class Repl:
             except Lost as lost:
                 run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
                 if lost.cancelled:
-                    self._lost_unseen = True
+                    self._held.loss_unseen = True
                     raise asyncio.CancelledError from None
                 return run
             except asyncio.CancelledError:
-                self._lost_unseen = not drive.drained
+                self._held.loss_unseen = not drive.drained
                 self._conclude(attempt, attempt.cancelled(drained=drive.drained))
                 raise
             except BaseException:
-                self._lose()  # something of ours failed: nobody knows what the worker is doing now
+                self._held.lose()  # something of ours failed: nobody knows what the worker is doing now
                 raise
             return self._conclude(attempt, attempt.ended(ended))
         finally:
@@ -148,7 +142,7 @@ class Repl:
         source = _checked_source(source)
         self._enter()
         try:
-            self._acquire()
+            self._held.acquire()
             stepper = Stepper(self, source, limits or self._limits)
         except BaseException:
             self._gate.leave()
@@ -183,8 +177,8 @@ class Repl:
         """Names and kinds of what scripts have defined."""
         self._enter()
         try:
-            self._acquire()
-            link = self._link
+            self._held.acquire()
+            link = self._held.link
             assert link is not None
             try:
                 with link.in_use():
@@ -197,7 +191,7 @@ class Repl:
             data = Decoder(_MOST_GLOBALS, max_depth=1).decode(payload)
             return dict(sorted(_pairs(data)))
         except (WorkerError, ValueError, TypeError) as problem:
-            self._lose()
+            self._held.lose()
             raise WorkerError(f"the worker was lost: {problem}") from None
         finally:
             self._gate.leave()
@@ -206,8 +200,7 @@ class Repl:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         self._enter()
         try:
-            self._give_up_worker()
-            self._had_state = False
+            self._held.start_afresh()
             self._sources.clear()
             self._number = 0
         finally:
@@ -216,23 +209,19 @@ class Repl:
     @property
     def worker_pid(self) -> int | None:
         """The worker's process id; None before the first run and with isolation="inline"."""
-        return None if self._link is None else self._link.pid
+        return None if self._held.link is None else self._held.link.pid
 
     @property
     def worker_jail(self) -> tuple[Layer, ...]:
         """The layers of its worker's jail, as the worker told when it came up; none before the first run and inline."""
-        from moonbox.worker.jail import Layer
-
-        greeting = b"" if self._link is None else self._link.greeting or b""
-        told = [line.split("\t") for line in greeting.decode("utf-8", "replace").splitlines()]
-        return tuple(Layer(part[0], part[1] == "1", part[2]) for part in told if len(part) == 3)
+        return self._held.layers()
 
     def close(self) -> None:
         """Give the worker up. A run under way is stopped."""
         if not self._closed:
             self._closed = True
             if self._sandbox._is_ours():
-                self._give_up_worker(idle=not self._gate.taken)
+                self._held.close(idle=not self._gate.taken)
             self._sandbox._forget(self)
 
     async def aclose(self) -> None:
@@ -241,7 +230,7 @@ class Repl:
     def __enter__(self) -> Repl:
         self._enter()
         try:
-            self._acquire()
+            self._held.acquire()
         finally:
             self._gate.leave()
         return self
@@ -254,7 +243,7 @@ class Repl:
     async def __aenter__(self) -> Repl:
         await self._aenter()
         try:
-            await self._aacquire()
+            await self._held.aacquire()
         finally:
             self._gate.leave()
         return self
@@ -301,55 +290,12 @@ class Repl:
             self._gate.leave()
             raise ClosedError("the Repl is closed")
 
-    # The worker
-
-    def _acquire(self) -> None:
-        """Have a living worker."""
-        if self._link is not None and not self._link.alive():
-            self._lose()
-        if self._link is None:
-            self._take(self._sandbox._pool.checkout(self._checkout_timeout))
-
-    async def _aacquire(self) -> None:
-        if self._link is not None and not self._link.alive():
-            self._lose()
-        if self._link is None:
-            self._take(await self._sandbox._pool.acheckout(self._checkout_timeout))
-
-    def _take(self, link: Link) -> None:
-        self._link = link
-        self._sent_environment = None
-        self._sent_limits = None
-        if self._closed:  # closed by another thread meanwhile
-            self._give_up_worker()
-            raise ClosedError("the Repl is closed")
-
-    def _give_up_worker(self, *, idle: bool = False) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            pool = self._sandbox._pool
-            (pool.retire if idle else pool.discard)(link)
-
-    def _lose(self) -> None:
-        """The worker is gone, and with it the script's state."""
-        self._give_up_worker()
-        if self._had_state:
-            self._lost_unseen = True
-        self._had_state = False
+    # What the worker is told
 
     def _update_worker(self, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""
-        assert self._link is not None
-        config: dict[str, Any] = {}
-        environment = (id(self.toolbox), self.toolbox.revision, self._additions.revision)
-        if environment != (self._sent_environment or self._sandbox._template_environment):
-            config["environment"] = self._describe()
-            self._sent_environment = environment
-        if limits != (self._sent_limits or self._sandbox.limits):
-            config["limits"] = self._sandbox._limits_for_worker(limits)
-            self._sent_limits = limits
-        self._link.allow_frames_of(limits.max_memory + _FRAME_SLACK)
-        return protocol.pack(protocol.CONFIGURE, config) if config else b""
+        mark = (id(self.toolbox), self.toolbox.revision, self._additions.revision)
+        return self._held.update(mark, limits, self._describe, self._sandbox._limits_for_worker)
 
     def _describe(self) -> dict[str, Any]:
         additions = self._additions
@@ -375,9 +321,9 @@ class Repl:
 
     def _attempt(self, source: str, limits: Limits) -> Attempt:
         """Everything for one run."""
-        assert self._link is not None
+        assert self._held.link is not None
         self._number += 1
-        lost_before, self._lost_unseen = self._lost_unseen, False
+        lost_before, self._held.loss_unseen = self._held.loss_unseen, False
         chunk = "script" if self._number == 1 else f"script#{self._number}"
         self._sources[chunk] = source
         if len(self._sources) > _KEPT_SOURCES:
@@ -398,7 +344,7 @@ class Repl:
         translated, bad = self._translate(source)
         too_large = len(translated) > limits.max_memory // _SOURCE_SHARE
         return Attempt(
-            link=self._link,
+            link=self._held.link,
             exchange=exchange,
             update=b"" if bad or too_large else self._update_worker(limits),
             translated=translated,
@@ -421,11 +367,7 @@ class Repl:
 
     def _conclude(self, attempt: Attempt, run: Run) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
-        if attempt.lost:
-            self._give_up_worker()
-            self._had_state = False
-        else:
-            self._had_state = True
+        self._held.ran(lost=attempt.lost)
         if self._before_write is not None:
             run = self._before_write(run)
         self._sandbox._write(run)

@@ -122,7 +122,7 @@ class Stepper(BlockingDrive):
             raise
         except BaseException:
             if not self.drained:
-                self._repl._lose()  # something of ours failed: nobody knows what the worker is doing now
+                self._repl._held.lose()  # something of ours failed: nobody knows what the worker is doing now
             self._leave()
             raise
 
@@ -131,7 +131,7 @@ class Stepper(BlockingDrive):
         with contextlib.suppress(WorkerError, KeyboardInterrupt), self._link.in_use():
             self._drain()
         self._exchange.abandon_all()
-        self._repl._lost_unseen = not self.drained
+        self._repl._held.loss_unseen = not self.drained
         self._over(self._attempt.cancelled(drained=self.drained))
 
     def _drive_on(self) -> Run | Pause:
