@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, UsageError
+from moonbox.sandbox.pipeline import HostFunction
 from moonbox.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from moonbox.sandbox.pipeline import HostFunction
     from moonbox.tools.toolbox import Toolbox
 
 __all__ = ["FEATURES", "Additions", "check_name", "describe_environment"]
@@ -58,7 +58,17 @@ class Additions:
     def copy(self) -> Additions:
         return Additions(dict(self.functions), dict(self.values), dict(self.docs), self.revision)
 
-    def set_value(self, name: str, value: Any) -> None:
+    def define(self, name: str, value: Any, doc: str, *, counted: bool) -> None:
+        """A value, or a function that scripts call with positional arguments."""
+        check_name(name)
+        if callable(value):
+            self._set_function(HostFunction(name, value, doc, counted))
+        else:
+            self._set_value(name, value)
+        if doc:
+            self.docs[name] = doc
+
+    def _set_value(self, name: str, value: Any) -> None:
         try:
             lowered = plain(value, path=name)
         except ConversionError as problem:
@@ -67,7 +77,7 @@ class Additions:
         self.values[name] = lowered
         self.revision += 1
 
-    def set_function(self, function: HostFunction) -> None:
+    def _set_function(self, function: HostFunction) -> None:
         self.values.pop(function.name, None)
         self.functions[function.name] = function
         self.revision += 1

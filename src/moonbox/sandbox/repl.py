@@ -12,10 +12,10 @@ from moonbox.sandbox.attempt import Attempt
 from moonbox.sandbox.blocking import BlockingDrive, Lost
 from moonbox.sandbox.clock import RunClock
 from moonbox.sandbox.docs import Docs
-from moonbox.sandbox.environment import check_name, describe_environment
+from moonbox.sandbox.environment import describe_environment
 from moonbox.sandbox.exchange import Exchange
 from moonbox.sandbox.holding import Holding
-from moonbox.sandbox.pipeline import HostFunction, Pipeline
+from moonbox.sandbox.pipeline import Pipeline
 from moonbox.sandbox.recorder import Recorder
 from moonbox.sandbox.slots import Gate
 from moonbox.worker import protocol
@@ -161,13 +161,7 @@ class Repl:
         `space.name` puts it into a table. Calls of a function are recorded; `counted` says whether they are spent from
         `max_tool_calls`.
         """
-        check_name(name)
-        if callable(value):
-            self._additions.set_function(HostFunction(name, value, doc, counted))
-        else:
-            self._additions.set_value(name, value)
-        if doc:
-            self._additions.docs[name] = doc
+        self._additions.define(name, value, doc, counted=counted)
 
     def document(self, name: str, text: str) -> None:
         """Add an entry that scripts read as docs[name]."""

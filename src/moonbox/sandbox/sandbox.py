@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from moonbox.engine.languages import LANGUAGES
 from moonbox.errors import ClosedError, UsageError
 from moonbox.limits import Limits
-from moonbox.sandbox.environment import FEATURES, Additions, check_name, describe_environment
-from moonbox.sandbox.pipeline import HostFunction
+from moonbox.sandbox.environment import FEATURES, Additions, describe_environment
 from moonbox.sandbox.repl import Repl
 from moonbox.sandbox.slots import Slots
 from moonbox.sandbox.threads import LoopThread, Threads
@@ -147,13 +146,7 @@ class Sandbox:
 
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
         """Add a global to every Repl made from now on: a value, or a function called with positional arguments."""
-        check_name(name)
-        if callable(value):
-            self._additions.set_function(HostFunction(name, value, doc, counted))
-        else:
-            self._additions.set_value(name, value)
-        if doc:
-            self._additions.docs[name] = doc
+        self._additions.define(name, value, doc, counted=counted)
 
     def document(self, name: str, text: str) -> None:
         """Add an entry that scripts read as docs[name]."""
