@@ -12,7 +12,7 @@ import pytest
 from anthropic.types import Message
 
 from adapters.conformance import CUT, SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
-from adapters.pages import TOTAL, run_page
+from adapters.pages import PAGE_SECONDS, TOTAL, run_page
 from moonbox.adapters.anthropic import AnthropicMessages
 from moonbox.errors import MissingExtra, MoonboxError
 
@@ -163,6 +163,7 @@ def test_malformed_input_is_answered(mode: CodeMode) -> None:
         agent.collect(events[:3])
 
 
+@pytest.mark.timeout(PAGE_SECONDS)
 def test_the_page_of_the_documentation() -> None:
     assert run_page("anthropic").startswith(f"{TOTAL}\n{TOTAL}\n")
 

@@ -24,7 +24,7 @@ def test_the_examples(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.timeout(INSTALL_SECONDS)
 def test_the_page(request: pytest.FixtureRequest) -> None:
-    run_page("fastmcp", request)
+    assert run_page("fastmcp", request).splitlines()[-1] == "460500"
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

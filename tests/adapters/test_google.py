@@ -12,7 +12,7 @@ from google import genai
 from google.genai import types
 
 from adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
-from adapters.pages import TOTAL, run_page
+from adapters.pages import PAGE_SECONDS, TOTAL, run_page
 from moonbox.adapters.google import GoogleGenAI
 from moonbox.errors import MissingExtra, MoonboxError
 
@@ -161,6 +161,7 @@ def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
         assert GoogleGenAI(mode).turn(types.GenerateContentResponse.model_validate(answer)) == []
 
 
+@pytest.mark.timeout(PAGE_SECONDS)
 def test_the_page_of_the_documentation() -> None:
     assert run_page("google").startswith(f"{TOTAL}\n{TOTAL}\n")
 

@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 
 from adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
-from adapters.pages import TOTAL, run_page
+from adapters.pages import PAGE_SECONDS, TOTAL, run_page
 from moonbox.adapters.openai import OpenAIChat, OpenAIResponses
 from moonbox.errors import MissingExtra, MoonboxError
 
@@ -270,6 +270,7 @@ def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
     assert OpenAIResponses(mode).turn(Response.construct(output=[])) == []
 
 
+@pytest.mark.timeout(PAGE_SECONDS)
 def test_the_page_of_the_documentation() -> None:
     assert run_page("openai").startswith(f"{TOTAL}\n{TOTAL}\n")
 

@@ -94,6 +94,13 @@ def test_names_that_collide() -> None:
     ]
 
 
+def test_thousands_of_names_that_collide() -> None:
+    one = Tool.from_schema(name="日", call=len)
+    tools = [one.with_(name=chr(0x4E00 + number)) for number in range(2000)]
+    given = provider_names(tools, [])
+    assert list(given)[:3] == ["_", "__2", "__3"] and list(given)[-1] == "__2000"
+
+
 @pytest.mark.parametrize(
     ("schema", "wanted"),
     [

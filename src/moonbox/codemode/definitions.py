@@ -75,13 +75,13 @@ def provider_names(tools: Iterable[Tool], taken: Iterable[str]) -> dict[str, Too
     """Names that every provider accepts, for tools that are called directly."""
     names: dict[str, Tool] = {}
     used = set(taken)
+    last: dict[str, int] = {}  # a server may have thousands of names that come out the same
     for tool in tools:
         name = base = _provider_name(tool.path)
-        number = 2
         while name in used:
-            ending = f"_{number}"
+            last[base] = last.get(base, 1) + 1
+            ending = f"_{last[base]}"
             name = base[: _LONGEST_NAME - len(ending)] + ending
-            number += 1
         used.add(name)
         names[name] = tool
     return names

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["explain_misdirected"]
 
+_LONGEST_LINE = 10_000
+"""Of what is looked through for each direct tool: a script may be one line of megabytes."""
 _NAMED = re.compile(r"\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not found: (\w+)")
 
 
@@ -44,6 +46,7 @@ def _called(error: ScriptError, source: str, direct: Mapping[str, Tool]) -> str 
     lines = source.splitlines()
     line = lines[error.line - 1] if error.line and error.line <= len(lines) else source
     line = next((frame.source for frame in error.frames if frame.source), line)
+    line = line[:_LONGEST_LINE]
     said = _NAMED.search(error.message)
     missing = (said[1] or said[2]) if said else ""
     fitting = [name for name, tool in direct.items() if _is_written(tool.path, line, missing)]
