@@ -18,6 +18,17 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def cell(text: str) -> str:
     """On one line, with bars that do not end the cell, and placeholders that are not taken for HTML."""
-    flat = " ".join(text.split()).replace("|", "\\|")
-    parts = flat.split("`")
-    return "`".join(part if at % 2 else part.replace("<", "&lt;") for at, part in enumerate(parts))
+    parts = " ".join(text.split()).split("`")
+    return "".join(_code(part) if at % 2 else _text(part) for at, part in enumerate(parts))
+
+
+def _text(part: str) -> str:
+    return part.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _code(part: str) -> str:
+    """Between backticks a bar can be neither left alone nor escaped."""
+    if "|" not in part:
+        return f"`{part}`"
+    shown = part.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
+    return f"<code>{shown}</code>"

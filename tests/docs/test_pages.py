@@ -61,6 +61,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor[1:] in slugs, f"{target}{anchor}"
 
 
+def test_no_bar_is_escaped_between_backticks() -> None:
+    """The site shows the backslash: write <code>a&#124;b</code> in a table."""
+    for page in all_pages():
+        for line in FENCED.sub("", page.read_text("utf-8")).splitlines():
+            assert not (line.startswith("|") and re.search(r"`[^`|]*\\\|[^`]*`", line)), f"{name(page)}: {line}"
+
+
 def test_every_kind_of_error_and_every_limit_is_explained() -> None:
     page = text("errors.md")
     for kind in errors.ERROR_KINDS:

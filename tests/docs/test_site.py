@@ -26,8 +26,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy, so that nothing is left behind here."""
     folder: Path = tmp_path_factory.mktemp("site")
     shutil.copytree(DOCS, folder / "docs", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("mkdocs.yml", "CHANGELOG.md"):
-        shutil.copy(ROOT / name, folder)
+    (folder / "benchmarks").mkdir()
+    for name in ("mkdocs.yml", "CHANGELOG.md", "benchmarks/results.md", "benchmarks/economy.md"):
+        shutil.copy(ROOT / name, folder / name)
     nowhere = "http://127.0.0.1:9"  # no network
     environment = {**os.environ, "https_proxy": nowhere, "http_proxy": nowhere, "NO_COLOR": "1"}
     command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
@@ -56,6 +57,13 @@ def test_only_pages_and_pictures_are_published(site: Path) -> None:
 
 def test_the_changelog_is_included(site: Path) -> None:
     assert "Keep a Changelog" in (site / "changelog" / "index.html").read_text("utf-8")
+
+
+def test_the_plot_is_there(site: Path) -> None:
+    page = (site / "benchmarks" / "index.html").read_text("utf-8")
+    (picture,) = re.findall(r'<img[^>]+src="([^"]+\.svg)"', page)
+    assert (site / "benchmarks" / picture).read_bytes() == (ROOT / "benchmarks" / "results.svg").read_bytes()
+    assert "Where moonbox loses" in page
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
