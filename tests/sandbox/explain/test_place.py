@@ -130,3 +130,15 @@ def test_many_tools_are_not_listed() -> None:
 
 def test_no_tools_at_all() -> None:
     assert Bench(tools=()).fails("tools.search{}").hint == "there are no tools here"
+
+
+def test_names_that_a_script_gave_an_error_are_cut() -> None:
+    source = """
+    local ok, problem = pcall(tools.fetch)
+    problem.tool, problem.code = ("x"):rep(100000), ("y"):rep(100000)
+    error(problem)
+    """
+    error = Bench(failures={"fetch": DOWN}).fails(source)
+    assert (error.tool, error.code) == ("x" * 200, "y" * 200)
+    assert error.hint is not None
+    assert len(error.hint) < 400

@@ -60,6 +60,7 @@ class LuaVM:
         self._interrupt = Interrupt(lua54.__file__)
         self._reason = 0
         self._run_number = 0
+        self._used = False  # whether a script has run here
         self._early = -1, 0
         self._peak = 0
         self._max_memory = 0
@@ -102,6 +103,10 @@ class LuaVM:
                 }
             )
         )
+        if not self._used:  # what tools and a runtime take is not the script's
+            self._base = self._runtime.get_memory_used(total=True)
+            if self._limits:
+                self.set_limits(self._limits)
 
     def set_limits(self, limits: Mapping[str, Any]) -> None:
         self._limits = limits
@@ -132,6 +137,7 @@ class LuaVM:
         began = time.thread_time()
         self._limit_memory(len(source))  # handing it over is not protected: Lua would end the whole process
         self._run_number = number
+        self._used = self._used or number > 0
         if self._early[0] == number:
             self.interrupt(*self._early)
         try:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["bare", "compose"]
 
 LONGEST_MESSAGE = 4_000
+LONGEST_NAME = 200
 _DENIED = frozenset({"denied", "not_granted"})
 
 
@@ -177,7 +178,8 @@ def _called_at_once(listing: Listing | None, line: int | None) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    """A name in an error that the script may have changed: no longer than names are."""
+    return value[:LONGEST_NAME] if isinstance(value, str) else None
 
 
 def _code(data: Any) -> str | None:

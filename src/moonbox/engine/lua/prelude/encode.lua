@@ -317,7 +317,9 @@ return function(host, stop)
         if type(key) ~= "string" and mtype(key) ~= "integer" then
           refuse("has a key that is a " .. (mtype(key) or type(key)) .. "; keys must be strings or integers")
         end
-        copy[tostring(key)] = value
+        local name = tostring(key)
+        if copy[name] ~= nil then refuse("has the key " .. name .. " both as a number and as text") end
+        copy[name] = value
       end
       object = copy
     end

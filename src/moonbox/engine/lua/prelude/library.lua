@@ -217,13 +217,13 @@ return function(host, allowed, stop)
     return raw_pairs(value)
   end
 
-  -- Lua itself complains at the first step only, of an index.
-  local raw_ipairs = ipairs
+  -- Lua itself complains at the first step only, of an index. The first step is all that its ipairs knows.
+  local first_step, null = ipairs({}), host.null
   function base.ipairs(value)
-    if value == nil or value == host.null then
+    if value == nil or value == null then
       raw_error("bad argument #1 to 'ipairs' (table expected, got " .. M.kind(value) .. ")", 2)
     end
-    return raw_ipairs(value)
+    return first_step, value, 0
   end
 
   function base.rawset(target, key, value)

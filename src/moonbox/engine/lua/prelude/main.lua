@@ -403,7 +403,8 @@ local STAY = "local moonbox_stay <close> = nil "
 local function compile(source, chunk)
   if guest.loaded() then return guest.compile(source) end
   local name = "=" .. chunk
-  local script = load(STAY .. "return " .. source, name, "t", env) or load(STAY .. source, name, "t", env)
+  local stay = find(source, "[%[({\"']") and STAY or "" -- without these it calls nothing
+  local script = load(stay .. "return " .. source, name, "t", env) or load(stay .. source, name, "t", env)
   if script then return script end
   return load(source, name, "t", env)
 end
