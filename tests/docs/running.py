@@ -122,8 +122,11 @@ class Page:
 
 
 def _same(came: str, expected: str) -> bool:
-    """Line by line; `…` in an expected line stands for anything."""
+    """Line by line; `…` in an expected line stands for anything, and as the last line for all that follows."""
     mine, theirs = came.strip().splitlines(), expected.strip().splitlines()
+    if len(theirs) > 1 and theirs[-1].strip() == "…":
+        theirs.pop()
+        del mine[len(theirs) :]
     if len(mine) != len(theirs):
         return False
     for line, wanted in zip(mine, theirs, strict=True):

@@ -251,7 +251,8 @@ def _call_line(call: Call, width: int) -> str:
 
 def _stats_parts(stats: Stats) -> Iterator[RenderableType]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in stats.kinds.items())
-    yield f"{stats.runs:,} runs, {stats.failures:,} failed{f' ({kinds})' if kinds else ''}, {stats.calls:,} calls"
+    calls = f"{stats.calls:,} call{'s' * (stats.calls != 1)}"
+    yield f"{_runs(stats.runs)}, {stats.failures:,} failed{f' ({kinds})' if kinds else ''}, {calls}"
     if stats.tools:
         names: tuple[str, ...] = ("tool", "calls", "failed", "p50", "p95", "sent", "received")
         yield _figures(names, [_tool_row(tool) for tool in stats.tools])
