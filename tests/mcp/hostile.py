@@ -2,6 +2,7 @@
 
 info         what it calls itself
 tools        what it lists
+later        what it lists after the first time
 result       the answer to every call; the tool `listed` answers how many times it was asked for its tools
 error        the answer to everything it does not know
 changes      how many times it says, after each listing, that its tools have changed
@@ -31,7 +32,7 @@ def main() -> None:
             say({**answer, "result": {"protocolVersion": REVISION, "capabilities": able, "serverInfo": info}})
         elif method == "tools/list":
             listed += 1
-            say({**answer, "result": {"tools": plan["tools"]}})
+            say({**answer, "result": {"tools": plan["tools"] if listed == 1 else plan.get("later", plan["tools"])}})
             for _ in range(plan.get("changes", 0)):
                 say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         elif method == "tools/call":

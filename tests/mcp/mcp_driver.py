@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from mcp_types import CallToolResult
 
-__all__ = ["Driver", "Session", "http_server", "moonbox", "stdio"]
+__all__ = ["Driver", "Session", "abandoned", "http_server", "moonbox", "over_http", "stdio", "text"]
 
-SECONDS = 40
+SECONDS = 100
+"""For whatever must happen; a machine may be slow."""
 
 
 class Driver:
@@ -120,7 +121,7 @@ class Session:
     def resources(self) -> list[str]:
         return [resource.uri for resource in self.driver.run(self.client.list_resources()).resources]
 
-    def wait_for(self, condition: Any, seconds: float = 15.0) -> None:
+    def wait_for(self, condition: Any, seconds: float = SECONDS) -> None:
         """Until a condition on what has arrived holds."""
 
         async def look() -> None:
@@ -129,6 +130,21 @@ class Session:
                     await asyncio.sleep(0.01)
 
         self.driver.run(look(), seconds + 5)
+
+
+async def abandoned(client: Client, source: str) -> None:
+    """Give a call of the code tool up as soon as its script has made a call of its own."""
+    begun = asyncio.Event()
+
+    async def note(*_: Any) -> None:
+        begun.set()
+
+    call = asyncio.create_task(client.call_tool("lua_repl", {"source_code": source}, progress_callback=note))
+    async with asyncio.timeout(SECONDS):
+        await begun.wait()
+    call.cancel()
+    with suppress(asyncio.CancelledError):
+        await call
 
 
 def text(result: CallToolResult) -> str:

@@ -53,7 +53,7 @@ def tool(name: str, description: str = "", **more: Any) -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": NOTHING, **more}
 
 
-def wait_until(condition: Any, seconds: float = 40.0) -> None:
+def wait_until(condition: Any, seconds: float = 100.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it did not happen in time"
@@ -76,7 +76,7 @@ def test_a_description_cannot_add_a_line_to_the_catalog(hostile: Any) -> None:
         tool("shaped", "Shaped.", inputSchema=schema, outputSchema=schema),
     ]
     with Upstreams([hostile(tools=tools)]) as upstreams:
-        assert upstreams.wait(40)
+        assert upstreams.wait(100)
         assert len(upstreams.toolbox) == 3, upstreams.status("evil").problems
         with Sandbox(upstreams.toolbox) as box, CodeMode(box) as mode:
             catalog = mode.neutral_definitions()[0].description
@@ -116,7 +116,7 @@ def test_names_and_schemas_that_would_do_harm_are_left_out_and_told(hostile: Any
         tool("end"),
     ]
     with Upstreams([hostile(tools=tools, result={"content": [{"type": "text", "text": "called"}]})]) as upstreams:
-        assert upstreams.wait(40)
+        assert upstreams.wait(100)
         assert sorted(item.name for item in upstreams.toolbox) == ["__index", "circle", "doubling", "end", "long"]
         assert len(upstreams.status("evil").problems) == 5
         assert max(len(item.description) for item in upstreams.toolbox) < 20_000
@@ -133,7 +133,7 @@ def test_what_a_server_calls_itself_cannot_forge_a_line_or_steer_the_terminal(ho
     (tmp_path / "moonbox.toml").write_text(f'[mcp.servers.evil]\ncommand = "{named.command}"\nargs = [{args}]\n')
     for words in (("mcp", "doctor"), ("mcp", "list"), ("mcp", "list", "evil")):
         command, arguments = moonbox(*words, "--config", tmp_path / "moonbox.toml")
-        done = subprocess.run([command, *arguments], capture_output=True, timeout=50, check=False)
+        done = subprocess.run([command, *arguments], capture_output=True, timeout=100, check=False)
         shown = done.stdout.decode()
         assert done.returncode == 0, shown
         assert not re.search(r"[\x1b\x07\r\u202e\u2028]|^ok bank", shown, re.MULTILINE), words
@@ -150,7 +150,7 @@ def test_last_words_and_errors_are_harmless() -> None:
 
 def test_a_flood_of_list_changes_is_answered_ever_more_seldom(hostile: Any) -> None:
     with Upstreams([hostile(tools=[tool("listed")], changes=20)]) as upstreams:
-        assert upstreams.wait(40)
+        assert upstreams.wait(100)
         began = time.monotonic()
         wait_until(lambda: int(upstreams.call("evil.listed")) >= 5)
         assert time.monotonic() - began > 2.0, "four listings within the first second"
@@ -174,7 +174,7 @@ def test_results_and_errors_of_any_shape_cost_only_the_call(hostile: Any) -> Non
         {},
     ):
         with Upstreams([hostile(tools=[tool("any"), tool("listed")], result=result)]) as upstreams:
-            assert upstreams.wait(40)
+            assert upstreams.wait(100)
             with Sandbox(upstreams.toolbox) as box:
                 run = box.run("local ok, value = pcall(tools.evil.any) return tools.evil.listed{}")
             assert run.value == "1", run.error
@@ -185,7 +185,7 @@ def test_a_process_that_a_server_leaves_behind_ends_with_it(tmp_path: Path) -> N
     mark = tmp_path / "pid"
     script = f"sleep 600 & echo $! > {mark}; exec {peers.server('memory')}"
     with Upstreams([ServerSettings(name="leaving", command="/bin/sh", args=("-c", script))]) as upstreams:
-        assert upstreams.wait(40)
+        assert upstreams.wait(100)
         left = int(mark.read_text())
         os.kill(left, 0)
     wait_until(lambda: _is_gone(left))
@@ -231,7 +231,7 @@ def bomb() -> Iterator[str]:
 def test_a_compressed_answer_is_not_unfolded(bomb: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with Upstreams([ServerSettings(name="bomb", url=bomb)]) as upstreams:
-        assert upstreams.wait(40)
+        assert upstreams.wait(100)
         assert upstreams.status("bomb").reason == "it sent a compressed answer, which was not asked for"
         with pytest.raises(ToolError, match="compressed"):
             upstreams.call("bomb.unavailable")
@@ -295,7 +295,7 @@ def test_clients_that_left_without_a_word_keep_no_news_from_others(
             session.tools()
             for number in range(2):
                 (tmp_path / "scripts" / f"new{number}.lua").write_text(SCRIPT)
-                session.wait_for(lambda number=number: _news(session) > number, 30)
+                session.wait_for(lambda number=number: _news(session) > number)
                 assert f"- new{number}()" in session.tools()["lua_repl"].description
 
 

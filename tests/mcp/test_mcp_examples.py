@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "mcp"
 
 def test_the_client_that_asks() -> None:
     command = [sys.executable, str(EXAMPLES / "approvals.py"), "--yes"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     *questions, result = done.stdout.splitlines()
     assert questions.count("Allow a call of the tool 'order'?") == 2

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 from mcp import Client, MCPError
-from mcp_driver import Session, http_server, over_http, text
+from mcp_driver import Session, abandoned, http_server, over_http, text
 
 from moonbox.audit.sinks import open_trail
 
@@ -30,12 +30,19 @@ max_body = 100000
 """
 TOOLS = """
 import asyncio
+import os
 from moonbox import tool
 
 @tool
 async def wait(seconds: float) -> float:
     await asyncio.sleep(seconds)
     return seconds
+
+@tool
+async def hold(path: str) -> bool:
+    while not os.path.exists(path):
+        await asyncio.sleep(0.01)
+    return True
 """
 HELLO = {
     "jsonrpc": "2.0",
@@ -55,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(folder: Path) -> Iterator[str]:
     (folder / "moonbox.toml").write_text(CONFIG)
     (folder / "kit.py").write_text(TOOLS)
-    with http_server("--tools", "kit.py:wait", env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as address:
+    with http_server("--tools", "kit.py", env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as address:
         yield address
 
 
@@ -72,7 +79,7 @@ def _bearer(token: str) -> dict[str, str]:
 
 
 def _post(url: str, **headers: str) -> httpx2.Response:
-    return httpx2.post(url, json=HELLO, headers={**ACCEPT, **headers})
+    return httpx2.post(url, json=HELLO, headers={**ACCEPT, **headers}, timeout=100)
 
 
 def test_a_token_is_demanded(url: str) -> None:
@@ -89,13 +96,15 @@ def test_pages_of_other_sites_are_kept_out(url: str) -> None:
     assert (foreign.status_code, foreign.json()["error"]["code"]) == (403, "wrong_origin")
     rebound = _post(url, Host="evil.example", **token)
     assert (rebound.status_code, rebound.json()["error"]["code"]) == (421, "wrong_host")
-    plain = httpx2.post(url, content=json.dumps(HELLO), headers={**ACCEPT, **token, "Content-Type": "text/plain"})
+    plain = httpx2.post(
+        url, content=json.dumps(HELLO), headers={**ACCEPT, **token, "Content-Type": "text/plain"}, timeout=100
+    )
     assert plain.status_code == 400
     assert "access-control-allow-origin" not in foreign.headers
 
 
 def test_a_body_is_bounded(url: str) -> None:
-    large = httpx2.post(url, content=b"x" * 200_000, headers={**ACCEPT, **_bearer(TOKENS["alice"])})
+    large = httpx2.post(url, content=b"x" * 200_000, headers={**ACCEPT, **_bearer(TOKENS["alice"])}, timeout=100)
     assert large.status_code == 413
 
 
@@ -136,50 +145,60 @@ def test_the_earlier_protocol_has_sessions(as_: Any, url: str) -> None:
     opened = _post(url, **_bearer(TOKENS["alice"]))
     session = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-06-18"}
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    stolen = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **_bearer(TOKENS["bob"])})
+    stolen = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **_bearer(TOKENS["bob"])}, timeout=100)
     assert stolen.status_code == 404, "a session belongs to the token that opened it"
-    ended = httpx2.delete(url, headers={**session, **_bearer(TOKENS["alice"])})
+    ended = httpx2.delete(url, headers={**session, **_bearer(TOKENS["alice"])}, timeout=100)
     assert ended.status_code == 200
-    gone = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **_bearer(TOKENS["alice"])})
+    gone = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **_bearer(TOKENS["alice"])}, timeout=100)
     assert gone.status_code == 404
 
 
-def test_one_client_has_a_share_and_no_more(as_: Any) -> None:
+def test_one_client_has_a_share_and_no_more(as_: Any, tmp_path: Path) -> None:
+    gate = tmp_path / "open"
+    results: list[Any] = []
     with as_("alice") as alice, as_("bob") as bob:
 
-        async def crowd() -> list[Any]:
-            calls = [
-                alice.client.call_tool("lua_repl", {"source_code": "return tools.wait{seconds = 0.5}"})
-                for _ in range(10)
-            ]
-            return await asyncio.gather(*calls)
+        async def call() -> None:
+            source = f"return tools.hold{{path = '{gate}'}}"
+            results.append(await alice.client.call_tool("lua_repl", {"source_code": source}))
+
+        async def crowd() -> None:
+            await asyncio.gather(*(call() for _ in range(10)))
 
         waiting = alice.driver.start(crowd())
-        assert bob.value("return 1") == 1
-        results = waiting.result(30)
+        alice.wait_for(lambda: len(results) == 2)
+        assert bob.value("return 1") == 1, "another client is not kept waiting"
+        gate.touch()
+        waiting.result(100)
         refused = [text(result) for result in results if result.is_error]
         assert len(refused) == 2
         assert refused[0] == (
             "error: this client has 8 calls under way or waiting, which is its limit; try again when some have ended"
         )
-        assert [result.structured_content["value"] for result in results if not result.is_error] == [0.5] * 8
+        assert [result.structured_content["value"] for result in results if not result.is_error] == [True] * 8
 
 
 def test_closing_the_request_stops_the_script(as_: Any, folder: Path) -> None:
     with as_("alice") as alice:
-
-        async def abandon() -> None:
-            call = alice.client.call_tool("lua_repl", {"source_code": "while true do end"})
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(call, 0.5)
-
-        alice.driver.run(abandon())
+        alice.driver.run(abandoned(alice.client, "tools.wait{seconds = 0} while true do end"))
         trail = open_trail(folder / "home" / "audit.db")
         alice.wait_for(lambda: trail.list(1)[0].kind == "cancelled")
 
 
+def test_what_is_idle_ends(driver: Driver, tmp_path: Path, env: dict[str, str]) -> None:
+    (tmp_path / "moonbox.toml").write_text("[serve]\nidle_seconds = 0.5\n")
+    with http_server(env=env, cwd=tmp_path) as url, driver.session(over_http(url)) as session:
+        handle = session.lua("kept = 1").structured_content["state"]
+        for seconds in (2, 4, 8, 16):  # looking at it keeps it, so that a slow machine is given longer each time
+            driver.run(asyncio.sleep(seconds))
+            later = session.lua("return kept", state=handle)
+            if later.structured_content.get("value") is None:
+                break
+        assert f"the state '{handle}' is not there any more; this script began afresh" in text(later)
+
+
 def test_the_http_api_is_not_served_to_clients_it_cannot_tell_apart(url: str) -> None:
-    assert httpx2.get(url.replace("/mcp", "/health")).status_code == 404
+    assert httpx2.get(url.replace("/mcp", "/health"), timeout=100).status_code == 404
 
 
 def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -205,8 +224,8 @@ def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPath
     async def crowd(url: str) -> list[list[Any]]:
         return await asyncio.gather(*(client(url, number) for number in range(50)))
 
-    with http_server("--tools", "kit.py:wait", env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as url:
-        results = driver.run(crowd(url), 50)
+    with http_server("--tools", "kit.py", env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as url:
+        results = driver.run(crowd(url), 250)
         assert results == [[number + 1, number + 2, number + 3] for number in range(50)]
-        beside = httpx2.get(url.replace("/mcp", "/health")).json()
+        beside = httpx2.get(url.replace("/mcp", "/health"), timeout=100).json()
         assert beside["status"] == "ok", "without tokens the HTTP API is served on the same address"

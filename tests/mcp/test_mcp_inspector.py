@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def inspect(*args: str, folder: Path, fails: bool = False) -> Any:
     program, environment = peers.inspector()
     done = subprocess.run(
-        [program, "--cli", *args], env=environment, cwd=folder, capture_output=True, text=True, timeout=50, check=False
+        [program, "--cli", *args], env=environment, cwd=folder, capture_output=True, text=True, timeout=100, check=False
     )
     assert (done.returncode != 0) is fails, done.stderr
     return json.loads(done.stdout) if not fails else done

@@ -93,7 +93,7 @@ def url(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[st
 
 def _status(url: str, token: str) -> int:
     headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
-    return httpx2.post(url, json=HELLO, headers=headers).status_code
+    return httpx2.post(url, json=HELLO, headers=headers, timeout=100).status_code
 
 
 def test_a_token_for_us_is_taken(url: str, issuer: Issuer, driver: Driver) -> None:
@@ -123,13 +123,13 @@ def test_scopes_are_demanded(url: str, issuer: Issuer) -> None:
 
 
 def test_clients_are_told_where_to_get_a_token(url: str, issuer: Issuer) -> None:
-    refused = httpx2.post(url, json=HELLO, headers={"Accept": "application/json, text/event-stream"})
+    refused = httpx2.post(url, json=HELLO, headers={"Accept": "application/json, text/event-stream"}, timeout=100)
     assert refused.status_code == 401
     assert (
         'resource_metadata="https://tools.example.com/.well-known/oauth-protected-resource/mcp"'
         in (refused.headers["www-authenticate"])
     )
-    metadata = httpx2.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")).json()
+    metadata = httpx2.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"), timeout=100).json()
     assert metadata["resource"] == RESOURCE
     assert [server.rstrip("/") for server in metadata["authorization_servers"]] == [issuer.url]
     assert metadata["scopes_supported"] == ["moonbox"]

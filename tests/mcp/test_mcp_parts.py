@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
@@ -23,6 +23,9 @@ from moonbox.mcp.server.settings import ServeSettings
 from moonbox.mcp.server.shares import Rate, Shares, TooMany
 from moonbox.mcp.upstreams.process import Pace, Tail
 from moonbox.mcp.upstreams.results import unwrap
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 
 def texts(*parts: str, **more: Any) -> CallToolResult:
@@ -97,7 +100,7 @@ def test_a_pace_slows_whoever_spends_too_much() -> None:
             await pace.spend(100)
         return time.monotonic() - began
 
-    assert 0.2 < asyncio.run(main()) < 2
+    assert 0.2 < asyncio.run(main()) < 30
 
 
 def test_shares_wait_in_a_bounded_line() -> None:
@@ -231,3 +234,50 @@ def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:
     refused = asyncio.run(main())
     assert isinstance(refused, ErrorData)
     assert refused.message == "roots/list is refused: several clients use this server at the moment"
+
+
+def test_a_server_has_few_questions_open_at_a_time() -> None:
+    from mcp_types import ErrorData, ListRootsRequest, ListRootsResult
+
+    from moonbox.mcp.upstreams.broker import Broker
+    from moonbox.mcp.upstreams.underway import MOST_OPEN, UnderWay
+
+    async def main() -> list[Any]:
+        answered = asyncio.Event()
+        asked = 0
+
+        async def forward(_: Any) -> ListRootsResult:
+            nonlocal asked
+            asked += 1
+            await answered.wait()
+            return ListRootsResult(roots=[])
+
+        under_way = UnderWay("curious")
+        client: Any = SimpleNamespace(client="one", forward=forward)
+        under_way.broker = Broker(alone=lambda: client)
+        tasks = [asyncio.create_task(under_way.answer(ListRootsRequest())) for _ in range(50)]
+        while sum(task.done() for task in tasks) < 50 - MOST_OPEN:
+            await asyncio.sleep(0)
+        assert asked == MOST_OPEN
+        answered.set()
+        return await asyncio.gather(*tasks)
+
+    refused = [item for item in asyncio.run(main()) if isinstance(item, ErrorData)]
+    assert len(refused) == 42
+    assert refused[0].message == "roots/list is refused: 8 questions of this server are open already"
+
+
+def test_a_stream_of_events_is_read_at_a_pace() -> None:
+    from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, _Paced
+
+    class Flood(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for _ in range(4):
+                yield b"\n" * (BYTES_PER_SECOND // LINE_COST // 2)
+
+    async def main() -> float:
+        began = time.monotonic()
+        assert sum([len(part) async for part in _Paced(Flood())]) == 2 * BYTES_PER_SECOND // LINE_COST
+        return time.monotonic() - began
+
+    assert asyncio.run(main()) > 0.9, "two seconds' worth, of which one is free"

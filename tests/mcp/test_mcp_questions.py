@@ -40,6 +40,7 @@ questions = false
 approvals = true
 [serve]
 resume_seconds = 0.5
+start_wait = 60
 [limits]
 timeout = 3.0
 [mcp.servers.everything]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import peers
 import pytest
+from mcp_driver import stdio
 
 from moonbox import Sandbox, ToolError
 from moonbox.errors import UsageError
@@ -21,7 +25,8 @@ from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from mcp_driver import Driver, Session
 
 
 def settings(name: str, *args: str, server: str | None = None, **more: Any) -> ServerSettings:
@@ -49,7 +54,7 @@ def upstreams(folder: Path) -> Iterator[Upstreams]:
         settings("fetch"),
     ]
     with Upstreams(servers, media=Media()) as started:
-        assert started.wait(50)
+        assert started.wait(100)
         yield started
 
 
@@ -152,7 +157,7 @@ def test_cancelling_a_call_cancels_it_at_the_server(upstreams: Upstreams) -> Non
         assert await upstreams.acall("everything.echo", {"message": "still there"}) == "Echo: still there"
         return time.monotonic() - began
 
-    assert asyncio.run(main()) < 5
+    assert asyncio.run(main()) < 25, "the operation would take 30"
 
 
 def test_calls_go_side_by_side_from_threads(upstreams: Upstreams) -> None:
@@ -192,7 +197,7 @@ def test_the_configuration_decides_what_is_offered(folder: Path) -> None:
         },
     )
     with Upstreams([chosen]) as started:
-        assert started.wait(30)
+        assert started.wait(100)
         status = started.status("fs")
         tools = {tool.name: tool for tool in started.toolbox}
     assert sorted(tools) == ["list_directory", "move_file", "read_media_file", "read_text_file", "write_file"]
@@ -205,7 +210,7 @@ def test_a_lazy_server_starts_at_the_first_call(folder: Path, tmp_path: Path) ->
     listings = Listings(tmp_path)
     lazy = settings("fs", str(folder), server="filesystem", lazy=True)
     with Upstreams([lazy], listings=listings) as first:
-        assert first.wait(30)
+        assert first.wait(100)
         assert first.status("fs").state == "ready", "what it offers is not known yet, so it starts at once"
     with Upstreams([lazy], listings=listings) as second:
         assert second.wait(1)
@@ -216,10 +221,89 @@ def test_a_lazy_server_starts_at_the_first_call(folder: Path, tmp_path: Path) ->
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.fixture
+def changing(tmp_path: Path) -> tuple[ServerSettings, Path]:
+    """A server of the current protocol whose tools change with a folder: moonbox itself."""
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (tmp_path / "inner.toml").write_text('[tools]\nfolders = ["scripts"]\n[codemode]\nkeep_visible = ["first"]\n')
+    (scripts / "first.lua").write_text(SCRIPT)
+    args = ("-m", "moonbox.cli", "serve", "--config", str(tmp_path / "inner.toml"))
+    home = {"MOONBOX_HOME": str(tmp_path / "home")}
+    return ServerSettings(name="other", command=sys.executable, args=args, env=home), scripts
+
+
+SCRIPT = 'tool = {description = "Says hello."} function tool.execute() return "hello" end'
+
+
+def test_changes_of_a_servers_tools_are_followed(changing: tuple[ServerSettings, Path]) -> None:
+    server, scripts = changing
+    with Upstreams([server]) as started:
+        assert started.wait(100)
+        assert started.status("other").protocol == "2026-07-28"
+        assert [tool.path for tool in started.toolbox] == ["other.lua_repl", "other.first"]
+        (scripts / "later.lua").write_text(SCRIPT)
+        _until(lambda: "- later()" in started.toolbox["other.lua_repl"].description)
+        (scripts / "first.lua").unlink()
+        _until(lambda: [tool.path for tool in started.toolbox] == ["other.lua_repl"])
+
+
+def test_changes_are_followed_in_the_earlier_protocol_too(tmp_path: Path) -> None:
+    nothing = {"type": "object", "properties": {}}
+    before, after = ({"name": name, "inputSchema": nothing} for name in ("before", "after"))
+    (tmp_path / "plan.json").write_text(json.dumps({"tools": [before], "later": [after], "changes": 1}))
+    program = str(Path(__file__).with_name("hostile.py"))
+    server = ServerSettings(name="other", command=sys.executable, args=(program, str(tmp_path / "plan.json")))
+    with Upstreams([server]) as started:
+        assert started.wait(100)
+        assert started.status("other").protocol == "2025-11-25"
+        _until(lambda: [tool.path for tool in started.toolbox] == ["other.after"])
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_clients_are_told_of_changes_behind_us(
+    driver: Driver, changing: tuple[ServerSettings, Path], tmp_path: Path, mode: str
+) -> None:
+    server, scripts = changing
+    args = ", ".join(json.dumps(argument) for argument in server.args)
+    (tmp_path / "outer.toml").write_text(
+        f'[serve]\nstart_wait = 60\n[mcp.servers.other]\ncommand = "{server.command}"\nargs = [{args}]\n'
+    )
+    outer = stdio("--config", tmp_path / "outer.toml", env={"MOONBOX_HOME": str(tmp_path / "outer")})
+    with driver.session(outer, mode=mode) as session:
+        assert "- other.first()" in session.tools()["lua_repl"].description
+        listening = driver.start(_listen(session)) if mode == "auto" else None
+        (scripts / "first.lua").unlink()
+        seen = 0
+        while "other.first" in session.tools()["lua_repl"].description:  # a client lists anew whenever it is told
+            session.wait_for(lambda seen=seen: _news(session) > seen)
+            seen = _news(session)
+        assert seen
+        if listening is not None:
+            listening.cancel()
+
+
+async def _listen(session: Session) -> None:
+    async with session.client.listen(tools_list_changed=True) as events:
+        async for _ in events:
+            pass
+
+
+def _news(session: Session) -> int:
+    return sum(type(message).__name__ == "ToolListChangedNotification" for message in session.messages)
+
+
+def _until(condition: Any) -> None:
+    until = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        threading.Event().wait(0.02)
+
+
 def test_only_a_safe_environment_and_what_is_configured_reaches_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     with Upstreams([settings("everything", env={"GIVEN": "yes"})]) as started:
-        assert started.wait(30)
+        assert started.wait(100)
         seen = started.call("everything.get-env")
     assert seen["GIVEN"] == "yes"
     assert "PATH" in seen
@@ -230,7 +314,7 @@ def test_only_a_safe_environment_and_what_is_configured_reaches_a_server(monkeyp
 
 def test_closing_ends_the_processes() -> None:
     started = Upstreams([settings("time"), settings("memory")]).start()
-    assert started.wait(30)
+    assert started.wait(100)
     pids = [started.pid("time"), started.pid("memory")]
     started.close()
     for pid in pids:

@@ -26,6 +26,7 @@ __all__ = ["http_app", "mcp_server", "run_http", "run_stdio"]
 
 _GRACE = 10
 """Seconds that running scripts have to end when the server is stopped."""
+_BACKLOG = 2048
 
 
 def run_stdio(config: Config, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
@@ -96,6 +97,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen(_BACKLOG)  # whoever is told the address may connect at once
     except OSError as problem:
         listening.close()
         match problem.errno:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.broker import Broker
 
-__all__ = ["UnderWay"]
+__all__ = ["MOST_OPEN", "UnderWay"]
+
+MOST_OPEN = 8
+"""Questions of one server that wait for their answers at a time."""
 
 
 @dataclass(eq=False, slots=True)
@@ -62,6 +65,7 @@ class UnderWay:
         self._server = server
         self.broker: Broker | None = None
         self._calls: set[_Call] = set()
+        self._open = 0
 
     @contextlib.contextmanager
     def call(self, timer: asyncio.Timeout) -> Iterator[Caller | None]:
@@ -83,12 +87,16 @@ class UnderWay:
             caller = callers[0] if callers else alone
         if caller is None:
             return _refusal(f"{request.method} is refused: no client is there to answer it")
+        if self._open >= MOST_OPEN:
+            return _refusal(f"{request.method} is refused: {MOST_OPEN} questions of this server are open already")
         waiting = [call for call in self._calls if call.caller is not None and call.caller.client == caller.client]
+        self._open += 1
         for call in waiting:
             call.pause()
         try:
             return await caller.forward(self._signed(request))
         finally:
+            self._open -= 1
             for call in waiting:
                 call.go_on()
 

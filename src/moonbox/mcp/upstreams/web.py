@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from moonbox._version import __version__
 from moonbox.mcp.upstreams.faults import Lost
+from moonbox.mcp.upstreams.process import Pace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["WebServer"]
 
+BYTES_PER_SECOND, LINE_COST = 32 * 1024 * 1024, 8 * 1024
+"""How fast a stream of events is read, and what each of its lines costs beside its bytes."""
 _CONNECT_SECONDS = 30.0
 _SILENT_SECONDS = 600.0
 """How long a stream may stay open without a byte; calls have their own, shorter time."""
@@ -77,12 +80,29 @@ class WebServer:
         if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise Lost("it sent a compressed answer, which was not asked for")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            return
-        response.stream = _Bounded(response.stream, self._settings.max_message)
+            response.stream = _Paced(response.stream)
+        else:
+            response.stream = _Bounded(response.stream, self._settings.max_message)
 
 
 def _refusal(status: int) -> str:
     return f"it answered {status} {httpx2.codes.get_reason_phrase(status)}".strip() if status >= 400 else ""
+
+
+class _Paced(httpx2.AsyncByteStream):
+    """Events, not faster than they can be read beside those of other servers."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._pace = Pace(BYTES_PER_SECOND)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._inner:
+            yield part
+            await self._pace.spend(len(part) + LINE_COST * (part.count(b"\n") or part.count(b"\r")))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class _Bounded(httpx2.AsyncByteStream):
