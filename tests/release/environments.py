@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 SMOKE = Path(__file__).with_name("smoke.py")
+SMOKE_OF_EXTRAS = Path(__file__).with_name("smoke_extras.py")
 
 
 def project() -> dict[str, Any]:
@@ -48,10 +49,10 @@ def lowest(dependencies: Sequence[str]) -> list[str]:
     return pinned
 
 
-def smoke(python: Path, folder: Path) -> str:
+def smoke(python: Path, folder: Path, script: Path = SMOKE) -> str:
     """Run the smoke test with that Python, far from the source."""
     folder.mkdir(exist_ok=True)
-    return checked([str(python), "-I", str(SMOKE)], cwd=folder, home=folder / "home")
+    return checked([str(python), "-I", str(script)], cwd=folder, home=folder / "home")
 
 
 def checked(command: Sequence[str], *, cwd: Path | None = None, home: Path | None = None) -> str:

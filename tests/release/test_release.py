@@ -12,7 +12,7 @@ import pytest
 
 import moonbox
 
-from .environments import ROOT, build, environment, lowest, project, smoke
+from .environments import ROOT, SMOKE_OF_EXTRAS, build, environment, lowest, project, smoke
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +62,16 @@ def test_the_wheel_works_in_an_empty_environment(built: tuple[Path, Path], tmp_p
 def test_the_lowest_versions_that_are_allowed_work(built: tuple[Path, Path], tmp_path: Path) -> None:
     python = environment(tmp_path / "venv", str(built[1]), *lowest(project()["project"]["dependencies"]))
     assert smoke(python, tmp_path / "work") == "all is well\n"
+
+
+def test_the_optional_parts_work_with_the_lowest_versions_that_are_allowed(
+    built: tuple[Path, Path], tmp_path: Path
+) -> None:
+    extras = project()["project"]["optional-dependencies"]
+    parts = ("scripts", "web", "pdf", "http", "mcp")
+    needed = {line for part in parts for line in extras[part]}  # the core is left free: mcp asks for a later pydantic
+    python = environment(tmp_path / "venv", f"{built[1]}[serve]", *lowest(sorted(needed)))
+    assert smoke(python, tmp_path / "work", SMOKE_OF_EXTRAS) == "all is well\n"
 
 
 def test_the_version_has_one_place() -> None:
