@@ -74,6 +74,13 @@ def test_list(trail: Path) -> None:
     assert "\x1b" not in result.output
 
 
+def test_an_id_is_never_cut_off(terminal: Callable[..., Terminal], trail: Path) -> None:
+    screen = terminal("audit", "list", "--db", str(trail), columns=50)
+    assert screen.ended() == 0
+    assert "aaaa00009   runtime" in screen.text
+    assert "aaaa00001   ok" in screen.text
+
+
 @pytest.mark.parametrize(
     ("options", "ids"),
     [

@@ -351,3 +351,8 @@ def test_line_ends_and_marks_of_other_systems(moonbox: Moonbox, tmp_path: Path) 
     assert moonbox("run", "crlf.lua").stdout == "3\n"
     (tmp_path / "bad.lua").write_bytes(b"local x = 1\r\nreturn x..y\r\n")
     assert moonbox("run", "bad.lua").stderr.splitlines()[1] == "  2 | return x..y"
+
+
+def test_the_place_of_an_error_is_told_once(moonbox: Moonbox) -> None:
+    told = moonbox("run", "--language", "rhai", "-e", "let x = 1; x +").stderr.splitlines()
+    assert told[:3] == ["line 1: syntax error: Script is incomplete", "  1 | let x = 1; x +", "    |               ^"]

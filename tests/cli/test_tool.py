@@ -84,3 +84,19 @@ def test_names_that_a_script_cannot_write_are_refused(tmp_path: Path) -> None:
     done = moonbox(tmp_path, "tool", "init", "odd-name")
     assert done.returncode == 2
     assert "'odd-name' is not a name that a script can write" in done.stderr
+
+
+def test_init_elsewhere_says_where_to_go_on(tmp_path: Path) -> None:
+    done = moonbox(tmp_path, "init", "new project")
+    assert done.stdout == (
+        "new project/moonbox.toml is ready. Next:\n\n  cd 'new project'\n  moonbox tool init hello\n"
+        "  moonbox tool test hello --param name=moon\n\n"
+    )
+    assert "cd " not in moonbox(tmp_path, "init").stdout
+
+
+def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("")
+    for command in (["init", "notes"], ["tool", "init", "hello", "--folder", "notes"]):
+        done = moonbox(tmp_path, *command)
+        assert (done.returncode, done.stderr) == (2, "error: notes is a file, not a folder; nothing was changed\n")

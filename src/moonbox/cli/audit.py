@@ -164,13 +164,16 @@ def _run_table(runs: Sequence[RunSummary]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
+    length = _telling_length([run.id for run in runs])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("when", "id", "result"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("when", no_wrap=True)
+    table.add_column(
+        "id", no_wrap=True, min_width=length
+    )  # to be typed: it is there in full, however narrow the window
+    table.add_column("result", no_wrap=True, min_width=max(len(run.kind or "ok") for run in runs))
     table.add_column("calls", justify="right", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column("script", no_wrap=True, overflow="ellipsis", ratio=1)
-    length = _telling_length([run.id for run in runs])
     for run in runs:
         failed = f" ({run.failed_calls} failed)" if run.failed_calls else ""
         table.add_row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ def init(
         from moonbox.scripts.templates import write_config
 
         path = write_config(folder)
-        typer.echo(
-            f"{path} is ready. Next:\n\n  moonbox tool init hello\n  moonbox tool test hello --param name=moon\n"
-        )
+        steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
+        if folder.resolve() != Path.cwd():
+            steps.insert(0, f"cd {shlex.quote(str(folder))}")
+        typer.echo("\n  ".join([f"{path} is ready. Next:\n", *steps]) + "\n")

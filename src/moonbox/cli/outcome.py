@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["error_text", "show_error", "show_output", "show_values", "summary"]
 
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
+_PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
 _LEXERS = {"rhai": "rust"}
 
@@ -71,6 +72,8 @@ def error_text(error: ScriptError, *, language: str, name: str | None = None) ->
         text.append(f"{visible(name)}: ", "bold")
     kind = _kind(error)
     message = visible(error.message)
+    if error.line is not None:
+        message = _PLACE.sub("", message)  # it stands in front already
     if message[: len(kind) + 1].lower() == f"{kind}:":  # it says so itself
         message = message[len(kind) + 1 :].lstrip()
     text.append(f"{kind}: ", "bold red")

@@ -34,6 +34,8 @@ def _template(name: str) -> str:
 
 
 def _write(path: Path, text: str) -> Path:
+    if path.parent.exists() and not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is a file, not a folder; nothing was changed")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
