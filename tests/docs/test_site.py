@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -64,6 +65,22 @@ def test_the_plot_is_there(site: Path) -> None:
     (picture,) = re.findall(r'<img[^>]+src="([^"]+\.svg)"', page)
     assert (site / "benchmarks" / picture).read_bytes() == (ROOT / "benchmarks" / "results.svg").read_bytes()
     assert "Where moonbox loses" in page
+
+
+def test_links_lead_to_pages_and_headings_that_were_built(site: Path) -> None:
+    names: dict[Path, set[str]] = {}
+    for page in site.rglob("index.html"):
+        for link in re.findall(r'<a[^>]+href="([^"]+)"', page.read_text("utf-8")):
+            path, _, heading = unquote(link).partition("#")
+            if re.match(r"[a-z]+:", link):
+                continue
+            target = (page.parent / path).resolve() if path else page
+            target = target / "index.html" if target.is_dir() else target
+            assert target.is_file(), f"{page}: {link}"
+            if heading and target.suffix == ".html":
+                if target not in names:
+                    names[target] = set(re.findall(r'\bid="([^"]+)"', target.read_text("utf-8")))
+                assert heading in names[target], f"{page}: {link}"
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
