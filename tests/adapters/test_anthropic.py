@@ -163,6 +163,17 @@ def test_malformed_input_is_answered(mode: CodeMode) -> None:
         agent.collect(events[:3])
 
 
+@pytest.mark.parametrize("depth", [100, 300, 490, 600, 900, 5000])
+def test_an_input_of_any_depth_is_answered(mode: CodeMode, depth: int) -> None:
+    deep: Any = "half \ud83d"
+    for _ in range(depth):
+        deep = {"a": deep}
+    block = {"type": "tool_use", "id": "toolu_1", "name": "lua_repl", "input": {"source_code": deep}}
+    answer: Any = {"role": "assistant", "content": [block], "stop_reason": "tool_use"}
+    _, told = AnthropicMessages(mode).turn(answer)
+    assert told["content"][0]["content"].startswith("error: lua_repl takes one argument")  # type: ignore[index, union-attr, typeddict-item]
+
+
 @pytest.mark.timeout(PAGE_SECONDS)
 def test_the_page_of_the_documentation() -> None:
     assert run_page("anthropic").startswith(f"{TOTAL}\n{TOTAL}\n")

@@ -62,6 +62,39 @@ def test_malformed_arguments_are_answered(adapter: Any, mode: CodeMode, on_text:
     assert wire.refused == []
 
 
+@pytest.mark.parametrize("depth", [100, 300, 490, 600, 900, 1100, 5000])
+@pytest.mark.parametrize("leaf", ["x", "\\ud83d", "a\nb"])
+def test_arguments_of_any_depth_are_answered(mode: CodeMode, depth: int, leaf: str) -> None:
+    text = '{"source_code": ' + '{"a":' * depth + f'"{leaf}"' + "}" * depth + "}"
+    call = {"id": "call_1", "type": "function", "function": {"name": "lua_repl", "arguments": text}}
+    said, told = OpenAIChat(mode).turn({"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]})  # type: ignore[arg-type]
+    assert str(told["content"]).startswith("error: lua_repl takes one argument")
+    assert "\n" not in said["tool_calls"][0]["function"]["arguments"]  # type: ignore[typeddict-item]
+    item = {"type": "function_call", "call_id": "call_1", "name": "lua_repl", "arguments": text}
+    _, told = OpenAIResponses(mode).turn({"output": [item], "status": "completed"})  # type: ignore[arg-type]
+    assert str(told["output"]).startswith("error: lua_repl takes one argument")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ('{"source_code": "1"}', '{"source_code": "1"}'),
+        ('{"source_code":  "a\nb"}', '{"source_code": "a\\nb"}'),
+        ({"source_code": "1"}, '{"source_code": "1"}'),
+        ('{"source_code": "\\ud83d"}', '{"source_code": "\\ufffd"}'),
+        ('{"n": NaN}', '{"n": null}'),
+        ("{", '{"malformed": "{"}'),
+        ("[1]", '{"malformed": "[1]"}'),
+        ("", "{}"),
+        (None, "{}"),
+    ],
+)
+def test_arguments_are_repeated_as_json_that_any_server_reads(mode: CodeMode, given: Any, kept: str) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "lua_repl", "arguments": given}}
+    said, _ = OpenAIChat(mode).turn({"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]})  # type: ignore[arg-type]
+    assert said["tool_calls"][0]["function"]["arguments"] == kept  # type: ignore[typeddict-item]
+
+
 @pytest.mark.parametrize("adapter", [OpenAIChat, OpenAIResponses])
 @pytest.mark.parametrize("on_text", [None, lambda text: None])
 def test_a_freeform_tool_takes_the_script_as_it_is(adapter: Any, mode: CodeMode, on_text: Any) -> None:

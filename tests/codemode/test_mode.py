@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import threading
 from typing import Any
@@ -395,11 +396,10 @@ def test_after_closing(box: Sandbox) -> None:
         mode.handle("lua_repl", code("1"))
 
 
-def test_no_free_worker_is_told_to_the_model() -> None:
+def test_no_free_worker_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     with Sandbox(max_workers=1) as box, CodeMode(box) as mode, box.repl() as busy:
         busy.run("x = 1")
-        repl = mode.repl()
-        repl._checkout_timeout = 0.01
+        monkeypatch.setattr(box, "repl", functools.partial(box.repl, timeout=0.01))
         reply = mode.reply("lua_repl", code("1"))
         assert reply.is_error and reply.run is None and reply.text.startswith("error: ")
 

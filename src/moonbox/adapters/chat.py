@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from moonbox.adapters.answering import ModelCall
 from moonbox.adapters.dialect import CallT, MessageT, ResponseT, ResultT, ToolT
 from moonbox.adapters.loop import ModelAdapter
+from moonbox.codemode.acceptable import sendable
+from moonbox.codemode.reading import parsed
 
 if TYPE_CHECKING:
     from moonbox.adapters.dialect import Collector
@@ -173,16 +175,27 @@ def _readable(call: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(function, dict):
         return call
     function = {key: value for key, value in function.items() if key != "parsed_arguments"}
-    text = function.get("arguments")
-    if isinstance(text, dict):  # some servers send data where text belongs
-        text = function["arguments"] = json.dumps(text)
     try:
-        valid = isinstance(json.loads(text), dict) if isinstance(text, str) else False
-    except (ValueError, RecursionError):
-        valid = False
-    if not valid:
-        function["arguments"] = json.dumps({"malformed": text} if text else {})
+        function["arguments"] = _rewritten(function.get("arguments"))
+    except RecursionError:
+        function["arguments"] = json.dumps({"malformed": "nested too deeply"})
     return {**call, "function": function}
+
+
+def _rewritten(text: Any) -> str:
+    given = parsed(text) if text else None
+    if given is None:
+        return json.dumps({"malformed": text} if text else {})
+    if isinstance(text, str) and _is_strict(text) and sendable(given) == given:
+        return text
+    return json.dumps(sendable(given))  # read kindly here, but others may not
+
+
+def _is_strict(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _joined(before: Any, more: Any) -> Any:

@@ -40,12 +40,19 @@ def acceptable(parameters: dict[str, Any]) -> dict[str, Any]:
 
 def sendable(value: Any) -> Any:
     """A copy that every JSON writer takes: no half of a surrogate pair, no number that JSON has not."""
+    try:
+        return _sendable(value)
+    except RecursionError:  # only a model's own data is that deep, and only what wrote it can say what becomes of it
+        return value
+
+
+def _sendable(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {sendable(key): sendable(part) for key, part in value.items()}
+        return {_sendable(key): _sendable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [sendable(part) for part in value]
+        return [_sendable(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
