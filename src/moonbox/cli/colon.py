@@ -74,9 +74,10 @@ def _docs(session: Session, argument: str) -> None:
             complain(f"there is no documentation of '{argument}'{suggestion(argument, docs.names())}")
         return
     names = docs.names()
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="bold", min_width=min(40, max(map(len, names))))
-    table.add_column(no_wrap=True, overflow="ellipsis")
+    table = Table.grid(padding=(0, 2, 0, 0))
+    widest = min(40, max(map(len, names)))
+    table.add_column(no_wrap=True, style="bold", width=widest)
+    table.add_column(no_wrap=True, overflow="ellipsis", width=max(10, screen.width - widest - 4))
     for name in names:
         table.add_row(visible(name, keep=""), visible((docs.get(name) or "").partition("\n")[0], keep=""))
     screen.print(table)
