@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint types unit bench economy docs clean
 
-demo: $(VENV)/installed
+demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
 
 test: lint types unit
@@ -29,9 +29,13 @@ economy: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/zensical build --strict
 
-$(VENV)/installed: pyproject.toml src/moonbox/_version.py
+$(VENV)/core: pyproject.toml src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/installed: $(VENV)/core
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $@
 

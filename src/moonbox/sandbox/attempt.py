@@ -79,7 +79,7 @@ class Attempt:
         self.lost = True
         if reason:
             return self._record(None, self._stopped(_REASONS[reason]))
-        message = f"the worker process ended unexpectedly ({how}); what the scripts had defined is lost"
+        message = f"the worker process {how}; what the scripts had defined is lost"
         return self._record(None, ScriptError("crashed", message))
 
     def _explain(self, ended: Ended) -> ScriptError:

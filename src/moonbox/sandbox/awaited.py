@@ -112,8 +112,7 @@ class AwaitedDrive:
                     raise
         except WorkerError as problem:
             reason = self._stopping or (protocol.REASON_CANCELLED if self._link.closed else 0)
-            how = await asyncio.to_thread(self._kill) or str(problem)
-            raise Lost(reason, how, cancelled=cancelled) from None
+            raise Lost(reason, problem, await asyncio.to_thread(self._kill), cancelled=cancelled) from None
         finally:
             if self._timer is not None:
                 self._timer.cancel()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from moonbox.errors import WorkerError
 from moonbox.sandbox.exchange import Step
 from moonbox.worker import protocol
-from moonbox.worker.link import TimedOut, Woken
+from moonbox.worker.link import Gone, TimedOut, Woken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -43,11 +43,13 @@ _LOOK = 0.02
 
 
 class Lost(Exception):
-    """The worker is gone. `reason` is why we ended it (0: it ended by itself), `how` is what is known of its end."""
+    """The worker is gone. `reason` is why we ended it (0: for what it did, or it ended by itself), `how` says which."""
 
-    def __init__(self, reason: int, how: str, *, cancelled: bool = False) -> None:
-        self.reason, self.how, self.cancelled = reason, how, cancelled
-        super().__init__(how)
+    def __init__(self, reason: int, problem: WorkerError, status: str, *, cancelled: bool = False) -> None:
+        self.reason, self.cancelled = reason, cancelled
+        by_itself = isinstance(problem, Gone)
+        self.how = f"ended unexpectedly ({status or problem})" if by_itself else f"had to be ended ({problem})"
+        super().__init__(self.how)
 
 
 class BlockingExecutor:
@@ -235,7 +237,7 @@ class BlockingDrive:
     def _lost(self, problem: WorkerError) -> Lost:
         """The worker is gone; when we hung up on it, that was to cancel the run."""
         reason = self._stopping or (protocol.REASON_CANCELLED if self._link.closed else 0)
-        return Lost(reason, self._kill() or str(problem), cancelled=self._interrupted)
+        return Lost(reason, problem, self._kill(), cancelled=self._interrupted)
 
     # The helper drives, the caller looks on
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from time import thread_time
 from typing import Any
 
 from moonbox.errors import WorkerError
@@ -16,6 +17,8 @@ _AROUND = 8  # levels of the wire around a script's value
 _ROW = (
     3  # elements that a row counts for beyond its fields: it is a whole dict, though it may be a few bytes on the wire
 )
+_INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can have the same hash
+_BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -135,6 +138,7 @@ class _Restorer:
     def __init__(self, most_rows: int) -> None:
         self._most_rows = most_rows
         self.rows = 0
+        self._late = 0.0
 
     def restore(self, value: Any) -> Any:
         if type(value) is list:
@@ -151,10 +155,23 @@ class _Restorer:
         if key == "\x01b" and type(item) is str:
             return item.encode("latin-1")
         if key == "\x01m" and type(item) is list:
-            return {_key(name): self.restore(inner) for name, inner in map(_pair, item)}
+            return self._mapped([_pair(pair) for pair in item])
         if key == "\x01t" and type(item) is list and item and set(map(type, item)) == {list}:
             return self._rows(*item)
         raise ValueError("a malformed value")
+
+    def _mapped(self, pairs: list[tuple[str | int, Any]]) -> dict[str | int, Any]:
+        """A dict with integer keys. Which of them meet in a dict is no secret, so that they can be chosen to: the time
+        is looked at, which is the processor's own."""
+        made: dict[str | int, Any] = {}
+        whole = [(name, self.restore(inner)) for name, inner in pairs]
+        for start in range(0, len(whole), _BLOCK):
+            began = thread_time()
+            made.update(whole[start : start + _BLOCK])
+            self._late += max(0.0, thread_time() - began - _BLOCK * _KEY_SECONDS)
+            if self._late > _PATIENCE:
+                raise ValueError("a table with keys that were chosen to meet")
+        return made
 
     def _rows(self, names: list[Any], *columns: list[Any]) -> list[dict[str, Any]]:
         if not columns or len(names) != len(columns) or set(map(type, names)) != {str}:
@@ -166,13 +183,10 @@ class _Restorer:
         return [dict(zip(names, row)) for row in zip(*whole, strict=True)]  # noqa: B905 - as many names as columns
 
 
-def _key(name: Any) -> str | int:
-    if type(name) is not str and type(name) is not int:
-        raise ValueError("a malformed key")
-    return name
-
-
-def _pair(item: Any) -> Any:
+def _pair(item: Any) -> tuple[str | int, Any]:
     if type(item) is not list or len(item) != 2:
         raise ValueError("a malformed pair")
-    return item
+    name = item[0]
+    if type(name) is not str and (type(name) is not int or not -_INTEGERS <= name < _INTEGERS):
+        raise ValueError("a malformed key")
+    return name, item[1]

@@ -17,11 +17,18 @@ from moonbox.worker.incoming import Reader
 if TYPE_CHECKING:
     from moonbox.worker.pool import Ending
 
-__all__ = ["Link", "TimedOut", "Woken", "socket_pairs"]
+__all__ = ["Gone", "Link", "TimedOut", "Woken", "socket_pairs"]
 
 _CHUNK = 1 << 18
 _LARGEST_FRAME = 1 << 20
 _LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
+
+
+class Gone(WorkerError):
+    """The worker has ended, or hung up."""
+
+    def __init__(self) -> None:
+        super().__init__("the worker is gone")
 
 
 class TimedOut(Exception):
@@ -73,7 +80,7 @@ class Link:
                 except BlockingIOError:
                     self._wait_to_send(deadline)
         except (OSError, ValueError):
-            raise WorkerError("the worker is gone") from None
+            raise Gone from None
         finally:
             self._sending.release()
 
@@ -135,7 +142,7 @@ class Link:
         try:
             ready = self._poll.poll(_milliseconds(rest))
         except (OSError, ValueError):
-            raise WorkerError("the worker is gone") from None
+            raise Gone from None
         if not ready:
             raise TimedOut
         if self._bell is not None and any(fd == self._bell_fd for fd, _ in ready):
@@ -152,7 +159,7 @@ class Link:
         except (OSError, ValueError):
             data = b""
         if not data:
-            raise WorkerError("the worker is gone")
+            raise Gone
         self.received += len(data)
         self._reader.feed(data)
         return True
@@ -165,13 +172,13 @@ class Link:
         except BlockingIOError:
             rest = data
         except (OSError, ValueError):
-            raise WorkerError("the worker is gone") from None
+            raise Gone from None
         if not rest:
             return
         try:
             await asyncio.get_running_loop().sock_sendall(self._sock, rest)
         except (OSError, ValueError):
-            raise WorkerError("the worker is gone") from None
+            raise Gone from None
 
     async def areceive(self) -> tuple[int, bytes]:
         """The next frame, awaited; cancel it to give up waiting."""
@@ -185,7 +192,7 @@ class Link:
             except (OSError, ValueError):
                 data = b""
             if not data:
-                raise WorkerError("the worker is gone")
+                raise Gone
             self.received += len(data)
             self._reader.feed(data)
 
@@ -214,7 +221,7 @@ class Link:
     def __enter__(self) -> None:
         with self._using:
             if self.closed:
-                raise WorkerError("the worker is gone")
+                raise Gone
             self._users += 1
 
     def __exit__(self, *_: object) -> None:
