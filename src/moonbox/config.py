@@ -39,8 +39,13 @@ class Config:
             text = found.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise ConfigError(f"there is no file {found}; `moonbox init` writes one") from None
-        except (OSError, UnicodeDecodeError) as problem:
-            raise ConfigError(f"{found} cannot be read: {problem}") from None
+        except IsADirectoryError:
+            raise ConfigError(f"{found} is a folder; it must be a file") from None
+        except UnicodeDecodeError as problem:
+            line = problem.object.count(b"\n", 0, problem.start) + 1
+            raise ConfigError(f"{found} is not UTF-8 text (line {line}); save it as UTF-8") from None
+        except OSError as problem:
+            raise ConfigError(f"{found} cannot be read: {problem.strerror}") from None
         return cls.parse(text, found, environ=environ)
 
     @classmethod
@@ -72,7 +77,7 @@ def find(start: Path | None = None) -> Path | None:
     """The nearest moonbox.toml, from this folder upwards."""
     folder = (start or Path.cwd()).resolve()
     for candidate in (folder, *folder.parents):
-        if (candidate / FILE_NAME).is_file():
+        if (candidate / FILE_NAME).exists():
             return candidate / FILE_NAME
     return None
 
