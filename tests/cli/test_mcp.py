@@ -158,6 +158,7 @@ def test_install_prints_or_writes(moonbox: Moonbox, configured: Path, tmp_path: 
     assert json.loads(path.read_text())["mcpServers"]["moonbox"] == entry
     again = moonbox("mcp", "install", "--client", "cursor")
     assert (again.stdout, again.stderr) == (f"the entry 'moonbox' is there already: {path}\n", "")
+    (tmp_path / "x.json").write_text('{"mcpServers": {}}')
     changed = moonbox("mcp", "install", "--client", "cursor", "--mcp-config", "x.json")
     assert changed.stdout.startswith(f"replaced the entry 'moonbox' in {path}; the file as it was: {path}.")
     project = moonbox("mcp", "install", "--client", "vscode", "--project", "--name", "box")
@@ -182,4 +183,8 @@ def test_install_refuses_a_broken_configuration(moonbox: Moonbox, tmp_path: Path
     done = moonbox("mcp", "install", "--client", "cursor")
     assert done.returncode == 2
     assert "is not valid TOML" in done.stderr
+    (tmp_path / "moonbox.toml").write_text("[mcp.servers.x]\ncomand = 'x'\n")
+    assert "unknown key 'comand'" in moonbox("mcp", "install", "--client", "cursor").stderr
+    (tmp_path / "moonbox.toml").unlink()
+    assert "there is no file x.json" in moonbox("mcp", "install", "--client", "cursor", "--mcp-config", "x.json").stderr
     assert not (tmp_path / ".cursor").exists()

@@ -122,6 +122,7 @@ def install(
 ) -> None:
     """Enter moonbox in an MCP client's configuration; what is there stays, and a copy of it is kept."""
     with told():
+        from moonbox.assembly.settings import servers_of
         from moonbox.config import Config, find
         from moonbox.mcp.clients.entry import Entry, snippet
         from moonbox.mcp.clients.entry import install as write
@@ -137,8 +138,7 @@ def install(
             raise UsageError(f"say for which client, with --client NAME; known are: {names}")
         chosen = find_client(client)
         used = config if config is not None else find()
-        if used is not None:
-            Config.load(used)  # a client would show its user nothing of what is wrong with it
+        servers_of(Config.load(used), mcp_config)  # a client would show its user nothing of what is wrong with them
         entry = Entry.make(name, config=used, mcp_config=mcp_config or [])
         path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
         if print_only:
