@@ -2,8 +2,8 @@
 
 Lua runs as it is. A guest language has a compiler to Lua, which runs in the host, and a runtime in Lua, which runs in
 the worker under the same limits: a chunk that returns `function(host) … return R end`, where R has `new_state()`,
-`run(state, chunk)`, `export(value)`, `import(value)`, `type_of(value)`, and raises tables with `kind`, `message`,
-`text`, `line`, `position`, `trace` and `hint`. What `host` offers is in lua/prelude/guest.lua.
+`run(state, chunk)`, `operations(state)`, `export(value)`, `import(value)`, `type_of(value)`, and raises tables with
+`kind`, `message`, `text`, `line`, `position`, `trace` and `hint`. What `host` offers is in lua/prelude/guest.lua.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class Machine:
         before = len(self.prints)
         kind, value = self._run(self.runtime, self.state, text)
         outcome = Outcome(kind, raw=value, prints=[str(each) for each in self.prints[before:]])
-        outcome.operations = self.state.operations or 0
+        outcome.operations = self.runtime.operations(self.state)
         if kind == "value":
             outcome.type, outcome.display = self.runtime.type_of(value), self.runtime.display(value)
             outcome.debug = self.runtime.debug(value)

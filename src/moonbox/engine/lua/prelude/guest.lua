@@ -1,6 +1,6 @@
 -- Guest languages: compiled to Lua by the host, run here by a runtime of their own, with the same stops, calls and values.
 --
--- A runtime is a chunk that returns function(host) -> R with new_state, run, export, import; see engine/languages.py.
+-- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see engine/languages.py.
 return function(host, stop, encode, calls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
   local gsub, concat, unpack = string.gsub, table.concat, table.unpack
@@ -77,7 +77,7 @@ return function(host, stop, encode, calls)
     end
   end
 
-  function M.operations() return state.operations or 0 end
+  function M.operations() return R.operations(state) end
 
   local function position(frame)
     return (frame.line or -1) .. "," .. encode.quote("function '" .. tostring(frame.fn) .. "'")

@@ -21,17 +21,22 @@ return function(R, lib, host)
     local allowed = host.limits and host.limits.max_operations
     local budget = allowed or most
     local K = R.new_context(S, { budget = budget })
+    S.spent, S.context, S.budget = nil, K, budget
     R.use_state(S)
     R.use_limits()
     R.E[1] = nil
     local fine, value = pcall(chunk, R, S, K)
     if K.save then K.save(S.vars) end
-    S.operations = budget - K[1]
     if fine then return value end
     if R.is_problem(value) and value.kind == "exit" then return value.value end
     value = R.finished(K, value)
-    if type(value) == "table" and value.kind == "limit" and value.limit == "operations" then S.operations = allowed end
+    if type(value) == "table" and value.kind == "limit" and value.limit == "operations" then S.spent = allowed end
     error(value, 0)
+  end
+
+  -- Operations of the last run; also of one that was stopped, after which nothing here runs any more.
+  function R.operations(S)
+    return S.spent or S.context and S.budget - S.context[1] or 0
   end
 
   -- To the host
