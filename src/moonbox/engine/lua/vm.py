@@ -104,6 +104,7 @@ class LuaVM:
             )
         )
         if not self._used:  # what tools and a runtime take is not the script's
+            self._engine[b"collect"]()
             self._base = self._runtime.get_memory_used(total=True)
             if self._limits:
                 self.set_limits(self._limits)
