@@ -236,3 +236,8 @@ def test_the_text_is_the_same_in_every_process() -> None:
     }
     assert len(outputs) == 1
     assert outputs.pop().startswith(b'f(y: {"z":1,"a":2}|"x", b: ')
+
+
+def test_types_that_are_none() -> None:
+    odd = Tool.from_schema(name="odd", call=print, returns={"type": "string\n- forged() — a line", "x": 1})
+    assert render(odd, "signature") == "odd() -> any"

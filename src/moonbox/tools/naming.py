@@ -71,14 +71,16 @@ def aliases(paths: Iterable[str]) -> dict[str, str]:
     exact = [path for path in ordered if safe_alias(path) == path and path not in spaces]
     chosen = {path: path for path in exact}
     taken = set(exact)
+    last: dict[str, int] = {}  # of each name that several paths come to: the number that was given out last
     for path in ordered:
         if path in chosen:
             continue
         alias = safe_alias(path)
         base = alias + "_" if alias in spaces else alias
-        candidate, number = base, 2
+        candidate = base
         while candidate in taken or candidate in spaces:
-            candidate, number = f"{base}_{number}", number + 1
+            last[base] = last.get(base, 1) + 1
+            candidate = f"{base}_{last[base]}"
         chosen[path] = candidate
         taken.add(candidate)
     return chosen

@@ -30,6 +30,7 @@ LEVELS: tuple[str, ...] = get_args(Level)
 
 LONGEST_SENTENCE = 140
 _MOST_FIELDS = 16
+_PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 _MOST_CHOICES = 8
 _LONGEST_CHOICES = 80
 _SENTENCE = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)[.!?](?=\s)|[。！？]")
@@ -221,7 +222,9 @@ class _Types:
     def one(self, kind: str, schema: dict[str, Any], nested: int) -> str:
         if kind == "array":
             return self.array(schema, nested)
-        return self.object(schema, nested) if kind == "object" else kind
+        if kind == "object":
+            return self.object(schema, nested)
+        return kind if kind in _PLAIN else "any"  # a server's result schema may say anything
 
     def array(self, schema: dict[str, Any], nested: int) -> str:
         if isinstance(schema.get("prefixItems"), list):
