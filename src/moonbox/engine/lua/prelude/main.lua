@@ -2,8 +2,8 @@
 local host, import = ...
 local raw_error, load, type, tostring, next, select, setmetatable = error, load, type, tostring, next, select, setmetatable
 local rawset, rawget, rawequal, raw_xpcall = rawset, rawget, rawequal, xpcall
-local getinfo, getmetatable = debug.getinfo, debug.getmetatable
-local find, match, sub, format, gsub, gmatch = string.find, string.match, string.sub, string.format, string.gsub, string.gmatch
+local getmetatable = debug.getmetatable
+local find, match, format, gmatch = string.find, string.match, string.format, string.gmatch
 local concat, pack, unpack = table.concat, table.pack, table.unpack
 local collect = collectgarbage
 
@@ -31,10 +31,10 @@ local calls = import("calls")(host, stop, encode)
 local guest = import("guest")(host, stop, encode, calls)
 
 local builtins, features, baseline = {}, {}, {}
-local inner = {} -- functions that others of ours end in
 -- Globals are looked up in a table with room for twice as many as there are: few share a slot, whatever the seed of the hash.
 local env = load("return {" .. string.rep("x=nil,", 128) .. "}", "=moonbox", "t", {})()
-local MOST_NAMES, MOST_NAME, MOST_NODES, MOST_FRAMES = 10000, 200, 50000, 40
+local report = import("report")(host, stop, encode, calls, library, env)
+local MOST_NAMES, MOST_NAME = 10000, 200
 
 local function text_of(value)
   local meta = getmetatable(value)
@@ -192,7 +192,7 @@ local function safe_coroutines()
     host.failed_in(co, (...))
     raw_error((...), 0)
   end
-  inner[passed] = true
+  report.inner(passed)
   function lib.wrap(f)
     local co = stop.adopt(create(callable(f, "wrap")))
     return function(...) return passed(co, stop.resume(co, ...)) end
@@ -270,109 +270,6 @@ local function furnish()
   rawset(env, "_G", env)
 end
 
--- Errors -----------------------------------------------------------------------------------------------------------
-
--- Frames of the script's own functions, innermost first; ours are left out.
---
--- Functions of ours do not end in calls of others of ours, but for those in `inner`. So one that was called as the last thing
--- of a function was called by the script, and the frame of that function is gone: a first frame without a line says so.
-local function frames_from(level, co)
-  local frames = {}
-  while #frames < 24 do
-    local info = co and getinfo(co, level, "Slntf") or not co and getinfo(level, "Slntf")
-    if not info then break end
-    if info.istailcall and #frames == 0 and sub(info.source, 1, 9) == "=moonbox/" and not inner[info.func] then
-      frames[1] = { "gone", -1, "" }
-    end
-    if sub(info.source, 1, 7) == "=script" then
-      local name = info.what == "main" and "main chunk"
-        or info.name and format("%s '%s'", info.namewhat ~= "" and info.namewhat or "function", info.name)
-        or format("function at line %d", info.linedefined)
-      frames[#frames + 1] = { sub(info.source, 2), info.currentline, name }
-    end
-    level = level + 1
-  end
-  return frames
-end
-
-local fallen -- the error that ended a coroutine, and where
-function host.failed_in(co, problem)
-  local frames = frames_from(0, co)
-  if fallen and rawequal(fallen.problem, problem) and #fallen.frames < MOST_FRAMES then
-    for _, frame in next, frames do fallen.frames[#fallen.frames + 1] = frame end
-  else
-    fallen = { problem = problem, frames = frames }
-  end
-end
-
-local failure
-local handler = stop.trust(function(problem)
-  local frames = frames_from(3)
-  if fallen and rawequal(fallen.problem, problem) then
-    for _, frame in next, frames do fallen.frames[#fallen.frames + 1] = frame end
-    frames = fallen.frames
-  end
-  failure = { problem = problem, frames = frames }
-  return problem
-end)
-stop.trust(frames_from)
-
-local function frames_json(frames)
-  local parts = {}
-  for index, frame in next, frames do
-    parts[index] = "[" .. encode.quote(frame[1]) .. "," .. (frame[2] or -1) .. "," .. encode.quote(frame[3]) .. "]"
-  end
-  return "[" .. concat(parts, ",") .. "]"
-end
-
-local function names_json()
-  local names, count = {}, 0
-  for name in next, env do
-    if type(name) == "string" and #name < 60 and not find(name, "[\128-\255]") and count < 300 then
-      count = count + 1
-      names[count] = encode.quote(name)
-    end
-  end
-  return "[" .. concat(names, ",") .. "]"
-end
-
--- What encoding or a __tostring of the script's came to; nil when it failed. A limit that is met here ends nothing.
-local attempt = stop.trust(function(f, ...)
-  local ok, text = stop.raw_pcall(f, ...)
-  if ok and type(text) == "string" then return text end
-  stop.finish()
-  return nil
-end)
-
-local function said_by(problem, kind, whole)
-  local message = kind == "table" and rawget(problem, "message")
-  if type(message) == "string" then return message end
-  local meta = getmetatable(problem)
-  local text = whole and not (meta and rawget(meta, "__tostring")) and attempt(encode.json, problem)
-  text = text or attempt(library.tostring, problem) or "(its __tostring failed)"
-  return kind == "table" and text or "error object is a " .. library.kind(problem) .. " value: " .. text
-end
-
--- The report of a failure: kind, message, frames (JSON), extra (JSON).
-local function report(problem, frames)
-  local where = frames_json(frames)
-  local kind = type(problem)
-  if kind == "string" then
-    return "runtime", problem, where, '{"names":' .. (find(problem, "nil value", 1, true) and names_json() or "[]") .. "}"
-  end
-  local extra, whole = "{}", false
-  if kind == "table" then
-    local data = attempt(encode.wire, "error", 1, { problem }, MOST_NODES)
-    extra = '{"data":' .. (data or "[null]") .. "}"
-    whole = data ~= nil
-    if rawequal(getmetatable(problem), calls.error_meta) then
-      local message = rawget(problem, "message")
-      return "tool", attempt(library.tostring, message) or "", where, extra
-    end
-  end
-  return "runtime", said_by(problem, kind, whole), where, extra
-end
-
 -- Entry points for the engine ----------------------------------------------------------------------------------------
 
 local engine = {}
@@ -416,7 +313,7 @@ function engine.run(source, chunk, seed, limits)
   library.seed(seed)
   calls.begin()
   encode.begin()
-  failure, fallen = nil, nil
+  report.begin()
   stop.begin(limits, not guest.loaded()) -- guests count their operations themselves
   local script, problem = compile(source, chunk)
   if not script then
@@ -430,13 +327,12 @@ function engine.run(source, chunk, seed, limits)
     stop.guard()
     return encode.wire("value", results.n, results)
   end
-  local ok, text = raw_xpcall(body, handler)
+  local ok, text = raw_xpcall(body, report.handler)
   local stopped, operations = stop.finish()
   if guest.loaded() then operations = guest.operations() end
   if stopped or rawequal(text, stop.STOP) then
-    local frames = failure and failure.frames or {}
     stopped = stopped or { external = 0 }
-    return "stop", stopped.limit or stopped.external, stopped.message or "", frames_json(frames), operations
+    return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations
   end
   if ok then return "ok", text, "", "", operations end
   if text == "not enough memory" then
@@ -448,7 +344,7 @@ function engine.run(source, chunk, seed, limits)
   if refusal then return "runtime", refusal, "[]", "{}", operations end
   local kind, message, frames, extra = guest.report(text)
   if kind == "stop" then return kind, message, frames, "[]", operations, extra end
-  if not kind then kind, message, frames, extra = report(text, failure and failure.frames or {}) end
+  if not kind then kind, message, frames, extra = report.report(text, report.frames()) end
   local late = host.reason() -- a __tostring of the script's ran in the report
   if late ~= 0 then return "stop", late, "", frames, operations end
   return kind, message, frames, extra, operations
