@@ -2,10 +2,12 @@
 
     direct     SDK client → server
     script     a script in a Sandbox → server, in one process
-    proxied    SDK client → `moonbox serve` → server, one direct tool call each
     loop       SDK client → `moonbox serve`, one script that makes all the calls → server
+    single     SDK client → `moonbox serve` → server, one tool call each, without a script
+    bare       the same with nothing of moonbox: the SDK's server passes each call on to the SDK's client
 
-The ways take turns, a few calls at a time, so that whatever else the machine does meets them all alike.
+The ways take turns, a few calls at a time, so that whatever else the machine does meets them all alike. The aim holds
+for every way of moonbox; `bare` shows how much of it one more process takes, whatever that process does.
 """
 
 from __future__ import annotations
@@ -28,6 +30,26 @@ from moonbox import Limits, Sandbox
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.settings import ServerSettings
 
+BARE = """
+import asyncio, sys
+from mcp import Client, StdioServerParameters
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+async def main():
+    async with Client(StdioServerParameters(command=sys.argv[1])) as upstream:
+        async def list_tools(context, params):
+            return await upstream.list_tools()
+
+        async def call_tool(context, params):
+            return await upstream.call_tool(params.name, params.arguments)
+
+        server = Server("bare", on_list_tools=list_tools, on_call_tool=call_tool)
+        async with stdio_server() as streams:
+            await server.run(*streams, server.create_initialization_options())
+
+asyncio.run(main())
+"""
 SERVERS = {
     "everything": ("echo", {"message": "hello"}, '{message = "hello"}'),
     "time": ("get_current_time", {"timezone": "UTC"}, '{timezone = "UTC"}'),
@@ -39,7 +61,7 @@ async def measure(name: str, rounds: int, batch: int) -> dict[str, list[float]]:
     """Milliseconds for each call, by way."""
     tool, arguments, written = SERVERS[name]
     alias = tool.replace("-", "_")
-    found: dict[str, list[float]] = {"direct": [], "script": [], "proxied": [], "loop": []}
+    found: dict[str, list[float]] = {"direct": [], "script": [], "loop": [], "single": [], "bare": []}
     loop_script = f"for i = 1, {batch} do tools.{name}.{alias}{written} end"
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "moonbox.toml"
@@ -57,10 +79,12 @@ async def measure(name: str, rounds: int, batch: int) -> dict[str, list[float]]:
             async with (
                 Client(StdioServerParameters(command=peers.server(name))) as direct,
                 Client(served) as moonbox,
+                Client(StdioServerParameters(command=sys.executable, args=["-c", BARE, peers.server(name)])) as bare,
                 Sandbox(upstreams.toolbox, limits=limits) as box,
                 box.repl() as repl,
             ):
                 await moonbox.list_tools()
+                await bare.list_tools()
 
                 async def one_by_one(call: Any) -> list[float]:
                     took = []
@@ -74,8 +98,9 @@ async def measure(name: str, rounds: int, batch: int) -> dict[str, list[float]]:
                     step = {
                         "direct": await one_by_one(lambda: direct.call_tool(tool, arguments)),
                         "script": await _shared(repl.arun(loop_script), batch),
-                        "proxied": await one_by_one(lambda: moonbox.call_tool(f"kept__{tool}", arguments)),
                         "loop": await _shared(moonbox.call_tool("lua_repl", {"source_code": loop_script}), batch),
+                        "single": await one_by_one(lambda: moonbox.call_tool(f"kept__{tool}", arguments)),
+                        "bare": await one_by_one(lambda: bare.call_tool(tool, arguments)),
                     }
                     if turn:  # the first round warms everything up
                         for way, took in step.items():
@@ -107,7 +132,8 @@ def main() -> None:
         for way, took in found.items():
             middle = statistics.median(took)
             added = middle - base
-            worst = max(worst, added)
+            if way != "bare":
+                worst = max(worst, added)
             print(f"{name:<12}{way:<10}{middle:>10.2f}{'' if way == 'direct' else f'{added:.2f}':>10}")
     print(f"\nat most {worst:.2f} ms added; the aim is under {TARGET:g} ms")
     sys.exit(worst >= TARGET)
