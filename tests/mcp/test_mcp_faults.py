@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import signal
@@ -17,6 +18,7 @@ import pytest
 from moonbox import Limits, Sandbox, ToolError
 from moonbox.mcp.upstreams import upstream as upstream_module
 from moonbox.mcp.upstreams.manager import Upstreams
+from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -238,6 +240,33 @@ def test_a_server_over_http_that_goes_away_is_found_again(web_server: tuple[str,
         start()
         wait_until(lambda: upstreams.status("web").state == "ready")
         assert upstreams.call("web.echo", {"message": "y"}) == "Echo: y"
+
+
+def test_a_process_is_ended_however_often_one_gives_up() -> None:
+    pids: list[int | None] = []
+    stubborn = shell("stubborn", "trap '' TERM; while :; do sleep 0.1; done")
+
+    async def connect(up: asyncio.Event) -> None:
+        process = ServerProcess(stubborn)
+        async with process.connect():
+            pids.append(process.pid)
+            up.set()
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        up = asyncio.Event()
+        task = asyncio.create_task(connect(up))
+        await up.wait()
+        while not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=0.2)
+        assert task.cancelled()
+
+    asyncio.run(main())
+    [pid] = pids
+    assert pid is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def _free_port() -> int:

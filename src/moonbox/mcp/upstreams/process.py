@@ -6,6 +6,7 @@ but messages to its standard output is heard all the same; one line that is too 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -25,7 +26,8 @@ from moonbox.mcp.upstreams.faults import Lost
 from moonbox.tools.failures import scrub
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
+    from typing import Any
 
     from anyio.abc import Process
     from mcp.client._transport import TransportStreams
@@ -65,23 +67,9 @@ class ServerProcess:
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[TransportStreams]:
         """The two streams of the transport; ends the process on the way out."""
-        settings = self._settings
-        assert settings.command is not None
-        try:
-            process = await anyio.open_process(
-                [settings.command, *settings.args],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**safe_environment(), **settings.env},
-                cwd=settings.cwd,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as problem:
-            raise Lost(_not_started(settings, problem)) from None
-        self._process = process
+        self._process = process = await self._started()
         assert process.stdout is not None
-        incoming = Incoming(self._chunk, self._parsed, self._reading_ended, longest=settings.max_message)
+        incoming = Incoming(self._chunk, self._parsed, self._reading_ended, longest=self._settings.max_message)
         outgoing = Outgoing(self._write, self._count)
         async with anyio.create_task_group() as group:
             group.start_soon(self._read_errors, process)
@@ -89,9 +77,23 @@ class ServerProcess:
             try:
                 yield incoming, outgoing
             finally:
-                with anyio.CancelScope(shield=True):
-                    await self._stop(process)
-                group.cancel_scope.cancel()
+                try:
+                    await _to_the_end(self._stop(process))
+                finally:
+                    group.cancel_scope.cancel()
+
+    async def _started(self) -> Process:
+        """Whoever gives up while it starts waits until it has, so that it can be ended in good order."""
+        starting = asyncio.ensure_future(_open(self._settings))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _to_the_end(self._stop_when(starting))
+            raise
+
+    async def _stop_when(self, starting: asyncio.Future[Process]) -> None:
+        with contextlib.suppress(Lost):
+            await self._stop(await starting)
 
     # The pipes
 
@@ -188,6 +190,37 @@ class ServerProcess:
         transport = getattr(getattr(process, "_process", None), "_transport", None)
         if transport is not None:
             transport.close()
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Finish this however often the task that waits for it is cancelled; then it is."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    with anyio.CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError as problem:
+                cancelled = problem
+    if cancelled is not None:
+        raise cancelled
+    task.result()
+
+
+async def _open(settings: ServerSettings) -> Process:
+    assert settings.command is not None
+    try:
+        return await anyio.open_process(
+            [settings.command, *settings.args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**safe_environment(), **settings.env},
+            cwd=settings.cwd,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as problem:
+        raise Lost(_not_started(settings, problem)) from None
 
 
 class Pace:
