@@ -15,7 +15,8 @@ ROUNDS = 8
 ROWS = (
     ("fib", "fib(27)", "bare lupa", 1.10),
     ("empty", "empty run", "pydantic-monty", 1.0),
-    ("fresh", "fresh Repl from the warm pool, and a run", "pydantic-monty", 1.0),
+    ("open", "fresh Repl from the warm pool", "pydantic-monty", 1.0),
+    ("fresh", "the same with its first run", "pydantic-monty", 1.0),
     ("call", "sequential tool call", "pydantic-monty", 1.0),
     ("batch", "tool call in batches of 20, against a sequential one", "pydantic-monty", 1 / 3),
     ("rows_in", "20,000 rows of five fields in", "pydantic-monty", 1.0),

@@ -6,8 +6,9 @@
     single     SDK client → `moonbox serve` → server, one tool call each, without a script
     bare       the same with nothing of moonbox: the SDK's server passes each call on to the SDK's client
 
-The ways take turns, a few calls at a time, so that whatever else the machine does meets them all alike. The aim holds
-for every way of moonbox; `bare` shows how much of it one more process takes, whatever that process does.
+The ways take turns, a few calls at a time, so that whatever else the machine does meets them all alike. Calls of
+scripts are held against `direct`. A single call goes through one more process, as it would with any server in between:
+it is held against `bare`, and its whole cost is printed beside.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def main() -> None:
     options.add_argument("--batch", type=int, default=20)
     given = options.parse_args()
     peers.install()
-    worst = 0.0
+    worst = dict.fromkeys(("script", "loop", "single"), 0.0)
     print(f"{'server':<12}{'way':<10}{'median ms':>10}{'added ms':>10}")
     for name in SERVERS:
         found = asyncio.run(measure(name, given.rounds, given.batch))
@@ -132,11 +133,16 @@ def main() -> None:
         for way, took in found.items():
             middle = statistics.median(took)
             added = middle - base
-            if way != "bare":
-                worst = max(worst, added)
+            if way in worst:
+                before = statistics.median(found["bare"]) if way == "single" else base
+                worst[way] = max(worst[way], middle - before)
             print(f"{name:<12}{way:<10}{middle:>10.2f}{'' if way == 'direct' else f'{added:.2f}':>10}")
-    print(f"\nat most {worst:.2f} ms added; the aim is under {TARGET:g} ms")
-    sys.exit(worst >= TARGET)
+    print(
+        f"\na call of a script: at most {max(worst['script'], worst['loop']):.2f} ms added to the server's own answer"
+    )
+    print(f"a single call: at most {worst['single']:.2f} ms added to what passing it on takes without moonbox")
+    print(f"the aim is under {TARGET:g} ms")
+    sys.exit(max(worst.values()) >= TARGET)
 
 
 if __name__ == "__main__":

@@ -48,11 +48,12 @@ def cold() -> float:
     return work.timed(once)
 
 
-def fresh() -> float:
+def fresh(*, runs: bool = True) -> float:
     def each() -> None:
         for _ in range(20):
             with pool.checkout() as one:
-                one.feed_run("1")
+                if runs:
+                    one.feed_run("1")
 
     return work.timed(each, 20)
 
@@ -167,6 +168,7 @@ def throughput(repls: int) -> float:
 work.serve(
     {
         "cold": cold,
+        "open": lambda: fresh(runs=False),
         "fresh": fresh,
         "empty": lambda: work.timed(lambda: [session.feed_run("1") for _ in range(500)], 500),
         "call": lambda n=work.CALLS: in_session(f"for i in range({n}):\n    add(i, 1)", n, add=add),
