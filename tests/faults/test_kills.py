@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +18,9 @@ from moonbox import Limits, Repl, Run, Sandbox, tool
 from moonbox.errors import WorkerError
 
 from .processes import PATIENCE, lives, nothing_leaks, wait_until, zygote_pid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -68,6 +71,15 @@ class Load:
             results = [pool.submit(self._worker, repl, rounds) for repl in self.repls]
             return [run for result in results for run in result.result(60)]
 
+    def play_until(self, rounds: int, enough: Callable[[], bool]) -> list[Run]:
+        """Go on until enough has happened meanwhile: a fast machine is done with the rounds before."""
+        failed = self.play(rounds)
+        deadline = time.monotonic() + PATIENCE
+        while not enough():
+            assert time.monotonic() < deadline, "too little happened while scripts ran"
+            failed += self.play(20)
+        return failed
+
     def _worker(self, repl: Repl, rounds: int) -> list[Run]:
         failed = []
         state = 0
@@ -111,11 +123,10 @@ def test_workers_killed_at_random() -> None:
         killer = threading.Thread(target=kill)
         killer.start()
         try:
-            failed = load.play(75)
+            failed = load.play_until(75, lambda: kills > 10)
         finally:
             done.set()
             killer.join()
-        assert kills > 10
         assert failed
         assert all(run.error is not None and run.error.kind == "crashed" for run in failed)
         load.box.close()
@@ -139,11 +150,7 @@ def test_zygotes_killed_at_random() -> None:
         killer = threading.Thread(target=kill)
         killer.start()
         try:
-            load.play(150)
-            deadline = time.monotonic() + PATIENCE
-            while kills < 3:  # a fast machine is done before: go on, since only a pool in use starts another zygote
-                assert time.monotonic() < deadline, "too few zygotes were killed"
-                load.play(20)
+            load.play_until(150, lambda: kills > 2)
         finally:
             done.set()
             killer.join()

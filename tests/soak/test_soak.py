@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 SOAK = Path(__file__).resolve().parents[2] / "benchmarks" / "soak.py"
-CALLS, REPLS = 3_000, 12
+CALLS, REPLS = 6_000, 12
 
 
 @pytest.fixture(scope="module")
