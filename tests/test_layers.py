@@ -21,26 +21,28 @@ LAYERS: dict[str, float] = {
     "limits": 0,
     "values": 0,
     "config": 0,
+    "net": 0,
     "_version": 0,
-    "engine": 1,
+    "suggest": 0,
+    "languages": 0.5,
     "tools": 1,
     "audit": 1,
     "worker": 2,
     "sandbox": 3,
     "scripts": 4,
     "knowledge": 4,
-    "hostapi": 4,
     "codemode": 5,
     "adapters": 6,
     "mcp": 6,
     "http": 6,
-    "assembly": 6.5,
+    "project": 6.5,
     "cli": 7,
 }
-APART = {1: {"engine", "tools", "audit"}, 6: {"adapters", "mcp", "http"}}
+APART = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
 """Packages of one layer that do not import each other."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
+OF_THE_WORKER = {"errors", "limits", "values", "languages", "worker"}
 WORKER_SIDE = ("worker/child.py", "worker/zygote.py", "worker/protocol.py", "worker/jail")
 
 
@@ -95,7 +97,7 @@ def worker_side() -> list[Path]:
     for name in WORKER_SIDE:
         path = ROOT / name
         found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    return [*found, *sorted((ROOT / "engine" / "lua").glob("*.py"))]
+    return [*found, *sorted((ROOT / "languages" / "lua").glob("*.py"))]
 
 
 @pytest.mark.parametrize("path", worker_side(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -103,7 +105,14 @@ def test_a_worker_imports_little(path: Path) -> None:
     for name in imports(path):
         top = name.split(".")[0]
         if top == "moonbox":
-            assert name == "moonbox" or name.split(".")[1] in {"errors", "limits", "values", "engine", "worker"}, name
+            assert name == "moonbox" or name.split(".")[1] in {
+                "errors",
+                "limits",
+                "values",
+                "languages",
+                "worker",
+                "suggest",
+            }, name
         else:
             assert top == "lupa" or top in sys.stdlib_module_names, f"{path.name} imports {name} in a worker"
 
@@ -112,15 +121,18 @@ def test_the_worker_process_loads_nothing_of_the_host() -> None:
     import subprocess
 
     program = (
-        "import sys; import moonbox.worker.zygote, moonbox.worker.child, moonbox.engine.lua.vm, moonbox.worker.jail; "
-        "moonbox.engine.lua.vm.LuaVM(); print(' '.join(sys.modules))"
+        "import sys, moonbox.worker.zygote, moonbox.worker.child, moonbox.worker.jail, moonbox.languages.lua.vm; "
+        "moonbox.languages.lua.vm.LuaVM(); print(' '.join(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
     loaded = set(done.stdout.split())
     for name in ("pydantic", "jsonschema_rs", "asyncio", "subprocess", "threading", "socket", "httpx", "rich"):
         assert name not in loaded, name
-    assert {name for name in loaded if name.startswith("moonbox.")} >= {"moonbox.engine.lua.vm", "moonbox.worker.child"}
-    for layer in ("sandbox", "tools", "audit", "cli", "http", "mcp", "codemode", "scripts", "knowledge", "hostapi"):
+    assert {name for name in loaded if name.startswith("moonbox.")} >= {
+        "moonbox.languages.lua.vm",
+        "moonbox.worker.child",
+    }
+    for layer in ("sandbox", "tools", "audit", "cli", "http", "mcp", "codemode", "scripts", "knowledge"):
         assert not any(name.startswith(f"moonbox.{layer}") for name in loaded), layer
 
 

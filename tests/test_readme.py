@@ -44,7 +44,7 @@ def test_the_environment_is_documented() -> None:
     """Everything in the engine's allow-list is on the page, and so is every entry of `docs`."""
     from lupa import lua54
 
-    from moonbox.engine.lua.vm import PRELUDE
+    from moonbox.languages.lua.vm import PRELUDE
     from moonbox.sandbox.docs import builtin_docs
 
     page = (ROOT / "docs" / "lua.md").read_text("utf-8")

@@ -10,16 +10,16 @@ import textwrap
 from typing import Any
 
 from gen.table import GENERATED, table
-from moonbox.assembly.settings import AuditSettings, SandboxSettings
 from moonbox.codemode.settings import Settings
-from moonbox.config import SECTIONS
-from moonbox.hostapi.grants import GRANT_KEYS
+from moonbox.config.file import SECTIONS
 from moonbox.knowledge.config import KnowledgeConfig, builtin_connectors
 from moonbox.knowledge.contract import schema
 from moonbox.limits import Limits
 from moonbox.mcp.server.settings import OAuthSettings, ServeSettings
 from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
+from moonbox.project.settings import AuditSettings, SandboxSettings
 from moonbox.scripts.connector import LuaConnectorKind
+from moonbox.scripts.hostapi.grants import GRANT_KEYS
 from moonbox.scripts.settings import _KEYS as TOOLS_KEYS
 from moonbox.scripts.settings import DEFAULT_TIMEOUT
 

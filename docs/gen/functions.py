@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gen.table import GENERATED
-from moonbox.hostapi.api import HostApi
-from moonbox.hostapi.grants import Grants
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.grants import Grants
 
 INTRO = f"""{GENERATED}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moonbox import Limits, Sandbox
-from moonbox.engine.lua.vm import LuaVM
+from moonbox.languages.lua.vm import LuaVM
 
 NAMES = """
 local names = {}

@@ -11,7 +11,7 @@ import pytest
 from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox, tool
 from moonbox.codemode.catalog import STEPS, make_catalog
 from moonbox.codemode.choice import rough_tokens
-from moonbox.codemode.texts import load
+from moonbox.languages.texts import load
 
 TEXTS = load("lua")
 

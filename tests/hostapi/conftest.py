@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hostapi_servers import Answer, RawServer, Request, Server
 
-from moonbox.hostapi import Grants, HostApi
+from moonbox.scripts.hostapi import Grants, HostApi
 
 if TYPE_CHECKING:
     import socket

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import moonbox.hostapi
+import moonbox.scripts.hostapi
 from moonbox.errors import Denied, ToolError, UsageError
-from moonbox.hostapi import Grants, Host, HostApi, HostFunction, HostLimits, Parameter
-from moonbox.hostapi.registry import MODULES
+from moonbox.scripts.hostapi import Grants, Host, HostApi, HostFunction, HostLimits, Parameter
+from moonbox.scripts.hostapi.registry import MODULES
 from moonbox.values import plain
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def test_the_environment_is_read_when_a_call_is_made(monkeypatch: pytest.MonkeyP
 
 def test_heavy_libraries_load_on_first_use() -> None:
     code = (
-        "import sys; from moonbox.hostapi import *; "
+        "import sys; from moonbox.scripts.hostapi import *; "
         "api = HostApi(Grants(http=('a.b',)), name='x'); "
         "print([name for name in ('httpcore', 'ssl', 'h11', 're2', 'httpx') if name in sys.modules])"
     )
@@ -217,7 +217,7 @@ def test_heavy_libraries_load_on_first_use() -> None:
 def test_a_missing_package_is_named(make_api: MakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     monkeypatch.setitem(sys.modules, "httpcore", None)
-    monkeypatch.delitem(sys.modules, "moonbox.hostapi.http.client", raising=False)
+    monkeypatch.delitem(sys.modules, "moonbox.scripts.hostapi.http.client", raising=False)
     api = make_api({"http": ["127.0.0.1:9"]})
     for name, args, package in (
         ("regex.match", ["a", "a"], "google-re2"),
@@ -235,10 +235,10 @@ def test_only_lower_layers_are_imported() -> None:
         "moonbox.limits",
         "moonbox.values",
         "moonbox._version",
-        "moonbox.hostapi",
+        "moonbox.scripts.hostapi",
         "moonbox.audit.records",
     )
-    for file in Path(moonbox.hostapi.__file__).parent.rglob("*.py"):
+    for file in Path(moonbox.scripts.hostapi.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("moonbox"):
                 assert (node.module or "").startswith(allowed), f"{file.name} imports {node.module}"

@@ -11,7 +11,7 @@ from moonbox.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.hostapi import HostApi
+    from moonbox.scripts.hostapi import HostApi
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.hostapi import Grants, HostApi, HostLimits
-from moonbox.hostapi.fs import module
-from moonbox.hostapi.fs.beneath import best_opener, open_in_one_step, open_step_by_step
+from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
+from moonbox.scripts.hostapi.fs import module
+from moonbox.scripts.hostapi.fs.beneath import best_opener, open_in_one_step, open_step_by_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from moonbox.hostapi import Host
-    from moonbox.hostapi.fs.beneath import Opener
+    from moonbox.scripts.hostapi import Host
+    from moonbox.scripts.hostapi.fs.beneath import Opener
 
 OPENERS = {"one step": open_in_one_step, "step by step": open_step_by_step}
 if best_opener() is open_step_by_step:

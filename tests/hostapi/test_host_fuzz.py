@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moonbox.errors import ToolError
-from moonbox.hostapi import Grants, HostApi, HostLimits
-from moonbox.hostapi.http.urls import parse_target
-from moonbox.hostapi.scrub import Scrubber
+from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
+from moonbox.scripts.hostapi.http.urls import parse_target
+from moonbox.scripts.hostapi.scrub import Scrubber
 
 _TEXTS = (
     " |\t|\n|é|。|http|https|://|:|/|//|\\|@|#|?|[|]|::1|127.0.0.1|example.com|evil|%|%2e|%00|.|..|0x7f|1|80|;|&|-|_|*"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from moonbox.errors import ConfigError
-from moonbox.hostapi import Grants, SecretGrant
-from moonbox.hostapi.addresses import parse_address, why_refused
-from moonbox.hostapi.patterns import HostPattern, grant_text
+from moonbox.net.addresses import parse_address, why_refused
+from moonbox.scripts.hostapi import Grants, SecretGrant
+from moonbox.scripts.hostapi.patterns import HostPattern, grant_text
 
 
 def test_nothing_is_granted_by_default() -> None:

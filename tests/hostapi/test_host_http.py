@@ -15,7 +15,7 @@ import trustme
 from hostapi_servers import Answer, RawServer, Request, Server
 
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.hostapi import HostApi, HostLimits, HttpOptions
+from moonbox.scripts.hostapi import HostApi, HostLimits, HttpOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import pytest
 from hostapi_servers import Answer, RawServer, Server
 
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.hostapi import HostApi, HttpOptions
+from moonbox.scripts.hostapi import HostApi, HttpOptions
 
 if TYPE_CHECKING:
     import socket

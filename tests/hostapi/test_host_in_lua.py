@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.audit.records import Run
-    from moonbox.hostapi import HostApi
+    from moonbox.scripts.hostapi import HostApi
 
     Serve = Callable[..., Server]
     MakeApi = Callable[..., HostApi]

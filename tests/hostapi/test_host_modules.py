@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import Denied, ToolError
-from moonbox.hostapi import HostApi, HostLimits, LogRecord
+from moonbox.scripts.hostapi import HostApi, HostLimits, LogRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.hostapi import HostApi, HostLimits
+from moonbox.scripts.hostapi import HostApi, HostLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,8 @@ from hostapi_servers import Answer, Request, Server
 
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
-from moonbox.hostapi import HostApi, HttpOptions
-from moonbox.hostapi.scrub import Scrubber
+from moonbox.scripts.hostapi import HostApi, HttpOptions
+from moonbox.scripts.hostapi.scrub import Scrubber
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ import peers
 import pytest
 
 from moonbox import Limits
-from moonbox.assembly import assemble
-from moonbox.config import Config
+from moonbox.config.file import Config
 from moonbox.errors import ConfigError
+from moonbox.project import assemble
 
 if TYPE_CHECKING:
     from collections.abc import Callable

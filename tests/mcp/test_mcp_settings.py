@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.config import Config
+from moonbox.config.file import Config
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp.server.settings import ServeSettings
 from moonbox.mcp.upstreams.foreign import servers_from_file

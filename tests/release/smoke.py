@@ -42,9 +42,19 @@ def main() -> None:
     assert command("tool", "init", "greet") and command("tool", "test", "tools/greet.lua", "--param", "name=moon")
 
     package = resources.files("moonbox")
-    for name in ("py.typed", "engine/lua/prelude/main.lua", "engine/rhai/runtime/core.lua", "sandbox/docs_lua.toml"):
+    for name in (
+        "py.typed",
+        "languages/lua/prelude/main.lua",
+        "languages/rhai/runtime/core.lua",
+        "languages/lua/docs.toml",
+    ):
         assert package.joinpath(*name.split("/")).is_file(), name
-    for name in ("codemode/texts/lua.toml", "codemode/texts/rhai.toml", "scripts/files/tool.lua"):
+    for name in (
+        "languages/lua/docs.toml",
+        "languages/lua/texts.toml",
+        "languages/rhai/texts.toml",
+        "scripts/files/tool.lua",
+    ):
         assert package.joinpath(*name.split("/")).is_file(), name
     print("all is well")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.audit.sinks import MemorySink
-from moonbox.hostapi import Grants, HostApi, HttpOptions
+from moonbox.scripts.hostapi import Grants, HostApi, HttpOptions
 from moonbox.scripts.library import ScriptLibrary
 from moonbox.scripts.settings import ScriptSettings, ToolsSettings
 

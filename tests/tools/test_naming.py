@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moonbox.tools.naming import aliases, is_identifier, nearest, safe_alias
+from moonbox.languages.names import is_identifier
+from moonbox.tools.naming import aliases, nearest, safe_alias
 
 
 @pytest.mark.parametrize(

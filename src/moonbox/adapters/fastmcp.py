@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.fastmcp_bridge import CALL_TOOL, ScriptTools, dispatcher, executing
 from moonbox.adapters.framework import imported_from
-from moonbox.codemode import texts
 from moonbox.codemode.conversations import Conversations
 from moonbox.errors import UsageError
+from moonbox.languages import texts
 from moonbox.limits import Limits
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.tools.toolbox import Toolbox

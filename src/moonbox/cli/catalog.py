@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from moonbox.assembly import Assembly
     from moonbox.codemode.mode import CodeMode
-    from moonbox.config import Config
+    from moonbox.config.file import Config
+    from moonbox.project import Assembly
     from moonbox.tools.tool import Tool
 
 __all__ = ["catalog", "register"]
@@ -112,9 +112,9 @@ def catalog(
 def _assembled(
     config: Path | None, mcp_config: list[Path] | None, tools: Sequence[str], changes: dict[str, Any], wait: float
 ) -> Assembly:
-    from moonbox.assembly import assemble
     from moonbox.cli.toolrefs import load_tools
-    from moonbox.config import Config
+    from moonbox.config.file import Config
+    from moonbox.project import assemble
 
     found = _changed(Config.load(config), changes)
     return assemble(found, tools=load_tools(tools), mcp_config=mcp_config or []).start(wait)
@@ -122,7 +122,7 @@ def _assembled(
 
 def _changed(config: Config, changes: dict[str, Any]) -> Config:
     """The configuration with what the options say, and without a trail: nothing runs here."""
-    from moonbox.config import Config
+    from moonbox.config.file import Config
 
     section = {**config.section("codemode"), **changes}
     return Config(config.path, {**config.data, "codemode": section, "audit": {"enabled": False}})

@@ -41,7 +41,7 @@ def _wants_more(problem: str) -> bool:
 
 def _guest_checker(name: str) -> Callable[[str], bool]:
     """For a language with a compiler of its own: it says where it stopped."""
-    from moonbox.engine.languages import BadSyntax, language
+    from moonbox.languages.registry import BadSyntax, language
 
     make = language(name).translator
     assert make is not None

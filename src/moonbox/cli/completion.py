@@ -80,7 +80,7 @@ def _library(language: str, features: Iterable[str]) -> dict[str, list[str]]:
 
     from lupa import lua54
 
-    from moonbox.engine.lua.vm import PRELUDE
+    from moonbox.languages.lua.vm import PRELUDE
 
     allowed = lua54.LuaRuntime().execute(Path(PRELUDE, "allowed.lua").read_text("utf-8"))
     found = {str(table): [str(name) for name in names.values()] for table, names in allowed.libraries.items()}

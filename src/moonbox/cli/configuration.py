@@ -9,7 +9,7 @@ from moonbox.errors import MoonboxError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.config import Config
+    from moonbox.config.file import Config
 
 __all__ = ["READERS", "problems"]
 
@@ -26,21 +26,21 @@ def problems(config: Config) -> dict[str, str]:
 
 
 def _sandbox(config: Config) -> Any:
-    from moonbox.assembly.settings import SandboxSettings
     from moonbox.knowledge.contract import read
+    from moonbox.project.settings import SandboxSettings
 
     return read(SandboxSettings, config.section("sandbox"), "[sandbox]")
 
 
 def _limits(config: Config) -> Any:
-    from moonbox.assembly.settings import limits_from_config
+    from moonbox.project.settings import limits_from_config
 
     return limits_from_config(config)
 
 
 def _audit(config: Config) -> Any:
-    from moonbox.assembly.settings import AuditSettings
     from moonbox.knowledge.contract import read
+    from moonbox.project.settings import AuditSettings
 
     return read(AuditSettings, config.section("audit"), "[audit]")
 

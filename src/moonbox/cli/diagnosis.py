@@ -102,7 +102,7 @@ def _isolation() -> tuple[Check, dict[str, Check]]:
 def _interrupt() -> Check:
     """How running code is stopped; the same build of Lua is used in workers."""
     try:
-        from moonbox.engine.lua.vm import LuaVM
+        from moonbox.languages.lua.vm import LuaVM
 
         why = LuaVM().polling
     except (ImportError, OSError) as problem:
@@ -131,7 +131,7 @@ def _layers(told: Mapping[str, Check]) -> tuple[Check, ...]:
 
 def _configuration(path: Path | None) -> tuple[Check, ...]:
     from moonbox.cli.configuration import problems
-    from moonbox.config import FILE_NAME, Config
+    from moonbox.config.file import FILE_NAME, Config
 
     try:
         config = Config.load(path)

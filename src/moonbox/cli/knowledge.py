@@ -142,7 +142,7 @@ def stats(config: ConfigFile = None, as_json: Json = False) -> None:
 
 
 def _configured(path: Path | None) -> KnowledgeConfig:
-    from moonbox.config import Config
+    from moonbox.config.file import Config
     from moonbox.knowledge.config import builtin_connectors
     from moonbox.scripts.connector import LuaConnectorKind
 

@@ -122,12 +122,12 @@ def install(
 ) -> None:
     """Enter moonbox in an MCP client's configuration; what is there stays, and a copy of it is kept."""
     with told():
-        from moonbox.assembly.settings import servers_of
-        from moonbox.config import Config, find
+        from moonbox.config.file import Config, find
         from moonbox.mcp.clients.entry import Entry, snippet
         from moonbox.mcp.clients.entry import install as write
         from moonbox.mcp.clients.known import CLIENTS
         from moonbox.mcp.clients.known import find as find_client
+        from moonbox.project.settings import servers_of
 
         if client == "list":
             for known in CLIENTS:
@@ -167,8 +167,8 @@ def _started(
     """The configured servers (or one of them), started and waited for."""
     from dataclasses import replace
 
-    from moonbox.assembly.settings import need_mcp, servers_of
-    from moonbox.config import Config
+    from moonbox.config.file import Config
+    from moonbox.project.settings import need_mcp, servers_of
 
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)  # what is wrong is shown in the tables
     servers = servers_of(Config.load(config), mcp_config)

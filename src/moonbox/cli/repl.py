@@ -59,11 +59,11 @@ def _converse(session: Session) -> None:
     from moonbox.cli.completeness import checker
     from moonbox.cli.completion import Names, ScriptCompleter
     from moonbox.cli.prompt import Prompt
-    from moonbox.tools.naming import LUA_KEYWORDS
+    from moonbox.languages.names import RESERVED_WORDS
 
     language = session.sandbox.language
     names = Names.of(session.sandbox)
-    completer = ScriptCompleter(names, LUA_KEYWORDS if language == "lua" else (), colon.COMMANDS)
+    completer = ScriptCompleter(names, RESERVED_WORDS if language == "lua" else (), colon.COMMANDS)
     prompt = Prompt(language, completer, checker(language))
     _greet(session)
     while True:

@@ -102,9 +102,9 @@ def serve(
     """
     _log(verbose)
     with told():
-        from moonbox.assembly.serving import run_http, run_stdio
         from moonbox.cli.toolrefs import load_tools
-        from moonbox.config import Config
+        from moonbox.config.file import Config
+        from moonbox.project.serving import run_http, run_stdio
 
         found = Config.load(config)
 

@@ -42,7 +42,7 @@ def read_script(file: str | None, expression: str | None, language: str | None) 
 
 def _language(given: str | None, path: Path | None) -> str:
     """The one that was named, or the one of the file's suffix, or Lua."""
-    from moonbox.engine.languages import LANGUAGES, language
+    from moonbox.languages.registry import LANGUAGES, language
 
     if given is not None:
         return language(given).name

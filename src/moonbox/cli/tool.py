@@ -111,7 +111,7 @@ def _test(path: Path, params: Sequence[str], config: Path | None) -> Any:
 
 def _settings_for(path: Path, config_file: Path | None) -> Any:
     """The one script: as configured where it is, else as a file of its own with no grants."""
-    from moonbox.config import Config
+    from moonbox.config.file import Config
     from moonbox.scripts.settings import ScriptSettings, ToolsSettings
 
     configured = ToolsSettings.from_config(Config.load(config_file))
@@ -152,7 +152,7 @@ def _value(text: str) -> Any:
 
 
 def _library(config_file: Path | None) -> tuple[LoadedScript, ...]:
-    from moonbox.config import Config
+    from moonbox.config.file import Config
     from moonbox.scripts.library import ScriptLibrary
 
     with ScriptLibrary.from_config(Config.load(config_file)) as library:

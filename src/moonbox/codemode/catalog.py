@@ -11,7 +11,7 @@ from moonbox.tools.signature import first_sentence, render
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from moonbox.codemode.texts import Texts
+    from moonbox.languages.texts import Texts
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 

@@ -6,7 +6,6 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.codemode import texts as texts_module
 from moonbox.codemode.catalog import Catalog, make_catalog
 from moonbox.codemode.choice import Choice, choose, rough_tokens
 from moonbox.codemode.conversations import Conversations
@@ -16,6 +15,7 @@ from moonbox.codemode.reading import parsed, script_in, short
 from moonbox.codemode.routing import Routes
 from moonbox.codemode.settings import Settings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
+from moonbox.languages import texts as texts_module
 from moonbox.tools.naming import LONGEST_NAME, suggestion
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ScriptError
-from moonbox.sandbox.explain import Ending, explain
+from moonbox.languages.lua.explain import Ending, explain
 from moonbox.sandbox.guest_errors import explain_guest, explain_syntax
 from moonbox.worker import protocol
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.audit.records import Run
-    from moonbox.engine.languages import BadSyntax
+    from moonbox.languages.registry import BadSyntax
     from moonbox.limits import Limits
     from moonbox.sandbox.conversation import Ended
     from moonbox.sandbox.exchange import Exchange

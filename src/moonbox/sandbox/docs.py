@@ -110,7 +110,7 @@ def builtin_docs(language: str) -> dict[str, str]:
     """The entries for what every script of that language finds."""
     cached = _CACHE.get(language)
     if cached is None:
-        text = resources.files("moonbox.sandbox").joinpath(f"docs_{language}.toml").read_text(encoding="utf-8")
+        text = resources.files("moonbox.languages").joinpath(language, "docs.toml").read_text(encoding="utf-8")
         cached = _CACHE[language] = {name: entry.strip() for name, entry in tomllib.loads(text).items()}
     return cached
 

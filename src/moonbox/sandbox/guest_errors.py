@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import LIMIT_NAMES, Frame, ScriptError
 
 if TYPE_CHECKING:
-    from moonbox.engine.languages import BadSyntax
+    from moonbox.languages.registry import BadSyntax
     from moonbox.sandbox.conversation import Ended
 
 __all__ = ["explain_guest", "explain_syntax"]

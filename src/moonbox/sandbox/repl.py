@@ -6,8 +6,8 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
-from moonbox.engine.languages import LANGUAGES, BadSyntax
 from moonbox.errors import ClosedError, UsageError, WorkerError
+from moonbox.languages.registry import LANGUAGES, BadSyntax
 from moonbox.sandbox.attempt import Attempt
 from moonbox.sandbox.blocking import BlockingDrive, Lost
 from moonbox.sandbox.clock import RunClock

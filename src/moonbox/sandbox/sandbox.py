@@ -6,8 +6,8 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
-from moonbox.engine.languages import LANGUAGES
 from moonbox.errors import ClosedError, UsageError
+from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
 from moonbox.sandbox.environment import FEATURES, Additions, describe_environment
 from moonbox.sandbox.repl import Repl

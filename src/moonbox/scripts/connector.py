@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from moonbox.hostapi.api import HostApi
     from moonbox.knowledge.items import Scanned
     from moonbox.sandbox.repl import Repl
+    from moonbox.scripts.hostapi.api import HostApi
 
 __all__ = ["LuaConnector", "LuaConnectorKind"]
 

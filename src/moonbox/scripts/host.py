@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from moonbox.hostapi.api import HostApi
 from moonbox.limits import Limits
+from moonbox.scripts.hostapi.api import HostApi
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

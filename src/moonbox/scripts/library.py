@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config import Config
+from moonbox.config.file import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.limits import Limits
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
-    from moonbox.hostapi.api import HostApi
     from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.scripts.hostapi.api import HostApi
 
 __all__ = ["LoadedScript", "ScriptLibrary"]
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError
-from moonbox.hostapi.grants import GRANT_KEYS, Grants
+from moonbox.scripts.hostapi.grants import GRANT_KEYS, Grants
 from moonbox.tools.naming import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from moonbox.config import Config
+    from moonbox.config.file import Config
 
 __all__ = ["ScriptSettings", "ToolsSettings"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from moonbox.config import FILE_NAME
+from moonbox.config.file import FILE_NAME
 from moonbox.errors import UsageError
-from moonbox.tools.naming import is_identifier
+from moonbox.languages.names import is_identifier
 
 if TYPE_CHECKING:
     from pathlib import Path

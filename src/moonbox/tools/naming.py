@@ -16,20 +16,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolDefinitionError
+from moonbox.languages.names import RESERVED_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["aliases", "check_name", "is_identifier", "nearest", "safe_alias", "suggestion"]
+__all__ = ["aliases", "check_name", "nearest", "safe_alias", "suggestion"]
 
-LUA_KEYWORDS = frozenset(
-    {
-        *("and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if"),
-        *("in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"),
-    }
-)
 LONGEST_NAME = 128
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ODD = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -52,11 +46,6 @@ def check_name(name: Any, what: str = "tool name") -> str:
             f"the {what} {name!r} has an empty part; dots separate parts, as in 'github.create_issue'"
         )
     return name
-
-
-def is_identifier(text: str) -> bool:
-    """Whether Lua can write `tools.<text>`."""
-    return _IDENTIFIER.fullmatch(text) is not None and text not in LUA_KEYWORDS
 
 
 def safe_alias(path: str) -> str:
@@ -111,7 +100,7 @@ def _safe_part(part: str) -> str:
     safe = _ODD.sub("_", part)
     if safe[0].isdigit():
         safe = "_" + safe
-    return safe + "_" if safe in LUA_KEYWORDS else safe
+    return safe + "_" if safe in RESERVED_WORDS else safe
 
 
 def _prefixes(alias: str) -> list[str]:

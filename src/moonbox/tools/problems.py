@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from moonbox.tools.naming import is_identifier, nearest, suggestion
+from moonbox.languages.names import is_identifier
+from moonbox.tools.naming import nearest, suggestion
 from moonbox.tools.shape import Document, Kinds, Schema, accepts, kind_of
 from moonbox.tools.signature import type_text
 

@@ -17,7 +17,8 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
-from moonbox.tools.naming import is_identifier, suggestion
+from moonbox.languages.names import is_identifier
+from moonbox.tools.naming import suggestion
 from moonbox.tools.shape import NARRATION, Document, Schema
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from moonbox.engine.lua.vm import LuaVM, Outcome
+    from moonbox.languages.lua.vm import LuaVM, Outcome
 
     class Stream(Protocol):
         """What is used of the main socket."""

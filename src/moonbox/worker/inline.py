@@ -46,7 +46,7 @@ class InlineSource:
 
 
 def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
-    from moonbox.engine.lua.vm import LuaVM
+    from moonbox.languages.lua.vm import LuaVM
 
     vm = LuaVM()
     vm.set_limits(config["limits"])

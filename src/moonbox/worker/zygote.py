@@ -28,7 +28,7 @@ _REHEARSALS = 20  # Python changes the code of a function for speed when it has 
 
 def main(fd: int) -> None:
     """Serve until the host hangs up. `fd` is our end of the Unix _socket."""
-    from moonbox.engine.lua.vm import LuaVM
+    from moonbox.languages.lua.vm import LuaVM
     from moonbox.worker import jail
     from moonbox.worker.child import Child
 

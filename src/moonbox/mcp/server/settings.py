@@ -24,7 +24,7 @@ from moonbox.errors import ConfigError, UsageError
 from moonbox.knowledge.contract import CLOSED, positive, read
 
 if TYPE_CHECKING:
-    from moonbox.config import Config
+    from moonbox.config.file import Config
 
 __all__ = ["LOOPBACK_NAMES", "OAuthSettings", "ServeSettings", "check_url", "is_loopback"]
 

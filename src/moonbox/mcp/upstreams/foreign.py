@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from moonbox.config import expand
+from moonbox.config.file import expand
 from moonbox.errors import ConfigError
 from moonbox.mcp.upstreams.settings import ServerSettings
 

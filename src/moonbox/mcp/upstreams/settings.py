@@ -28,7 +28,7 @@ from moonbox.tools.naming import check_name
 from moonbox.tools.tool import Policy  # noqa: TC001 - pydantic reads the annotation at run time
 
 if TYPE_CHECKING:
-    from moonbox.config import Config
+    from moonbox.config.file import Config
 
 __all__ = ["ServerSettings", "ToolRule", "servers_from_config"]
 

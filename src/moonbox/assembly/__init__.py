@@ -1,7 +1,0 @@
-"""The assembly: one configuration, made into everything it describes."""
-
-from __future__ import annotations
-
-from moonbox.assembly.assembly import Assembly, assemble
-
-__all__ = ["Assembly", "assemble"]

@@ -1,0 +1,1 @@
+"""moonbox.toml: where it is, whether it is trusted, its settings, one reader."""

@@ -1,0 +1,189 @@
+"""Hints for functions of the libraries that refuse their arguments, and for values that cannot leave the script."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from moonbox.languages.lua.explain.grammar import expression_end
+from moonbox.languages.lua.explain.known import LIBRARIES
+from moonbox.languages.lua.explain.site import calls_of
+
+if TYPE_CHECKING:
+    from moonbox.languages.lua.explain.case import Case
+    from moonbox.languages.lua.explain.site import Site
+
+__all__ = ["argument_hint"]
+
+_BAD = re.compile(r"bad argument #(?P<number>\d{1,3}) to '(?P<function>[\w ]{1,40})' \((?P<why>[^\n]{1,200})\)")
+_SELF = re.compile(r"calling '(?P<function>\w{1,40})' on bad self")
+_INVALID = re.compile(r"invalid value \((?P<type>\w+)\) at index (?P<index>\d+) in table for 'concat'")
+_LOOP = re.compile(
+    r"(?:bad 'for' (?P<part>limit|initial value|step) \(number expected, got (?P<got>\w+)\)|'for' step is zero)"
+)
+_LEAVES = re.compile(r"(?P<path>(?:value|argument|[\w.]+: argument|json\.encode: value)[^\s]*) is (?P<what>.+)")
+_GOT = re.compile(r"(?P<wanted>[\w ]{1,40}) expected, got (?P<got>[\w ]{1,40})")
+_PATTERN = (
+    "in Lua patterns ( ) . % + - * ? [ ^ $ have a meaning: put % before them, "
+    "or find plain text with s:find(text, 1, true)"
+)
+_INSERT = "write table.insert(list, value) to append, table.insert(list, position, value) to insert"
+
+
+def argument_hint(case: Case) -> str | None:
+    message = case.message
+    if match := _BAD.fullmatch(message):
+        return _bad_argument(case, match["function"], int(match["number"]), match["why"])
+    if match := _SELF.match(message):
+        return _bad_self(case, match["function"])
+    if match := _INVALID.fullmatch(message):
+        return _not_joined(match["type"], match["index"])
+    if match := _LOOP.fullmatch(message):
+        return _loop_bound(case, match["part"] or "", match["got"] or "")
+    if message.startswith("wrong number of arguments to 'insert'"):
+        return _INSERT
+    if message.startswith("invalid order function for sorting"):
+        return "the function must say whether a comes before b and be false for equal ones: use < and not <="
+    if message.startswith(
+        ("malformed pattern", "unfinished capture", "invalid pattern capture", "invalid capture index")
+    ):
+        return _PATTERN
+    if message.startswith("invalid use of '%' in replacement string"):
+        return "% has a meaning in what gsub puts in: write %% for a percent sign"
+    if message.startswith("invalid conversion '%"):
+        return "write %% for a percent sign; numbers take %d, %.2f or %g, all else %s"
+    if match := _LEAVES.match(message):
+        return _cannot_leave(case, match["path"], match["what"])
+    return None
+
+
+def _bad_argument(case: Case, function: str, number: int, why: str) -> str | None:
+    got = _GOT.fullmatch(why)
+    calls = calls_of(case.listing, case.line, function)
+    call = calls[0] if len(calls) == 1 else None
+    if function == "for iterator" and got is not None:
+        return f"pairs goes over tables, and this is a {got['got']}" if got["got"] != "nil" else None
+    if function == "insert" and "position out of bounds" in why:
+        return f"{_INSERT}; a position is from 1 to #list + 1"
+    if function == "format":
+        return _format(why, call, number)
+    if got is not None and got["got"] == "no value" and call is not None and (hint := _dot_for_colon(case, call)):
+        return hint
+    if "number has no integer representation" in why:
+        return "a whole number is needed: use math.floor(x) or x // 1"
+    if got is None or call is None or got["got"] not in ("nil", "null"):
+        return None
+    return _missing_argument(call, number, got["got"], got["wanted"])
+
+
+def _format(why: str, call: Site | None, number: int) -> str | None:
+    if "number has no integer representation" in why:
+        return "%d takes whole numbers only: use %.2f for others, or math.floor(x)"
+    if why.startswith("number expected, got string"):
+        return "%d and %f take numbers: use %s for text, or tonumber(text)"
+    if why in ("no value", "bad argument") or "got no value" in why:
+        return "there are more % options than values: give one value for each, and write %% for a percent sign"
+    if why.startswith("number expected, got nil"):
+        return _missing_argument(call, number, "nil", "number") if call is not None else None
+    return None
+
+
+def _dot_for_colon(case: Case, call: Site) -> str | None:
+    """`name.upper()` for `name:upper()`."""
+    dotted = call.index > call.start and call.listing.tokens[call.index - 1].text == "."
+    if not dotted or call.root in LIBRARIES or call.token.text not in LIBRARIES["string"]:
+        return None
+    return f"methods are called with a colon; write: {call.receiver}:{call.token.text}({', '.join(call.arguments())})"
+
+
+def _missing_argument(call: Site, number: int, got: str, wanted: str) -> str | None:
+    arguments = call.arguments()
+    method = call.index > call.start and call.listing.tokens[call.index - 1].text == ":"
+    # Functions that the sandbox wraps count the value before the colon, as Lua itself does not.
+    position = number - 1
+    if method and call.token.text in _WRAPPED:
+        position -= 1
+    if not 0 <= position < len(arguments) or arguments[position] in ("…", "nil", "null"):
+        return None
+    name = f"{call.text}"
+    kind = "nil" if got == "nil" else "JSON's null"
+    return f"{arguments[position]} is {kind}, but {name} needs a {wanted} there: test it first"
+
+
+_WRAPPED = frozenset({"rep", "gsub", "format"})
+
+
+def _bad_self(case: Case, function: str) -> str | None:
+    """`string:upper(x)` for `string.upper(x)`."""
+    calls = calls_of(case.listing, case.line, function)
+    if len(calls) != 1 or calls[0].root not in LIBRARIES:
+        return None
+    call = calls[0]
+    return f"functions of a library are called with a dot; write: {call.root}.{function}({', '.join(call.arguments())})"
+
+
+def _not_joined(kind: str, index: str) -> str | None:
+    if kind == "nil":
+        return f"the list has no element {index}: table.concat needs all of 1 to #list"
+    if kind == "table":
+        return "table.concat joins texts and numbers: collect the text of each element in a new list first"
+    return "table.concat joins texts and numbers: use tostring on each element first"
+
+
+def _loop_bound(case: Case, part: str, got: str) -> str | None:
+    if not part:
+        return "the step of a loop must not be 0"
+    words = case.line_words()
+    for index, token in enumerate(words):
+        if token.text == "length" and index > 1 and words[index - 1].text == "." and got == "nil":
+            return f"the length of a list or text is #{words[index - 2].text}, not {words[index - 2].text}.length"
+    match got:
+        case "string":
+            return "a loop counts with numbers: convert the text with tonumber(text)"
+        case "table" if part == "limit":
+            return "a loop counts with numbers: the length of a list is #list"
+        case "nil":
+            return f"{_bound(case, part) or 'one of the bounds of the loop'} is nil, but a loop counts with numbers"
+    return None
+
+
+def _bound(case: Case, part: str) -> str:
+    """The text of a bound in the loop's header."""
+    tokens = case.listing.tokens
+    span = case.listing.span(case.line) if case.line is not None and case.listing.whole else range(0)
+    header = next((index for index in span if tokens[index].text == "for"), None)
+    if header is None or tokens[header + 2].text != "=":
+        return ""
+    first = header + 3
+    for name in ("initial value", "limit", "step"):
+        stop = expression_end(tokens, first)
+        if stop is None or name == part:
+            text = case.listing.text(first, stop) if stop else ""
+            return text if text not in ("…", "nil") else ""
+        first = stop + 1
+    return ""
+
+
+def _cannot_leave(case: Case, path: str, what: str) -> str | None:
+    if what.startswith("a function"):
+        name = _returned_name(case) if path == "value" else ""
+        if name:
+            return f"{name} is a function; to return its result write: return {name}()"
+        return "only data can leave the script: call the function, or leave the field out"
+    if what.startswith(("NaN", "infinity", "-infinity")):
+        return "it comes from a division by 0 or the like: test the divisor first"
+    if what.endswith("cannot leave the script") and "again" in what:
+        return "leave out the field that points back"
+    return None
+
+
+def _returned_name(case: Case) -> str:
+    """The name that the script returns, if it returns just that."""
+    reading = case.listing.reading
+    tokens = case.listing.tokens
+    for index in reading.returns if reading else ():
+        if tokens[index + 1].kind == "name" and tokens[index + 2].kind == "eof":
+            return tokens[index + 1].text
+    if len(tokens) == 2 and tokens[0].kind == "name":
+        return tokens[0].text
+    return ""

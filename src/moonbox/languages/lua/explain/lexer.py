@@ -1,0 +1,131 @@
+"""A tolerant reader of Lua's words: what Lua would refuse becomes a token too, so that slips can be looked at."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from moonbox.languages.names import RESERVED_WORDS
+
+__all__ = ["Token", "bad_escape", "tokenize"]
+
+
+class Token(NamedTuple):
+    """One word of a script. `kind` is name, keyword, number, string, op, foreign, bad or eof."""
+
+    kind: str
+    text: str
+    line: int
+    column: int
+    start: int
+    end: int
+    last_line: int
+    problem: str = ""
+    """What Lua's own reader says of a bad token."""
+
+
+def tokenize(source: str, line: int = 1, most: int = 1_000_000) -> list[Token]:
+    """The first words of a script in one pass, an eof token last. Linear in the length of the source."""
+    tokens: list[Token] = []
+    at, line_start, size = 0, 0, len(source)
+    while at < size and len(tokens) < most:
+        match = _WORD.match(source, at)
+        assert match is not None  # the last alternative takes any character
+        group = match.lastgroup or ""
+        end = match.end()
+        if group == "newline":
+            line, line_start = line + 1, end
+        elif group == "long":
+            token = _long(source, match, line, at - line_start + 1)
+            if token.kind != "comment":
+                tokens.append(token)
+            if token.last_line != line:
+                line, line_start = token.last_line, _start_of_line(source, token.end)
+            end = token.end
+        elif group not in _SKIPPED:
+            token = _word(group, match, line, at - line_start + 1)
+            tokens.append(token)
+            if token.last_line != line:
+                line, line_start = token.last_line, _start_of_line(source, token.end)
+        at = end
+    tokens.append(Token("eof", "<eof>", line, at - line_start + 1, at, at, line))
+    return tokens
+
+
+def bad_escape(text: str) -> str:
+    """The first escape in a string that Lua does not know, such as `\\d`."""
+    if "\\" in text:
+        for escape in _ESCAPE.finditer(text):
+            if escape.lastgroup is None:
+                return escape.group()
+    return ""
+
+
+def _word(group: str, match: re.Match[str], line: int, column: int) -> Token:
+    text, start, end = match.group(), match.start(), match.end()
+    kind, problem, last = group, "", line
+    if group == "name":
+        kind = "keyword" if text in RESERVED_WORDS else "name"
+    elif group == "number":
+        if not _NUMBER.fullmatch(text):
+            kind, problem = "bad", "malformed number"
+    elif group == "delimiter":
+        kind, problem = "bad", "invalid long string delimiter"
+    elif group == "string":
+        last += len(_NEWLINE.findall(text)) if "\\" in text else 0
+        problem = _string_problem(text)
+        kind = "bad" if problem else "string"
+    return Token(kind, text, line, column, start, end, last, problem)
+
+
+def _long(source: str, match: re.Match[str], line: int, column: int) -> Token:
+    """A long string, or a long comment (as kind "comment")."""
+    comment = match.group().startswith("--")
+    close = source.find(f"]{match['level']}]", match.end())
+    end = len(source) if close < 0 else close + len(match["level"]) + 2
+    text = source[match.start() : end]
+    last = line + len(_NEWLINE.findall(text))
+    if close < 0:
+        what = "comment" if comment else "string"
+        return Token("bad", text, line, column, match.start(), end, last, f"unfinished long {what}")
+    return Token("comment" if comment else "string", text, line, column, match.start(), end, last)
+
+
+def _string_problem(text: str) -> str:
+    if bad_escape(text):
+        return "invalid escape sequence"
+    inside = text[:-1]
+    if not inside or text[-1] != text[0] or (len(inside) - len(inside.rstrip("\\"))) % 2:
+        return "unfinished string"
+    return ""
+
+
+def _start_of_line(source: str, at: int) -> int:
+    return max(source.rfind("\n", 0, at), source.rfind("\r", 0, at)) + 1
+
+
+_SKIPPED = frozenset({"space", "comment"})
+_NEWLINE = re.compile(r"\r\n|\n\r|\n|\r")
+_WORD = re.compile(
+    r"""
+      (?P<space>[ \t\v\f]++)
+    | (?P<newline>\r\n|\n\r|\n|\r)
+    | (?P<long>(?:--)?\[(?P<level>=*+)\[)
+    | (?P<delimiter>\[=++)
+    | (?P<comment>--[^\n\r]*+)
+    | (?P<name>[A-Za-z_][A-Za-z0-9_]*+)
+    | (?P<number>0[xX](?:[pP][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?|\.?[0-9](?:[eE][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?)
+    | (?P<string>"(?:[^"\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+"?|'(?:[^'\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+'?)
+    | (?P<op>\.\.\.|\.\.|==|~=|<=|>=|<<|>>|//|::|[-+*/%^#&~|<>=(){}\[\];:,.])
+    | (?P<foreign>[\s\S])
+    """,
+    re.VERBOSE,
+)
+_NUMBER = re.compile(
+    r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?"
+    r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+)
+_ESCAPE = re.compile(
+    r"\\(?:(?P<plain>[abfnrtv\\'\"\n\r])|(?P<skip>z)|(?P<hex>x[0-9a-fA-F]{2})|(?P<code>[0-9]{1,3})"
+    r"|(?P<unicode>u\{[0-9a-fA-F]{1,8}\})|[\s\S])"
+)

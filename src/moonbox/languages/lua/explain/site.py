@@ -1,0 +1,208 @@
+"""The place in a script that a runtime error speaks of: which value, and how the script wrote it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from moonbox.languages.lua.explain.lexer import Token
+    from moonbox.languages.lua.explain.listing import Listing
+
+__all__ = ["Complaint", "Site", "calls_of", "complaint_of", "fields_of", "operand_before", "sites_of"]
+
+_COMPLAINT = re.compile(
+    r"attempt to (?P<action>call|index|perform arithmetic on|perform bitwise operation on|concatenate|get length of)"
+    r" an? (?P<type>[^()\n]{1,80}?) value"
+    r"(?: \((?P<role>global|local|method|field|upvalue|constant|for iterator) '(?P<name>[^'\n]{1,80})'\))?"
+)
+_CALL_STARTS = frozenset({"(", "{"})
+_INDEX_STARTS = frozenset({".", "[", ":"})
+_FARTHEST = 200
+_LONGEST_CHAIN = 50
+_MOST_SITES = 50
+_ROLES = frozenset({"global", "local", "upvalue", "field", "method"})
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What Lua says about a value that cannot do what was asked of it."""
+
+    action: str
+    type: str
+    role: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A value in the script: its words from `start` up to before `stop`; `index` is the word that names it."""
+
+    listing: Listing
+    start: int
+    index: int
+    stop: int
+
+    @property
+    def token(self) -> Token:
+        return self.listing.tokens[self.index]
+
+    @property
+    def text(self) -> str:
+        """The value as the script writes it, such as `order.items[1]`."""
+        return self.listing.text(self.start, self.stop)
+
+    @property
+    def receiver(self) -> str:
+        """What stands before the last dot, colon or bracket."""
+        return self.listing.text(self.start, self.index - 1) if self.index > self.start else ""
+
+    @property
+    def root(self) -> str:
+        return self.listing.tokens[self.start].text
+
+    @property
+    def path(self) -> list[str]:
+        """The names of a plain dotted chain; empty when there are other things in it."""
+        tokens = self.listing.tokens[self.start : self.stop]
+        names, dots = tokens[::2], tokens[1::2]
+        plain = all(token.kind == "name" for token in names) and all(token.text in (".", ":") for token in dots)
+        return [token.text for token in names] if plain and len(tokens) % 2 else []
+
+    def following(self) -> Token:
+        return self.listing.tokens[self.stop]
+
+    def arguments(self) -> list[str]:
+        """The texts of the call's arguments; empty when it is not a call or they cannot be told."""
+        following = self.following()
+        if following.kind == "string":
+            return [following.text]
+        parts = self.listing.parts(self.stop) if following.text == "(" else None
+        if following.text == "{":
+            close = self.listing.closing(self.stop)
+            return [self.listing.text(self.stop, close + 1)] if close is not None else []
+        return [self.listing.text(*part) for part in parts or []]
+
+
+def complaint_of(message: str) -> Complaint | None:
+    match = _COMPLAINT.fullmatch(message)
+    if match is None:
+        return None
+    return Complaint(match["action"], match["type"], match["role"] or "", match["name"] or "")
+
+
+def sites_of(listing: Listing, line: int | None, complaint: Complaint) -> list[Site] | None:
+    """The values on that line that the complaint can mean; None when that cannot be told."""
+    if line is None or not listing.whole or complaint.role not in _ROLES:
+        return None
+    found = (site for site in _named(listing, line, complaint) if _fits(site, complaint.action))
+    return list(islice(found, _MOST_SITES))
+
+
+def calls_of(listing: Listing, line: int | None, name: str) -> list[Site]:
+    """Calls on that line of a function whose last name is `name`."""
+    if line is None or not listing.whole:
+        return []
+    tokens, found = listing.tokens, []
+    for index in listing.span(line):
+        if tokens[index].text == name and tokens[index].kind == "name" and _is_called(tokens[index + 1]):
+            found.append(Site(listing, _start_of(tokens, index), index, index + 1))
+    return found
+
+
+def fields_of(listing: Listing, line: int | None, name: str) -> list[Site]:
+    """Fields (and methods) of that name on the line."""
+    if line is None or not listing.whole:
+        return []
+    complaint = Complaint("index", "", "field", name), Complaint("index", "", "method", name)
+    return [site for each in complaint for site in _named(listing, line, each)]
+
+
+def operand_before(listing: Listing, index: int) -> str:
+    """The text of the plain value (names, fields, indexes) that ends before that word."""
+    last = index - 1
+    if last < 0 or not (listing.tokens[last].kind == "name" or listing.tokens[last].text == "]"):
+        return ""
+    start = _start_of(listing.tokens, last)
+    return listing.text(start, index) if listing.tokens[start].kind == "name" else ""
+
+
+def _named(listing: Listing, line: int, complaint: Complaint) -> Iterator[Site]:
+    tokens = listing.tokens
+    for index in listing.span(line):
+        token, before = tokens[index], tokens[index - 1].text if index else ""
+        match complaint.role:
+            case "global" | "local" | "upvalue":
+                if token.kind == "name" and token.text == complaint.name and before not in (".", ":"):
+                    yield Site(listing, index, index, index + 1)
+            case "method":
+                if token.kind == "name" and token.text == complaint.name and before == ":":
+                    yield Site(listing, _start_of(tokens, index), index, index + 1)
+            case "field":
+                yield from _fields(listing, index, complaint.name)
+
+
+def _fields(listing: Listing, index: int, name: str) -> Iterator[Site]:
+    tokens = listing.tokens
+    token, before = tokens[index], tokens[index - 1].text if index else ""
+    if token.kind == "name" and token.text == name and before == ".":
+        yield Site(listing, _start_of(tokens, index), index, index + 1)
+    elif before == "[" and index > 1 and _is_value_end(tokens[index - 2]):
+        close = listing.closing(index - 1)
+        if close is None:
+            return
+        literal = token.kind == "string" and token.text[1:-1] == name
+        number = name == "integer index" and token.kind == "number" and close == index + 1
+        unknown = name == "?"
+        if literal or number or unknown:
+            yield Site(listing, _start_of(tokens, index - 2), index, close + 1)
+
+
+def _fits(site: Site, action: str) -> bool:
+    following = site.following()
+    if action == "call":
+        return _is_called(following)
+    if action == "index":
+        return following.text in _INDEX_STARTS and following.kind == "op"
+    return not (following.text == "=" and following.kind == "op")
+
+
+def _is_called(token: Token) -> bool:
+    return token.kind == "string" or (token.kind == "op" and token.text in _CALL_STARTS)
+
+
+def _is_value_end(token: Token) -> bool:
+    return token.kind in ("name", "string") or token.text in (")", "]")
+
+
+def _start_of(tokens: Sequence[Token], last: int) -> int:
+    """Where the value begins (`a.b[1]:c()`) whose last word stands at `last`."""
+    at = last
+    for _ in range(_LONGEST_CHAIN):
+        while tokens[at].text in (")", "]"):
+            opener = _opener(tokens, at)
+            if opener is None:
+                return last
+            if opener == 0 or not _is_value_end(tokens[opener - 1]):
+                return opener
+            at = opener - 1
+        if at < 2 or tokens[at - 1].text not in (".", ":"):
+            return at
+        at -= 2
+    return last
+
+
+def _opener(tokens: Sequence[Token], close: int) -> int | None:
+    depth = 0
+    for index in range(close, max(-1, close - _FARTHEST), -1):
+        if tokens[index].text in (")", "]", "}"):
+            depth += 1
+        elif tokens[index].text in ("(", "[", "{"):
+            depth -= 1
+            if depth == 0:
+                return index
+    return None

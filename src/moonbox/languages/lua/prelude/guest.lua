@@ -1,0 +1,119 @@
+-- Guest languages: compiled to Lua by the host, run here by a runtime of their own, with the same stops, calls and values.
+--
+-- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see languages/registry.py.
+return function(host, stop, encode, calls)
+  local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
+  local gsub, concat, unpack = string.gsub, table.concat, table.unpack
+  local getmetatable, setmetatable = debug.getmetatable, debug.setmetatable
+  local OUT_OF_MEMORY = "not enough memory"
+
+  local M = {}
+  local R, state
+  local limits, targets = {}, {}
+
+  -- The library that a runtime builds on; its scripts see nothing of it.
+  local lib = {
+    string = string, table = table, math = math, utf8 = utf8, coroutine = coroutine,
+    pcall = stop.raw_pcall, error = raw_error, select = select, type = type, next = next,
+    setmetatable = _G.setmetatable, tostring = tostring, tonumber = tonumber, rawget = rawget,
+    debug = { setmetatable = setmetatable, getmetatable = getmetatable },
+  }
+
+  local surroundings = { lib = lib, limits = limits, null = host.null, array_mt = host.array }
+
+  function surroundings.has_tool(name) return targets[name] ~= nil end
+
+  -- `args` is a list (marked as an array) or a map of named arguments.
+  function surroundings.call(name, args)
+    if getmetatable(args) == host.array then
+      return calls.call(targets[name], name, unpack(args, 1, #args))
+    end
+    return calls.call(targets[name], name, args)
+  end
+
+  function surroundings.print(text) host.write(text .. "\n") end
+  function surroundings.clock() return host.clock("clock") end
+  function surroundings.stop(limit, message) stop.stop(limit, message) end
+  function surroundings.is_stop(problem)
+    return stop.stopped() ~= nil or rawequal(problem, stop.STOP) or problem == OUT_OF_MEMORY
+  end
+  function surroundings.parallel(functions, settle)
+    return calls.schedule(#functions, function(index) return functions[index] end, #functions, settle)
+  end
+
+  function M.loaded() return R ~= nil end
+
+  function M.load(runtime)
+    R = load(runtime, "=runtime", "t", {})()(surroundings)
+    state = R.new_state()
+  end
+
+  function M.limits(values)
+    for key in next, limits do limits[key] = nil end
+    for _, key in next, { "max_operations", "max_string", "max_array", "max_depth" } do limits[key] = values[key] end
+    if R then
+      R.max_string, R.max_array, R.max_map = limits.max_string, limits.max_array, limits.max_array
+    end
+  end
+
+  -- Tools and functions by the names that runtimes know them under: parts are joined by dots.
+  function M.configure(config)
+    targets = { docs_get = "docs.get", docs_search = "docs.search", docs_describe = "docs.describe" }
+    for _, entries in next, { config.functions, config.tools } do
+      for _, entry in next, entries do targets[(gsub(entry[1], "\31", "."))] = entry[2] end
+    end
+    for _, entry in next, config.values do
+      state.vars[gsub(entry[1], "\31", "_")] = { R.import(entry[2]), true }
+    end
+  end
+
+  -- The chunk, ready to be called; or nil and why not.
+  function M.compile(source)
+    local chunk, problem = load(source, "=guest", "t", {})
+    if not chunk then return nil, problem end
+    return function()
+      local value = R.export(R.run(state, chunk))
+      if value ~= nil then return value end -- else no value at all
+    end
+  end
+
+  function M.operations() return R.operations(state) end
+
+  local function position(frame)
+    return (frame.line or -1) .. "," .. encode.quote("function '" .. tostring(frame.fn) .. "'")
+  end
+
+  local function text_field(value) return type(value) == "string" and encode.quote(value) or "null" end
+
+  -- The report of a failure of the runtime's own: kind, message, frames (JSON), extra (JSON); nil for anything else.
+  function M.report(problem)
+    if type(problem) ~= "table" or not rawget(problem, "text") then return nil end
+    local frames = {}
+    for index, frame in next, problem.trace or {} do
+      frames[index] = "[\"script\"," .. position(frame) .. "]"
+    end
+    local raised = rawget(problem, "raised")
+    local fine, data = stop.raw_pcall(encode.wire, "error", 1, { raised })
+    if raised == nil and problem.value ~= nil then
+      fine, data = stop.raw_pcall(function() return encode.wire("error", 1, { R.export(problem.value) }) end)
+    end
+    local extra = '{"line":' .. (problem.line or problem.near_line or "null") .. ',"column":'
+      .. (problem.position or problem.near_position or "null") .. ',"hint":' .. text_field(problem.hint)
+      .. ',"data":' .. (fine and data or "[null]") .. "}"
+    if problem.kind == "limit" then return "stop", problem.limit or "operations", problem.text, extra end
+    return problem.kind == "tool" and "tool" or "runtime", problem.text, "[" .. concat(frames, ",") .. "]", extra
+  end
+
+  function M.globals()
+    local parts = {}
+    for name, cell in next, state.vars do
+      if type(name) == "string" and #parts < 1000 then
+        parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(R.type_of(cell[1])) .. "]"
+      end
+    end
+    for name in next, state.names do parts[#parts + 1] = "[" .. encode.quote(name) .. ',"function"]' end
+    return "[" .. concat(parts, ",") .. "]"
+  end
+
+  return M
+end

@@ -1,0 +1,176 @@
+"""HostApi: the host functions of one script, behind its grants."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from moonbox.errors import Denied, MissingExtra, ScriptError, ToolError
+from moonbox.scripts.hostapi.arguments import did_you_mean
+from moonbox.scripts.hostapi.function import Host, HostFunction
+from moonbox.scripts.hostapi.grants import Grants
+from moonbox.scripts.hostapi.http.options import HttpOptions
+from moonbox.scripts.hostapi.journal import Journal, LogRecord
+from moonbox.scripts.hostapi.limits import HostLimits
+from moonbox.scripts.hostapi.registry import MODULES
+from moonbox.scripts.hostapi.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from moonbox.audit.records import Call, Run
+    from moonbox.scripts.hostapi.function import HostModule
+
+__all__ = ["HostApi"]
+
+_EXAMPLES = {
+    "http": 'http = ["api.example.com"]',
+    "env": 'env = ["MY_API_KEY"]',
+    "secrets": 'secrets = ["MY_API_KEY"]',
+    "read": 'read = ["./data"]',
+    "write": 'write = ["./out"]',
+}
+
+
+class HostApi:
+    """The functions that one script may call, and the secrets and log records that belong to it.
+
+    `functions` holds what the grants allow; `absent` the others, each of which raises Denied with the line of
+    configuration that would allow it. All are safe to call from several threads. Close it when the script is done
+    with: that ends waiting and connections.
+    """
+
+    def __init__(
+        self,
+        grants: Grants | None = None,
+        *,
+        name: str = "script",
+        section: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        limits: HostLimits | None = None,
+        http: HttpOptions | None = None,
+        clock: Callable[[], float] = time.time,
+        entropy: Callable[[int], bytes] = os.urandom,
+        modules: Sequence[HostModule] | None = None,
+    ) -> None:
+        self.grants = grants or Grants()
+        self.name = name
+        limits, http = limits or HostLimits(), http or HttpOptions()
+        environ = os.environ if environ is None else environ
+        section = section or f"tools.script.{name}"
+        self._vault = Vault(self.grants, environ, section, plain_http=http.secrets_over_plain_http)
+        self._journal = Journal(name, limits, clock)
+        self._host = Host(
+            name=name,
+            section=section,
+            grants=self.grants,
+            limits=limits,
+            http=http,
+            environ=environ,
+            vault=self._vault,
+            clock=clock,
+            entropy=entropy,
+            log=self._log,
+            closing=threading.Event(),
+        )
+        self.functions: dict[str, HostFunction] = {}
+        self.absent: dict[str, HostFunction] = {}
+        for module in MODULES if modules is None else modules:
+            for function in module.functions(self._host):
+                self._offer(function)
+
+    @property
+    def docs(self) -> dict[str, str]:
+        """The documentation of each granted function."""
+        return {name: function.doc for name, function in self.functions.items()}
+
+    @property
+    def logs(self) -> tuple[LogRecord, ...]:
+        """What the script logged so far."""
+        return tuple(self._journal.records)
+
+    @property
+    def logs_dropped(self) -> int:
+        """How many records were past the bound."""
+        return self._journal.dropped
+
+    def call(self, name: str, args: Sequence[Any] = ()) -> Any:
+        """Call a function by its name, as a script does."""
+        function = self.functions.get(name) or self.absent.get(name)
+        if function is None:
+            raise ToolError(f"there is no host function {name}{did_you_mean(name, self.functions)}", code="not_found")
+        return function(*args)
+
+    def scrub(self, value: Any) -> Any:
+        """A plain value with every known secret replaced: for returned values, printed output and audit entries."""
+        return self._vault.scrub(value)
+
+    def scrub_run(self, run: Run) -> Run:
+        """The record of a run with every known secret replaced, wherever it stands."""
+        return replace(
+            run,
+            values=tuple(self.scrub(value) for value in run.values),
+            output=self.scrub(run.output),
+            calls=tuple(self._scrub_call(call) for call in run.calls),
+            error=None if run.error is None else ScriptError.from_dict(self.scrub(run.error.to_dict())),
+        )
+
+    def close(self) -> None:
+        """End waiting and connections; calls raise from now on."""
+        self._host.closing.set()
+        while self._host.on_close:
+            self._host.on_close.pop()()
+
+    def __enter__(self) -> HostApi:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _offer(self, function: HostFunction) -> None:
+        granted = not function.needs or any(getattr(self.grants, key) for key in function.needs)
+        if granted or function.refuses:
+            offered = replace(function, run=self._guarded(function))
+        else:
+            line = " or ".join(_EXAMPLES[key] for key in function.needs)
+            message = f"{function.name} is not granted; add {line} under [{self._host.section}]"
+            offered = replace(function, run=_denial(message))
+        (self.functions if granted else self.absent)[function.name] = offered
+
+    def _guarded(self, function: HostFunction) -> Callable[..., Any]:
+        """What comes back, errors included, holds no secret."""
+
+        def run(*args: Any) -> Any:
+            if self._host.closing.is_set():
+                raise ToolError("the host is closing", code="cancelled", tool=function.name)
+            try:
+                return self.scrub(function.run(*args))
+            except MissingExtra as missing:
+                raise ToolError(str(missing), code="missing_package", tool=function.name) from None
+            except ToolError as error:
+                error.message, error.data = self.scrub(error.message), self.scrub(error.data)
+                error.detail, error.tool = self.scrub(error.detail), error.tool or function.name
+                error.args = (error.message,)
+                raise
+
+        return run
+
+    def _scrub_call(self, call: Call) -> Call:
+        error = call.error
+        if error is not None:
+            message, data, detail = self.scrub(error.message), self.scrub(error.data), self.scrub(error.detail)
+            error = replace(error, message=message, data=data, detail=detail)
+        return replace(call, arguments=self.scrub(call.arguments), result=self.scrub(call.result), error=error)
+
+    def _log(self, level: str, message: str, fields: Any) -> None:
+        self._journal.add(level, self.scrub(message), self.scrub(fields))
+
+
+def _denial(message: str) -> Callable[..., NoReturn]:
+    def refuse(*_: Any) -> NoReturn:
+        raise Denied(message, code="not_granted")
+
+    return refuse

@@ -1,0 +1,86 @@
+"""A Lua engine of the tests' own, and what `explain` makes of its reports."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from moonbox.languages.lua.explain import Ending
+from moonbox.languages.lua.explain.compose import compose
+from moonbox.languages.lua.vm import LuaVM
+from moonbox.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from moonbox.errors import ScriptError
+
+TOOLS = ("echo", "github.create_issue", "github.list_issues", "weather.get_forecast")
+
+
+class Bench:
+    """Runs scripts one after another in one Lua state, as a Repl does; `compose` is asked, so that a flaw shows."""
+
+    def __init__(
+        self,
+        *,
+        tools: Sequence[str] = TOOLS,
+        limits: Limits | None = None,
+        failures: Mapping[str, dict[str, Any]] | None = None,
+        features: Sequence[str] = (),
+    ) -> None:
+        self.tools = tuple(tools)
+        self.limits = limits or Limits()
+        self.vm = LuaVM()
+        self.sources: dict[str, str] = {}
+        self._failures = dict(failures or {})
+        self.vm.connect(self)
+        entries = [[path.replace(".", "\x1f"), f"tools.{path}"] for path in (*self.tools, *self._failures)]
+        self.vm.configure({"tools": entries, "functions": [], "values": [], "features": list(features)})
+        self.vm.set_limits(self.limits.to_dict())
+
+    def ending(self, source: str) -> Ending | None:
+        """What the engine reports of a run; None when it went well."""
+        number = len(self.sources) + 1
+        self.sources["script" if number == 1 else f"script#{number}"] = source
+        outcome = self.vm.run(source.encode(), number, 1)
+        if outcome.kind == "ok":
+            return None
+        extra = json.loads(outcome.extra)
+        return Ending(
+            kind=outcome.kind,
+            message=outcome.message.decode(),
+            limit=outcome.limit,
+            frames=tuple((chunk, line, name) for chunk, line, name in json.loads(outcome.frames)),
+            data=extra["data"][0] if extra.get("data") else None,
+            names=tuple(extra.get("names", ())),
+        )
+
+    def run(self, source: str) -> ScriptError | None:
+        ending = self.ending(source)
+        return None if ending is None else self.explain(ending)
+
+    def fails(self, source: str) -> ScriptError:
+        error = self.run(source)
+        assert error is not None, "the script did not fail"
+        return error
+
+    def explain(self, ending: Ending) -> ScriptError:
+        return compose(ending, sources=self.sources, tools=self.tools, limits=self.limits)
+
+    # The wire of the engine
+
+    def exchange(self, calls: bytes) -> list[tuple[int, bool, Any]]:
+        answers: list[tuple[int, bool, Any]] = []
+        for call, target, arguments in json.loads(calls or b"[]"):
+            failure = self._failures.get(target.removeprefix("tools."))
+            answers.append(
+                (call, False, dict(failure)) if failure else (call, True, arguments[0] if arguments else None)
+            )
+        return answers
+
+    def cancel(self, ids: bytes) -> None:
+        pass
+
+    def emit(self, text: bytes) -> None:
+        pass

@@ -1,0 +1,12 @@
+"""A bench for each test of explanations."""
+
+from __future__ import annotations
+
+import pytest
+
+from languages.lua.explain.bench import Bench
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()

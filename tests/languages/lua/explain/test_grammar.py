@@ -1,0 +1,169 @@
+"""The recogniser against Lua itself: the same token, the same line, the same complaint."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from languages.lua.explain.bench import Bench
+from moonbox.languages.lua.explain.grammar import expression_end, read, values_end
+from moonbox.languages.lua.explain.lexer import tokenize
+from moonbox.limits import Limits
+
+SLIPS = Path(__file__).parents[3] / "scripts" / "lua" / "errors"
+SCRIPTS = [path.read_text() for path in sorted(SLIPS.parent.rglob("*.lua"))]
+WORDS = [
+    *(
+        "if",
+        "then",
+        "else",
+        "elseif",
+        "end",
+        "for",
+        "in",
+        "do",
+        "while",
+        "repeat",
+        "until",
+        "function",
+        "local",
+        "return",
+    ),
+    *(
+        "break",
+        "not",
+        "and",
+        "or",
+        "nil",
+        "true",
+        "x",
+        "y",
+        "f",
+        "t",
+        "(",
+        ")",
+        "{",
+        "}",
+        "[",
+        "]",
+        ".",
+        ":",
+        ",",
+        ";",
+        "=",
+    ),
+    *(
+        "==",
+        "~=",
+        "!=",
+        "!",
+        "&&",
+        "||",
+        "+=",
+        "++",
+        "+",
+        "-",
+        "*",
+        "/",
+        "//",
+        "%",
+        "^",
+        "#",
+        "..",
+        "...",
+        "<",
+        ">",
+        "<=",
+    ),
+    *(">=", "'a'", '"b"', "1", "2.5", "`a`", "?", "=>", "->", "--", "const", "continue", "elif", "\n"),
+]
+ENGINE = Bench(limits=Limits(max_operations=2_000))
+
+
+def verdict(source: str) -> tuple[str, int, str] | None:
+    """What Lua's parser says: complaint, line and the word it stopped at; None where it has nothing against it."""
+    ending = ENGINE.ending(source)
+    if ending is None or ending.kind != "syntax":
+        return None
+    match = re.fullmatch(r"script(?:#\d+)?:(\d+): (.*) near (.*)", ending.message, re.DOTALL)
+    return (match[2], int(match[1]), match[3]) if match else None
+
+
+def agrees(source: str) -> bool:
+    said = verdict(source)
+    reading = read(tokenize(source))
+    assert reading is not None
+    if said is None:
+        return True  # accepted, an expression, or refused for its meaning
+    failure = reading.failure
+    if failure is None:
+        return "vararg" in said[0] or "too many" in said[0]
+    token = tokenize(source)[failure.index]
+    if token.kind == "bad":
+        return said[0].startswith((failure.text, "missing", "hexadecimal", "decimal", "UTF-8"))
+    near = said[2] in (token.text, f"'{token.text}'") or token.kind in ("string", "foreign")
+    return near and said[1] == token.last_line and said[0] == failure.text
+
+
+@pytest.mark.parametrize("source", SCRIPTS)
+def test_agrees_about_every_script_of_the_tests(source: str) -> None:
+    for step in re.split(r"^-- next run\n", source, flags=re.MULTILINE):
+        assert agrees(step)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join))
+def test_agrees_about_words_at_random(source: str) -> None:
+    assert agrees(source)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(SCRIPTS), st.integers(0, 400), st.integers(0, 8), st.sampled_from(WORDS))
+def test_agrees_about_damaged_scripts(source: str, at: int, cut: int, word: str) -> None:
+    at = min(at, len(source))
+    assert agrees(f"{source[:at]} {word} {source[at + cut :]}")
+
+
+def test_what_was_read() -> None:
+    tokens = tokenize(
+        "local a, b = 1\nfor i = 1, 2 do\n  local function f(p) return p end\nend\nfunction t.g() end return a"
+    )
+    reading = read(tokens)
+    assert reading is not None and reading.failure is None
+    names = {
+        kind: [tokens[index].text for index in getattr(reading, kind)] for kind in ("locals", "parameters", "functions")
+    }
+    assert names == {"locals": ["a", "b", "i", "f"], "parameters": ["p"], "functions": ["f", "g"]}
+    assert [tokens[index].line for index in reading.returns] == [5]
+    assert [(tokens[a].text, tokens[a].line, tokens[b].line) for a, b in reading.pairs] == [
+        ("function", 3, 3),
+        ("for", 2, 4),
+        ("function", 5, 5),
+    ]
+
+
+def test_where_a_failure_stands() -> None:
+    tokens = tokenize("while x do\n  f(1, {a = 2, !})\nend")
+    failure = read(tokens).failure  # type: ignore[union-attr]
+    assert failure is not None
+    assert tokens[failure.index].text == "!"
+    assert [tokens[index].text for index in failure.brackets] == ["(", "{"]
+    assert [block.keyword for block in failure.blocks] == ["while"]
+    assert tokens[failure.statement].text == "f"
+
+
+def test_nesting_too_deep_is_no_crash() -> None:
+    assert read(tokenize("(" * 5_000)) is None
+    assert read(tokenize("f(function() " * 5_000)) is None
+    assert read(tokenize("x = " + "{" * 5_000)) is None
+
+
+def test_ends_of_expressions() -> None:
+    tokens = tokenize("a + f(x).y[1] b")
+    assert tokens[expression_end(tokens, 0) or 0].text == "b"
+    assert expression_end(tokenize("+"), 0) is None
+    assert values_end(tokenize("1, 2 x"), 0) == 3

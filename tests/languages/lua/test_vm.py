@@ -1,0 +1,326 @@
+"""The Lua engine by itself: runs, answers of the host, conversions, and a host that fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits
+from moonbox.languages.lua.vm import LuaVM, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Host:
+    """What the engine talks to: answers calls with a function, and keeps what was printed."""
+
+    def __init__(self, answer: Callable[[str, list[Any]], Any] | None = None) -> None:
+        self._answer = answer or (lambda target, arguments: arguments)
+        self.printed = b""
+        self.calls: list[tuple[str, list[Any]]] = []
+        self.cancelled: list[int] = []
+        self._waiting: list[tuple[int, bool, Any]] = []
+
+    def exchange(self, calls: bytes) -> Sequence[tuple[int, bool, Any]] | None:
+        for call, target, arguments in json.loads(calls or b"[]"):
+            self.calls.append((target, arguments))
+            self._waiting.append((call, True, self._answer(target, arguments)))
+        answers, self._waiting = self._waiting, []
+        return answers
+
+    def cancel(self, ids: bytes) -> None:
+        self.cancelled += json.loads(ids)
+
+    def emit(self, text: bytes) -> None:
+        self.printed += text
+
+
+def make(host: Any = None, *, features: Sequence[str] = (), values: Any = (), **limits: Any) -> LuaVM:
+    vm = LuaVM()
+    vm.connect(host or Host())
+    vm.set_limits({**Limits().to_dict(), "allow_nan": False, **limits})
+    vm.configure(
+        {
+            "tools": [["add", "tools.add"], ["space\x1fping", "tools.space.ping"]],
+            "functions": [["double", "fn.double"]],
+            "values": values,
+            "features": features,
+        }
+    )
+    return vm
+
+
+def run(vm: LuaVM, source: str, number: int = 1) -> Outcome:
+    return vm.run(source.encode(), number, 7)
+
+
+def result(vm: LuaVM, source: str, number: int = 1) -> Any:
+    outcome = run(vm, source, number)
+    assert outcome.kind == "ok", outcome.message
+    return json.loads(outcome.values)
+
+
+def test_outcomes() -> None:
+    vm = make()
+    assert result(vm, "return 1, 'x'") == [1, "x"]
+    failed = run(vm, "local x = nil\nx()", 2)
+    assert (failed.kind, failed.message) == ("runtime", b"script#2:2: attempt to call a nil value (local 'x')")
+    assert json.loads(failed.frames)[0][:2] == ["script#2", 2]
+    assert "print" in json.loads(failed.extra)["names"]
+    wrong = run(vm, "return )", 3)
+    assert (wrong.kind, wrong.message) == ("syntax", b"script#3:1: unexpected symbol near ')'")
+    stopped = run(make(max_operations=1000), "while true do end")
+    assert (stopped.kind, stopped.limit) == ("stop", "operations")
+    assert stopped.operations is not None
+    assert 1000 <= stopped.operations <= 1100
+
+
+def test_calls() -> None:
+    host = Host(lambda target, arguments: {"target": target, "first": arguments[0]})
+    vm = make(host)
+    assert result(vm, "return tools.add(5), tools.space.ping('x'), double(true)") == [
+        {"target": "tools.add", "first": 5},
+        {"target": "tools.space.ping", "first": "x"},
+        {"target": "fn.double", "first": True},
+    ]
+    assert host.calls == [("tools.add", [5]), ("tools.space.ping", ["x"]), ("fn.double", [True])]
+
+
+def test_printing() -> None:
+    host = Host()
+    vm = make(host, max_output=8)
+    outcome = run(vm, "print('abc') print('defgh')")
+    assert (outcome.kind, outcome.limit, host.printed, vm.output_cut) == ("stop", "output", b"abc\ndefg", 2)
+
+
+def test_globals() -> None:
+    vm = make()
+    run(vm, "a = 1 b = {}")
+    assert sorted(json.loads(vm.globals())) == [["a", "number"], ["b", "table"]]
+
+
+def test_values_are_configured() -> None:
+    vm = make(values=[["config", {"a": [1, None]}], ["deep\x1finner", 5]])
+    assert result(vm, "return config") == [{"a": [1, None]}]
+
+
+class Broken(Host):
+    """A host whose connection is gone."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__()
+        self._problem = problem
+
+    def exchange(self, calls: bytes) -> Any:
+        raise self._problem
+
+    def cancel(self, ids: bytes) -> None:
+        raise self._problem
+
+    def emit(self, text: bytes) -> None:
+        raise self._problem
+
+
+class HangUp(Exception):
+    """The connection is gone."""
+
+
+@pytest.mark.parametrize("source", ["print('x')", "tools.add(1)", "os.clock()", "docs.search('x')"])
+def test_an_exception_of_the_host_never_reaches_the_script(source: str) -> None:
+    """A Python object in a script's hands would be a way out."""
+    vm = make(Broken(HangUp("gone")))
+    outcome = run(vm, f"caught = {{ pcall(function() {source} end) }}")
+    assert (outcome.kind, outcome.limit) == ("stop", "cancelled")
+    vm.connect(Host())
+    assert result(vm, "return type(caught)", 2) == ["nil"]
+
+
+def test_a_host_without_memory_stops_the_run() -> None:
+    outcome = run(make(Broken(MemoryError())), "pcall(tools.add, 1) while true do end")
+    assert (outcome.kind, outcome.limit) == ("stop", "memory")
+
+
+def test_the_run_is_halted_instead_of_answered() -> None:
+    class Halting(Host):
+        def exchange(self, calls: bytes) -> None:
+            vm.halt(3)
+
+    vm = make(Halting())
+    outcome = run(vm, "while true do pcall(tools.add, 1) end")
+    assert (outcome.kind, outcome.limit) == ("stop", "calls")
+
+
+def test_answers_that_nobody_waits_for_are_ignored() -> None:
+    class Talkative(Host):
+        def exchange(self, calls: bytes) -> Sequence[tuple[int, bool, Any]]:
+            answers = super().exchange(calls) or ()
+            return [(10**6, True, "?"), *answers, (10**6 + 1, False, {"message": "?"})]
+
+    assert result(make(Talkative()), "return tools.add(1)") == [[1]]
+
+
+def test_answers_that_come_late() -> None:
+    class Late(Host):
+        rounds = 0
+
+        def exchange(self, calls: bytes) -> Sequence[tuple[int, bool, Any]]:
+            self.rounds += 1
+            if calls:
+                self._kept = super().exchange(calls) or ()
+                return []
+            return self._kept if self.rounds % 3 == 0 else []
+
+    assert result(make(Late()), "return tools.add(1)[1], parallel{ function() return tools.add(2) end }[1][1]") == [
+        1,
+        2,
+    ]
+
+
+# The interrupt
+
+
+def test_interrupted_from_another_thread() -> None:
+    vm = make(features=["coroutines", "metatables"])
+    for number, source in enumerate(
+        [
+            "while true do end",
+            "while true do pcall(function() while true do end end) end",
+            "coroutine.wrap(function() while true do end end)()",
+            "parallel{ function() while true do end end }",
+            "table.sort({ 1, 2, 3 }, function() while true do end end)",
+        ],
+        1,
+    ):
+        timer = threading.Timer(0.02, vm.interrupt, (number, 1))
+        timer.start()
+        began = time.monotonic()
+        outcome = run(vm, "kept = (kept or 0) + 1 " + source, number)
+        timer.join()
+        assert (outcome.kind, outcome.limit) == ("stop", "time")
+        assert time.monotonic() - began < 5
+    assert result(vm, "return kept", 9) == [5]
+
+
+def test_another_run_is_not_interrupted() -> None:
+    vm = make()
+    assert not vm.interrupt(1, 1)
+    assert result(vm, "return 2", 2) == [2]
+    timer = threading.Timer(0.01, vm.interrupt, (2, 1))
+    timer.start()
+    assert result(vm, "for i = 1, 3000000 do end return 3", 3) == [3]
+    timer.join()
+
+
+def test_interrupted_before_it_begins() -> None:
+    vm = make()
+    assert not vm.interrupt(5, 2)
+    outcome = run(vm, "ran = true while true do end", 5)
+    assert (outcome.kind, outcome.limit) == ("stop", "cancelled")
+    assert result(vm, "return ran", 6) in ([None], [True])
+
+
+def test_without_the_c_api_a_standing_hook_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any) -> Any:
+        raise OSError("no such symbol")
+
+    monkeypatch.setattr("moonbox.languages.lua.interrupt.ctypes.PyDLL", missing)
+    vm = make(features=["coroutines", "metatables"])
+    assert vm.polling == "the Lua C API is not exported by this build of lupa: no such symbol"
+    for number, source in enumerate(
+        [
+            "while true do end",
+            "while true do pcall(function() while true do end end) end",
+            "coroutine.wrap(function() while true do end end)()",
+            "parallel{ function() while true do end end }",
+        ],
+        1,
+    ):
+        timer = threading.Timer(0.02, vm.interrupt, (number, 1))
+        timer.start()
+        outcome = run(vm, source, number)
+        timer.join()
+        assert (outcome.kind, outcome.limit) == ("stop", "time")
+    assert result(vm, "return 1", 9) == [1]
+
+
+def test_with_the_c_api_no_hook_stands() -> None:
+    assert make().polling == ""
+
+
+# Conversions
+
+
+def into_lua(value: Any, expression: str) -> Any:
+    """What a script finds when the host answers with that value."""
+    host = Host(lambda target, arguments: value)
+    vm = make(host)
+    outcome = run(vm, f"local v = tools.add() return {expression}")
+    assert outcome.kind == "ok", outcome.message
+    return json.loads(outcome.values)[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "expression", "expected"),
+    [
+        (None, "type(v)", "nil"),
+        ([None], "v[1] == null", True),
+        ({"a": None}, "v.a == null", True),
+        (True, "v", True),
+        (2**63 - 1, "v == math.maxinteger", True),
+        (-(2**63), "v == math.mininteger", True),
+        (1.0, "math.type(v)", "float"),
+        (1, "math.type(v)", "integer"),
+        ("é", "#v", 2),
+        (b"\xff\x00", "#v", 2),
+        ("a\ud800b", "v", "a?b"),
+        ([], "json.encode(v)", "[]"),
+        ({}, "json.encode(v)", "{}"),
+        ([1, 2.5, "x", b"y", True], "#v", 5),
+        ({1: "one", "two": 2}, "v[1] .. v.two", "one2"),
+        ([[[1]], {"a": [{}]}], "json.encode(v)", '[[[1]],{"a":[{}]}]'),
+        ((("id", "name"), [1, 2], ["a", "b"]), "v[2].id .. v[2].name .. #v", "2b2"),
+        (
+            (("a b", "end", 'q"', "n\n"), [1], [2], [3], [4]),
+            "v[1]['a b'] + v[1]['end'] + v[1]['q\"'] + v[1]['n\\n']",
+            10,
+        ),
+        ((("x",), [None, [1], {"y": 2}]), "v[1].x == null and v[2].x[1] + v[3].x.y", 3),
+        ((("x",), []), "json.encode(v)", "[]"),
+    ],
+)
+def test_values_of_the_host(value: Any, expression: str, expected: Any) -> None:
+    assert into_lua(value, expression) == expected
+
+
+def test_sets_of_keys_that_look_alike() -> None:
+    """Each set of keys has a constructor of its own, whatever characters the keys are made of."""
+    answers = iter(
+        [
+            (("a", "b"), [1] * 3, [2] * 3),
+            (("a\x1fb",), [3] * 3),
+            (("1:a1:b",), [4] * 3),
+            (("a", "b"), [5] * 3, [6] * 3),
+        ]
+    )
+    vm = make(Host(lambda target, arguments: next(answers)))
+    source = "local out = {} for i = 1, 4 do out[i] = json.encode(tools.add()[1]) end return out"
+    assert result(vm, source) == [['{"a":1,"b":2}', '{"a\\u001fb":3}', '{"1:a1:b":4}', '{"a":5,"b":6}']]
+
+
+def test_many_sets_of_keys() -> None:
+    sets = iter(range(200))
+
+    def answer(target: str, arguments: list[Any]) -> Any:
+        n = next(sets)
+        return ((f"k{n}", f"l{n}"), [n], [n * 2])
+
+    vm = make(Host(answer))
+    source = (
+        "local sum = 0 for i = 0, 199 do local r = tools.add()[1] sum = sum + r['k' .. i] + r['l' .. i] end return sum"
+    )
+    assert result(vm, source) == [sum(n * 3 for n in range(200))]

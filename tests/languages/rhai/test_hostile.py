@@ -1,0 +1,237 @@
+"""Scripts that try to get out of their language, or to hit what Lua cannot do."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from moonbox.languages.rhai import RhaiSyntaxError, compile
+
+from .machine import Machine
+
+_LUA_WORDS = (
+    "and break do else elseif end false for function goto if in local nil not or repeat return then true until while"
+)
+_RHAI_WORDS = {"break", "do", "else", "false", "for", "if", "in", "return", "true", "while", "until", "goto", "nil"}
+_OUR_NAMES = "R S K U E F C V c d this_ X1 t1_1 v1 S1 over deep pcall copy _ENV _G self print_ string table"
+_ATTACKS = (
+    '"] = 1 os.exit() --',
+    "]] os.exit() --[[",
+    '" .. os.exit() .. "',
+    "\\",
+    '\\"',
+    "\n",
+    "\r\n",
+    "\0",
+    "\x1b",
+    "${os.exit()}",
+    "`",
+    "é\u2028\u2029\ufeff",
+    "\\z  x",
+    "\\120",
+    "end end end",
+    "%s%d%%",
+)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    return Machine({"max_operations": 10_000_000, "max_array": 100_000, "max_string": 1_000_000})
+
+
+@pytest.mark.parametrize("name", [*(set(_LUA_WORDS.split()) - _RHAI_WORDS), *_OUR_NAMES.split()])
+def test_words_of_lua_and_of_ours_are_ordinary_names(name: str) -> None:
+    machine = Machine()
+    script = f"""
+        fn {name}({name}) {{ let f = || {name} + 1; f.call() + {name} }}
+        let {name} = 1;
+        for {name} in 5..6 {{ {name}; }}
+        let m = #{{{name}: {name}({name})}};
+        m.{name} += 1;
+        try {{ throw 7; }} catch ({name}) {{ m.{name} += {name}; }}
+        [{name}, m.{name}]
+    """
+    assert machine.run(script).display == "[1, 11]"
+    assert machine.run(f"{name}({name})").raw == 3
+
+
+@pytest.mark.parametrize("text", _ATTACKS)
+def test_text_stays_text(machine: Machine, text: str) -> None:
+    quoted = json.dumps(text).replace("\\u001b", "\\x1b").replace("\\u0000", "\\x00")
+    assert machine.run(quoted).raw == text
+    assert machine.exported(machine.run(f"#{{{quoted}: {quoted}}}")) == {text: text}
+    assert machine.exported(machine.run(f"let m = #{{}}; m[{quoted}] = 1; m")) == {text: 1}
+    assert machine.run(f"switch {quoted} {{ {quoted} => 1, _ => 2 }}").raw == 1
+    assert machine.run(f"`<${{{quoted}}}>`").raw == f"<{text}>"
+    assert machine.run(f"throw {quoted};").text.startswith(f"Runtime error: {text}")
+    if "`" not in text and "$" not in text:
+        assert machine.run(f"`-{text}`").raw == "-" + text.replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("name", ["__index", "__newindex", "__gc", "__metatable", "__eq", "__name", "n", "true", "len"])
+def test_names_of_metamethods_are_keys_like_any_other(machine: Machine, name: str) -> None:
+    assert machine.run(f'let m = #{{"{name}": 1}}; m["{name}"] += 1; m["{name}"]').raw == 2
+    assert machine.run(f'let m = #{{}}; m["{name}"] == ()').raw is True
+    assert machine.run(f'let m = #{{"{name}": 1}}; let c = m; c == m && c.keys() == ["{name}"]').raw is True
+
+
+@pytest.mark.parametrize("base", ['"abc"', "5", "1.5", "true", "'c'", "()", "[1]", "#{}", "0..3", "|| 1", "blob(1)"])
+@pytest.mark.parametrize("name", ["__index", "upper", "rep", "format", "dump", "byte", "pack", "gsub"])
+def test_nothing_of_lua_shows_through_values(machine: Machine, base: str, name: str) -> None:
+    got = machine.run(f"let v = {base}; v.{name}")
+    if base == "#{}":
+        assert got.display == ""
+    else:
+        assert got.error in ("ErrorDotExpr", "ErrorPropertyNotFound", "ErrorFunctionNotFound"), got.text
+    assert machine.run(f'let v = {base}; v["{name}"]').kind in ("value", "runtime")
+    assert machine.run(f"let v = {base}; v.{name}()").error == "ErrorFunctionNotFound"
+
+
+@pytest.mark.parametrize(
+    "number", ["1e999", "-1e999", "0x7fffffffffffffff", "-9223372036854775808", "1e-400", "0.0/0.0"]
+)
+def test_numbers_of_every_size(machine: Machine, number: str) -> None:
+    assert machine.run(f"let x = {number}; let y = x; type_of(y)").display in ("f64", "i64")
+
+
+def test_many_locals_arguments_and_closures(machine: Machine) -> None:
+    names = [f"a{n}" for n in range(300)]
+    body = "".join(f"let {name} = {at};" for at, name in enumerate(names))
+    total = sum(range(300))
+    adding = "".join(f"sum += {name};" for name in names)
+    assert machine.run(f"fn f() {{ {body} let sum = 0; {adding} sum }} f()").raw == total
+    assert machine.run(f"{body} let sum = 0; {adding} sum").raw == total
+    params = ",".join(names[:50])
+    adds = "+".join(f"({'+'.join(names[at : at + 10])})" for at in range(0, 50, 10))
+    assert machine.run(f"fn many({params}) {{ {adds} }} many({','.join(map(str, range(50)))})").raw == sum(range(50))
+    closures = "".join(f"let f{n} = |x| x + a{n};" for n in range(100))
+    assert machine.run(f"{body} {closures} f99.call(1)").raw == 100
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("fn f(" + ",".join(f"a{n}" for n in range(51)) + ") {}", "Too many parameters: a function takes at most 50"),
+        ("f(" + "1," * 51 + ")", "Too many arguments: a function takes at most 50"),
+        ("a" + "::a" * 20, "Module path is too long"),
+        ("let x = 1; " + " + ".join(["x"] * 80), "Expression exceeds maximum complexity"),
+    ],
+)
+def test_our_own_limits_are_told(script: str, message: str) -> None:
+    with pytest.raises(RhaiSyntaxError) as caught:
+        compile(script)
+    assert caught.value.message == message
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize(
+    "piece", ["(", "[", "{", "#{a:", "!", "- ", "if true {", "`${", "x.", "f(", "|| ", "1 + ", "{ let x = "]
+)
+def test_nesting_without_end(piece: str) -> None:
+    with pytest.raises(RhaiSyntaxError):
+        compile(piece * 5_000)
+
+
+_NESTED = (
+    *(
+        "if x == 1 { @ } else { 1 }",
+        "if x == 2 { 1 } else { @ }",
+        "{ @ }",
+        "loop { @; break; }",
+        "for i in 0..2 { @; }",
+    ),
+    *("try { @; } catch (e) { 1 }", "try { throw 1; } catch (e) { @; }", "switch x { 1 => { @ }, _ => 2 }", "(@)"),
+    *("1 + @", "x == 1 && (@) == 1", "() ?? @", "[@]", "#{a: @}", "f(@)", "`a${@}`", "(|| @).call()", "[1].map(|v| @)"),
+)
+
+
+@pytest.mark.parametrize("outer", _NESTED)
+def test_as_deep_as_the_parser_lets_it_lua_takes_it(machine: Machine, outer: str) -> None:
+    for inner in _NESTED:
+        script, deepest = "1", None
+        for level in range(70):
+            script = (outer if level % 2 else inner).replace("@", script)
+            try:
+                deepest = compile(f"fn g(x) {{ {script} }} g(1)")
+            except RhaiSyntaxError:
+                break
+        assert deepest is not None
+        kind, value = machine._run(machine.runtime, machine.state, deepest.lua)
+        assert kind == "value" or (kind == "error" and value.kind in ("runtime", "limit")), value
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'let s = "x"; loop { s += s; }',
+        'let s = "x"; s.pad(1000000000, "y");',
+        "let a = [1]; loop { a += a; }",
+        "let a = [1]; loop { a.append(a); }",
+        "let a = []; a.pad(1000000000, 0);",
+        "blob(1000000000)",
+        "let a = [[1]]; loop { a = [a, a]; }",
+        "let m = #{}; let i = 0; loop { m[`k${i}`] = i; i += 1; }",
+        'let a = []; loop { a.push("' + "x" * 100 + '"); }',
+        'let s = "abc"; loop { s.replace("a", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"); }',
+        'let m = #{a: "' + "x" * 50 + '"}; loop { m.a = `${m.a}${m.a}`; }',
+        "let x = 1; loop { x = [x, x]; }",
+        'let s = ","; s.pad(9999, ","); let a = []; loop { a.append(s.split(",")); }',
+        'let s = "x"; s.pad(9999, "x"); s += s;',
+        "let a = [1]; a.pad(9999, 1); a.map(|x| a);",
+        "fn f() { f() } f()",
+        "let f = |f| [1].map(|x| f.call(f)); f.call(f)",
+    ],
+)
+def test_growth_meets_a_limit(script: str) -> None:
+    limits = {"max_operations": 1_000_000, "max_array": 10_000, "max_string": 10_000, "max_map": 10_000}
+    outcome = Machine(limits).run(f"try {{ {script} }} catch {{ }}" if not script.startswith("fn") else script)
+    assert outcome.kind == "limit"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'let s = "a"; s.pad(600000, "a"); let t = s.sub_string(0, 200000) + "b"; s.contains(t) || s.index_of(t) >= 0',
+        'let s = "1"; s.pad(999000, "1"); s += "x"; try { parse_float(s); } catch { } false',
+        'let s = "["; s.pad(999000, " "); s += "\\n]]"; try { parse_json(s); } catch { } false',
+        'let s = "x"; s.pad(999000, " "); s += "x"; s.trim(); s.len == 0',
+        'let s = "["; s.pad(999000, "["); try { parse_json(s); } catch { } false',
+    ],
+)
+def test_no_search_takes_the_square_of_its_text(machine: Machine, script: str) -> None:
+    started = time.process_time()
+    assert machine.run(script).raw is False
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("script", "debug"),
+    [
+        ("let a = [1, 2, 3]; a.map(|x| { a.clear(); x })", "[1, 2, 3]"),
+        ("let a = [1, 2, 3]; a.filter(|x| { a.clear(); true })", "[1, 2, 3]"),
+        ("let a = [1, 2, 3]; a.for_each(|| { a.clear(); this += 1; }); a", "[]"),
+        ("let a = [3, 1, 2]; a.sort(|x, y| { a.clear(); x - y }); a", "[1, 2, 3]"),
+        ("let a = [1, 2, 3]; a.reduce(|s, x| { a.clear(); s + x }, 0)", "6"),
+        ("let a = [1, 2, 3]; a.drain(|x| { a.push(9); x == 1 }); a", "[2, 3]"),
+        ("let a = [1, 1, 3]; a.dedup(|x, y| { a.clear(); x == y }); a", "[1, 3]"),
+        ("let a = [1, 2]; a.zip([3, 4], |x, y| { a.clear(); x + y })", "[4, 6]"),
+        ("let m = #{a: 1, b: 2}; m.map(|k, v| { m.clear(); v })", '#{"a": 1}'),
+        ("let a = [1, 2, 3]; let f = || a.clear(); let n = 0; for x in a { f.call(); n += x; } n", "6"),
+    ],
+)
+def test_callbacks_that_change_what_is_gone_through(machine: Machine, script: str, debug: str) -> None:
+    assert machine.run(script).debug == debug
+
+
+@pytest.mark.parametrize(
+    "name", ["eval", "import", "load", "require", "dofile", "os", "io", "debug_", "package", "sleep", "exec"]
+)
+def test_nothing_of_the_host_is_there(machine: Machine, name: str) -> None:
+    call = f'{name} "x" as y;' if name == "import" else f'{name}("x")'
+    try:
+        outcome = machine.run(call)
+    except RhaiSyntaxError:
+        return
+    assert outcome.kind == "runtime"
