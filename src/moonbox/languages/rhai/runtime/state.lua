@@ -16,12 +16,18 @@ return function(R, lib, host)
     return { shared.budget, S = S, shared = shared }
   end
 
-  -- Runs a compiled chunk and returns its value; raises a structured error, or what the host uses to stop a script.
-  function R.run(S, chunk)
+  -- The function of a script; raises a structured error where it is none. `host.load` makes it of the compiler's text, and no
+  -- script comes near it.
+  function R.compile(source, limits) return host.load(R.compiler.compile(source, limits)) end
+
+  -- Runs a script and returns its value; raises a structured error, or what the host uses to stop a script.
+  function R.run(S, source, parse_limits)
+    S.spent, S.context = nil, nil
+    local chunk = R.compile(source, parse_limits)
     local allowed = host.limits and host.limits.max_operations
     local budget = allowed or most
     local K = R.new_context(S, { budget = budget })
-    S.spent, S.context, S.budget = nil, K, budget
+    S.context, S.budget = K, budget
     R.use_state(S)
     R.use_limits()
     R.E[1] = nil
