@@ -1,7 +1,7 @@
 -- State and runs: what lives on between runs, how a run starts and ends, and what crosses to the host.
 return function(R, lib, host)
   local type, next, error, pcall, setmetatable = lib.type, lib.next, lib.error, lib.pcall, lib.setmetatable
-  local format, tostring = lib.string.format, lib.tostring
+  local format, find, tostring = lib.string.format, lib.string.find, lib.tostring
   local most = lib.math.maxinteger
   local getmetatable, utf8_len = lib.debug.getmetatable, lib.utf8.len
   local U, kind_of = R.U, R.kind_of
@@ -16,9 +16,31 @@ return function(R, lib, host)
     return { shared.budget, S = S, shared = shared }
   end
 
+  -- Scripts that were compiled lately, in two generations: what is not used in the time of one is forgotten.
+  local MOST_REMEMBERED, EACH = 8192, 200 -- bytes of source in one generation, and what each script counts besides
+  local recent, older, remembered = {}, {}, 0
+
+  local function remember(source, chunk)
+    local size = #source + EACH
+    if size > MOST_REMEMBERED then return end
+    if remembered + size > MOST_REMEMBERED then older, recent, remembered = recent, {}, 0 end
+    recent[source], remembered = chunk, remembered + size
+  end
+
   -- The function of a script; raises a structured error where it is none. `host.load` makes it of the compiler's text, and no
   -- script comes near it.
-  function R.compile(source, limits) return host.load(R.compiler.compile(source, limits)) end
+  function R.compile(source, limits)
+    local known = not limits and recent[source]
+    if known then return known end
+    local chunk, problem = not limits and older[source], nil
+    if not chunk then chunk, problem = host.load(R.compiler.compile(source, limits)) end
+    if not chunk then
+      if find(problem, "not enough memory", 1, true) then error("not enough memory", 0) end
+      R.syntax_error("the script is too complex for one Lua chunk: " .. problem)
+    end
+    if not limits then remember(source, chunk) end
+    return chunk
+  end
 
   -- Runs a script and returns its value; raises a structured error, or what the host uses to stop a script.
   function R.run(S, source, parse_limits)
