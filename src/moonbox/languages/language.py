@@ -3,9 +3,9 @@
 A language is one folder. Its module `language.py` fills in one `Language`; its words for models (`texts.toml`) and for
 scripts (`docs.toml`) are plain files, which know nothing of Python, so that a host in another language can read them.
 
-Lua's engine runs Lua as it is. A language that is compiled to Lua brings its compiler and its runtime as Lua files, which
-both run in the worker; see `translation.py`. A language with an engine of its own brings that engine
-under the protocols of `engine.py`, and its own `explain`; nothing else here depends on what runs a script.
+Lua's engine runs Lua as it is. A language that is compiled to Lua brings its compiler and its runtime as Lua files,
+which both run in the worker; see `translation.py`. A language with an engine of its own brings that engine under the
+protocols of `engine.py`, and its own `explain`; nothing else here depends on what runs a script.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Such a language gives the engine its compiler and its runtime as one Lua chunk that returns `function(host) … return R
 end`, where R has `new_state()`, `run(state, source)`, `compile(source)`, `operations(state)`, `export(value)`,
-`import(value)`, `type_of(value)`, and raises tables with `kind` ("syntax" of a script that does not compile), `message`,
-`text`, `line`, `position`, `trace` and `hint`. What `host` offers is in lua/prelude/guest.lua.
+`import(value)`, `type_of(value)`, and raises tables with `kind` ("syntax" of a script that does not compile),
+`message`, `text`, `line`, `position`, `trace` and `hint`. What `host` offers is in lua/prelude/guest.lua.
 """
 
 from __future__ import annotations
