@@ -15,7 +15,7 @@ return function(C, lib)
 
   local function with_defaults(limits) return setmetatable(limits or {}, { __index = C.LIMITS }) end
 
-  -- The Lua text of a script; ends in C.raise(message, line, column, hint) where it is no script.
+  -- The Lua text of a script, and the positions that its chunk wants; ends in C.raise(message, line, column, hint) where it is no script.
   -- `limits` are expr_depth, function_expr_depth, max_string, max_array, max_map, max_functions, max_variables.
   function C.compile(source, limits)
     limits = with_defaults(limits)

@@ -6,7 +6,7 @@ return function(C, lib)
   local least, move, insert = lib.math.mininteger, lib.table.move, lib.table.insert
   local ENDS_A_RANGE = C.words("] ) } , ; =>")
   local JUMPS = C.words("break continue return throw")
-  local LONGEST_PATH = 8
+  local LONGEST_PATH, NONE = 8, C.NONE
 
   -- What can be refused while parsing: conditions that are never boolean, indexes that never fit.
 
@@ -199,7 +199,7 @@ return function(C, lib)
       P.runs_in_scope = true
       take(P)
     end
-    local args = kind == "()" and {} or arguments(P, level, left.pos, left.name)
+    local args = kind == "()" and NONE or arguments(P, level, left.pos, left.name)
     return {
       t = "call", name = left.name, args = args, pos = left.pos, path = left.path, path_pos = left.path_pos, in_scope = in_scope,
     }
@@ -220,11 +220,11 @@ return function(C, lib)
     end
     if following == "(" or following == "()" then
       take(P)
-      local args = following == "()" and {} or arguments(P, level, pos, name)
+      local args = following == "()" and NONE or arguments(P, level, pos, name)
       return { kind = "method", name = name, args = args, pos = pos, op_pos = op_pos, optional = optional }
     end
     if kind == "reserved" then fail(P, C.reserved_text(name), pos) end
-    return { kind = "property", name = name, args = {}, pos = pos, op_pos = op_pos, optional = optional }
+    return { kind = "property", name = name, args = NONE, pos = pos, op_pos = op_pos, optional = optional }
   end
 
   local function extended(left, step)

@@ -14,6 +14,8 @@
 return function(C, lib)
   local type, next = lib.type, lib.next
 
+  C.NONE = {} -- for all lists that have no items and get none
+
   -- Statements of an expression are where their expression is.
   function C.pos_of(stmt)
     if stmt.t == "expr" then return stmt.expr.pos end

@@ -297,7 +297,7 @@ return function(C, lib)
     C.write_block(W, stmt.body, dest)
     W.fn, W.catching = outer, catching
     emit(W, fine .. "," .. state .. "," .. value .. "=" .. use(W, "pcall") .. "(function()")
-    emit(W, C.declarations(inner))
+    emit(W, C.declarations(W, inner))
     emit(W, inner.lines)
     emit(W, "end)")
     emit(W, "if not " .. fine .. " then")

@@ -209,7 +209,7 @@ return function(C, lib)
     C.write_tail(W, body.t == "block" and body.body or { body })
     W.fn, W.unit, W.loops, W.catching, W.variables = fn, outer_unit, loops, catching, variables
     local head = before .. "function(" .. concat(names, ",") .. ")if d>" .. MAX_CALL_LEVELS + FIRST_LEVEL .. " then deep(K,d)end"
-    return { head, C.declarations(inner), inner.lines, "end" .. after }
+    return { head, C.declarations(W, inner), inner.lines, "end" .. after }
   end
 
   -- A name from outside that is no variable of the script's text: an earlier run may have left it.

@@ -229,7 +229,7 @@ return function(C, lib)
     end
     for at = 1, #tops do saved[at + 1] = "if " .. tops[at].lua .. "~=nil then " .. kept(tops[at]) .. " end" end
     saved[#saved + 1] = "end"
-    return { C.declarations(fn), head, tops[1] and saved or "", fn.lines }
+    return { C.declarations(W, fn), head, tops[1] and saved or "", fn.lines }
   end
 
   -- What `is_def_var` may look up, unit by unit.
@@ -243,7 +243,8 @@ return function(C, lib)
     return units[1] and "local D={" .. concat(units, ",") .. "}" or ""
   end
 
-  -- The Lua text of a script; the chunk is called with the runtime, the state and the context of a run.
+  -- The Lua text of a script, and the positions of its operations. The chunk is called with the runtime, the state and the
+  -- context of a run, and these positions.
   function C.write_chunk(script, limits)
     local A = C.analyse(script)
     C.infer(A)
@@ -254,7 +255,7 @@ return function(C, lib)
     local helpers = {}
     for at = 1, #W.helpers do helpers[at] = "R." .. W.helpers[at] end
     local lines = {
-      "local R,S,K=...",
+      "local R,S,K,P=...",
       "local F,U,E=S.functions,R.U,R.E",
       "local " .. concat(W.helpers, ",") .. "=" .. concat(helpers, ","),
       W.chars[1] and "local C={" .. concat(W.chars, ",") .. "}" or "",
@@ -264,6 +265,6 @@ return function(C, lib)
       main,
       "end)(K,2)",
     }
-    return concat(C.flatten(lines, {}), "\n")
+    return concat(C.flatten(lines, {}), "\n"), W.places
   end
 end

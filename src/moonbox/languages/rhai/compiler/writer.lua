@@ -20,8 +20,11 @@ return function(C, lib)
   local ESCAPES = {}
   for code = 0, 255 do ESCAPES[lib.string.char(code)] = format("\\%03d", code) end
 
-  -- A Lua string literal with exactly these bytes.
-  local function quote(text) return '"' .. gsub(text, '[\0-\31"\\\127-\255]', ESCAPES) .. '"' end
+  -- A Lua string literal with exactly these bytes. Most are plain words, which is the quicker look.
+  local function quote(text)
+    if find(text, "^[A-Za-z0-9_ ]*$") then return '"' .. text .. '"' end
+    return '"' .. gsub(text, '[\0-\31"\\\127-\255]', ESCAPES) .. '"'
+  end
   C.quote = quote
 
   -- A Lua number literal of exactly this value and kind.
@@ -78,36 +81,43 @@ return function(C, lib)
   end
   C.temp = temp
 
-  local function finish_ticks(fn)
+  -- Writes what counts the operations of the basic block that ends here. Their positions are not in the text: the chunk gets
+  -- them as a table, P, which it looks at only when there are too many operations.
+  local function finish_ticks(W, fn)
     local ticks = fn.ticks
     local count = #ticks
     if count > 0 then
-      fn.lines[fn.tick_line] = "c=K[1]-" .. count .. " K[1]=c if c<0 then over(K," .. count .. ',"' .. concat(ticks, " ") .. '")end'
+      local block = #W.places + 1
+      W.places[block] = ticks
+      fn.lines[fn.tick_line] = "c=K[1]-" .. count .. " K[1]=c if c<0 then over(K," .. count .. ",P[" .. block .. "])end"
       fn.ticks = {}
     end
     fn.tick_line = nil
   end
-  C.finish_ticks = function(W) finish_ticks(W.fn) end
+  C.finish_ticks = function(W) finish_ticks(W, W.fn) end
 
   -- A new basic block starts here.
-  local function cut(fn)
-    finish_ticks(fn)
-    local line = #fn.lines + 1
-    fn.tick_line, fn.lines[line] = line, ""
+  local function cut(W)
+    local fn = W.fn
+    if fn.tick_line then finish_ticks(W, fn) end
+    local lines = fn.lines
+    local line = #lines + 1
+    fn.tick_line, lines[line] = line, ""
   end
-  C.cut = function(W) cut(W.fn) end
+  C.cut = cut
 
   -- Counts one operation in the current basic block.
   function C.tick(W, pos)
     local fn = W.fn
-    if not fn.tick_line then cut(fn) end
-    fn.ticks[#fn.ticks + 1] = pos
+    if not fn.tick_line then cut(W) end
+    local ticks = fn.ticks
+    ticks[#ticks + 1] = pos
     if pos ~= 0 then fn.here = pos end
   end
 
   -- The declarations that come before the lines of a function.
-  function C.declarations(fn)
-    finish_ticks(fn)
+  function C.declarations(W, fn)
+    finish_ticks(W, fn)
     local names = { "local c" }
     for at = 1, fn.most do names[at + 1] = fn.prefix .. DIGITS[at] end
     local head = { concat(names, ",") }
@@ -127,7 +137,13 @@ return function(C, lib)
   C.use = use
 
   -- The text of a call of a helper; arguments are texts or numbers.
-  function C.call(W, name, ...) return use(W, name) .. "(" .. concat({ ... }, ",") .. ")" end
+  function C.call(W, name, a, b, c, d, ...)
+    use(W, name)
+    if not b then return name .. "(" .. a .. ")" end
+    if not c then return name .. "(" .. a .. "," .. b .. ")" end
+    if not d then return name .. "(" .. a .. "," .. b .. "," .. c .. ")" end
+    return name .. "(" .. concat({ a, b, c, d, ... }, ",") .. ")"
+  end
 
   function C.label(W, prefix)
     W.labels = W.labels + 1
@@ -277,7 +293,7 @@ return function(C, lib)
   function C.new_writer(A, lenders, limits)
     local W = {
       analysis = A, lenders = lenders, limits = limits, unit = A.main, fn = nil,
-      helpers = {}, chars = {}, states = {}, placed = {}, known = {},
+      helpers = {}, chars = {}, states = {}, placed = {}, known = {}, places = {},
       catching = nil, loops = {}, variables = 0, functions = -1, variables_named = 0, labels = 0,
     }
     W.fn = C.new_function(W) -- the chunk itself

@@ -48,13 +48,8 @@ return function(R, lib, host)
 
   -- More operations than allowed: the list of positions tells which one it was.
   function R.over(K, count, places)
-    local at = K[1] + count + 1
+    local pos = places[K[1] + count + 1] or 0
     K[1] = 0
-    local n, pos = 0, 0
-    for each in lib.string.gmatch(places, "%d+") do
-      n = n + 1
-      if n == at then pos = tonumber(each) end
-    end
     stop("operations", "ErrorTooManyOperations", "Too many operations", pos)
   end
 

@@ -20,32 +20,35 @@ return function(R, lib, host)
   local MOST_REMEMBERED, EACH = 8192, 200 -- bytes of source in one generation, and what each script counts besides
   local recent, older, remembered = {}, {}, 0
 
-  local function remember(source, chunk)
+  local function remember(source, script)
     local size = #source + EACH
     if size > MOST_REMEMBERED then return end
     if remembered + size > MOST_REMEMBERED then older, recent, remembered = recent, {}, 0 end
-    recent[source], remembered = chunk, remembered + size
+    recent[source], remembered = script, remembered + size
   end
 
-  -- The function of a script; raises a structured error where it is none. `host.load` makes it of the compiler's text, and no
-  -- script comes near it.
+  -- `host.load` makes a function of the compiler's text; no script comes near it.
+  local function new_script(source, limits)
+    local text, places = R.compiler.compile(source, limits)
+    local chunk, problem = host.load(text)
+    if chunk then return { chunk = chunk, places = places } end
+    if find(problem, "not enough memory", 1, true) then error("not enough memory", 0) end
+    R.syntax_error("the script is too complex for one Lua chunk: " .. problem)
+  end
+
+  -- The chunk of a script, with the positions it wants; raises a structured error where it is none.
   function R.compile(source, limits)
     local known = not limits and recent[source]
     if known then return known end
-    local chunk, problem = not limits and older[source], nil
-    if not chunk then chunk, problem = host.load(R.compiler.compile(source, limits)) end
-    if not chunk then
-      if find(problem, "not enough memory", 1, true) then error("not enough memory", 0) end
-      R.syntax_error("the script is too complex for one Lua chunk: " .. problem)
-    end
-    if not limits then remember(source, chunk) end
-    return chunk
+    local script = not limits and older[source] or new_script(source, limits)
+    if not limits then remember(source, script) end
+    return script
   end
 
   -- Runs a script and returns its value; raises a structured error, or what the host uses to stop a script.
   function R.run(S, source, parse_limits)
     S.spent, S.context = nil, nil
-    local chunk = R.compile(source, parse_limits)
+    local script = R.compile(source, parse_limits)
     local allowed = host.limits and host.limits.max_operations
     local budget = allowed or most
     local K = R.new_context(S, { budget = budget })
@@ -53,7 +56,7 @@ return function(R, lib, host)
     R.use_state(S)
     R.use_limits()
     R.E[1] = nil
-    local fine, value = pcall(chunk, R, S, K)
+    local fine, value = pcall(script.chunk, R, S, K, script.places)
     if K.save then K.save(S.vars) end
     if fine then return value end
     if R.is_problem(value) and value.kind == "exit" then return value.value end
