@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from moonbox.languages.lua.explain.case import Tools
+from moonbox.languages.lua.explain.environment import Tools
 from moonbox.suggest import did_you_mean, nearest
 
 

@@ -39,7 +39,7 @@ SPLIT = "do less in one run, or split the work over several runs"
             "string",
             (2,),
             "string.rep would make a string of 200 bytes; max_string is 100",
-            "make shorter texts: work on parts, or keep the parts in a list",
+            "make shorter strings: work on parts, or keep the parts in a list",
         ),
         (
             {"max_array": 10},
@@ -73,7 +73,7 @@ SPLIT = "do less in one run, or split the work over several runs"
             "the script needed more memory than max_memory = 4194304 bytes",
             (
                 "process the data in parts and keep only what is needed; "
-                "build long texts with table.concat, not with .. in a loop"
+                "build long strings with table.concat, not with .. in a loop"
             ),
         ),
         (
@@ -84,7 +84,7 @@ SPLIT = "do less in one run, or split the work over several runs"
             "the script needed more memory than max_memory = 4194304 bytes",
             (
                 "process the data in parts and keep only what is needed; "
-                "build long texts with table.concat, not with .. in a loop; "
+                "build long strings with table.concat, not with .. in a loop; "
                 "make sure that down, which calls itself, comes to an end"
             ),
         ),

@@ -1,17 +1,18 @@
-"""An ending turned into the error that the model reads."""
+"""An engine's error turned into the error that the model reads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError
-from moonbox.languages.lua.explain.case import Case, Tools
-from moonbox.languages.lua.explain.limits import limit_hint, limit_message
-from moonbox.languages.lua.explain.listing import Listing
-from moonbox.languages.lua.explain.place import Place, place_of, split_prefix
-from moonbox.languages.lua.explain.runtime import column_of, locate, runtime_hint, tidied
-from moonbox.languages.lua.explain.syntax import explain_syntax
-from moonbox.languages.lua.explain.traceback import frames_of, render
+from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
+from moonbox.languages.limits import limit_message
+from moonbox.languages.lua.explain.environment import Tools
+from moonbox.languages.lua.explain.limits import lua_limit_hint
+from moonbox.languages.lua.explain.location import Location, frames_of, locate, render, split_prefix
+from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied, with_value
+from moonbox.languages.lua.explain.syntax_errors import explain_syntax
+from moonbox.languages.lua.explain.values import RuntimeFailure
+from moonbox.languages.lua.syntax.listing import Listing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["bare", "compose"]
+__all__ = ["LONGEST_MESSAGE", "LONGEST_NAME", "bare", "compose"]
 
 LONGEST_MESSAGE = 4_000
 LONGEST_NAME = 200
-_DENIED = frozenset({"denied", "not_granted"})
 
 
 def compose(
@@ -38,18 +38,18 @@ def compose(
     current = chunk or next(reversed(list(sources)), "script")
     listings = {name: Listing(source) for name, source in sources.items()}
     raw = ending.message[: LONGEST_MESSAGE + 200].partition("\nstack traceback:\n\t[C]")[0]
-    said, prefix = split_prefix(raw, current)
-    said = said if len(said) <= LONGEST_MESSAGE else f"{said[:LONGEST_MESSAGE]}…"
+    message_text, prefix = split_prefix(raw, current)
+    message_text = message_text if len(message_text) <= LONGEST_MESSAGE else f"{message_text[:LONGEST_MESSAGE]}…"
     if ending.kind == "syntax":
-        return _syntax(said, prefix, listings, current)
+        return _syntax(message_text, prefix, listings, current)
     if ending.kind != "tool" and ending.data is None:
-        said = tidied(said)
-    place = place_of(ending, said, prefix, listings, current)
+        message_text = tidied(message_text)
+    location = locate(ending, message_text, prefix, listings, current)
     if ending.kind == "stop":
-        return _stopped(ending, said, place, listings, current, limits)
+        return _stopped(ending, message_text, location, listings, current, limits)
     if ending.kind == "tool":
-        return _tool(ending, said, place, listings, current)
-    return _runtime(ending, said, place, listings, current, Tools(tools))
+        return _tool(ending, message_text, location, listings, current)
+    return _runtime(ending, message_text, location, listings, current, Tools(tools))
 
 
 def bare(ending: EngineError) -> ScriptError:
@@ -57,12 +57,14 @@ def bare(ending: EngineError) -> ScriptError:
     limit = ending.limit if ending.limit in LIMIT_NAMES else None
     kind = {"stop": "limit" if limit else "cancelled"}.get(ending.kind, ending.kind)
     known = kind if kind in ERROR_KINDS else "runtime"
-    return ScriptError(cast(ErrorKind, known), ending.message[:LONGEST_MESSAGE], limit=limit)
+    return ScriptError(cast("ErrorKind", known), ending.message[:LONGEST_MESSAGE], limit=limit)
 
 
-def _syntax(said: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str) -> ScriptError:
+def _syntax(
+    message_text: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
+) -> ScriptError:
     line = prefix[0][1] if prefix else None
-    finding = explain_syntax(listings.get(current) or Listing(""), said, line)
+    finding = explain_syntax(listings.get(current) or Listing(""), message_text, line)
     return ScriptError(
         "syntax",
         finding.message,
@@ -74,47 +76,62 @@ def _syntax(said: str, prefix: list[tuple[str, int]], listings: Mapping[str, Lis
 
 
 def _runtime(
-    ending: EngineError, said: str, place: Place, listings: Mapping[str, Listing], current: str, tools: Tools
+    ending: EngineError,
+    message_text: str,
+    location: Location,
+    listings: Mapping[str, Listing],
+    current: str,
+    tools: Tools,
 ) -> ScriptError:
-    listing = listings.get(place.chunk) or Listing("")
-    earlier = [other for name, other in reversed(list(listings.items())) if name not in (place.chunk, current)]
-    case = Case(
+    listing = listings.get(location.chunk) or Listing("")
+    earlier = [other for name, other in reversed(list(listings.items())) if name not in (location.chunk, current)]
+    failure = RuntimeFailure(
         listing,
-        place.at,
-        said,
+        location.at,
+        message_text,
         tools,
         names=ending.names,
         earlier=earlier,
-        functions=tuple(frame.function for frame in frames_of(place.frames, {})),
+        functions=tuple(frame.function for frame in frames_of(location.frames, {})),
     )
     hint = column = None
     if ending.data is None:  # of a table that the script raised, the script knows best what it means
-        case = locate(case)
-        hint, column = runtime_hint(case), column_of(case)
+        failure = with_value(failure)
+        hint, column = runtime_hint(failure), column_of(failure)
     return _error(
-        "runtime", said, place, listings, current, column=column, hint=hint, data=ending.data, code=_code(ending.data)
+        "runtime",
+        message_text,
+        location,
+        listings,
+        current,
+        column=column,
+        hint=hint,
+        data=ending.data,
+        code=_code(ending.data),
     )
 
 
-def _tool(ending: EngineError, said: str, place: Place, listings: Mapping[str, Listing], current: str) -> ScriptError:
+def _tool(
+    ending: EngineError, message_text: str, location: Location, listings: Mapping[str, Listing], current: str
+) -> ScriptError:
     fields: dict[str, Any] = ending.data if isinstance(ending.data, dict) else {}
     code, tool = _text(fields.get("code")), _text(fields.get("tool"))
     retryable = fields.get("retryable") is True
-    denied = code is not None and (code in _DENIED or code.startswith("approval_"))
+    denied = is_denial(code)
     hint = None
     if denied:
         hint = "do not make this call again: go on without it, or ask for permission"
-    elif _called_at_once(listings.get(place.chunk), place.at):
+    elif _called_at_once(listings.get(location.chunk), location.at):
         name = Tools.written(tool) if tool else "tools.name"
         hint = f"pcall must make the call itself; write: pcall({name}, {{…}})"
     elif retryable:
         name = Tools.written(tool) if tool else "tools.name"
         hint = f"it may work when tried again; to go on without it write: local ok, result = pcall({name}, {{…}})"
-    column = _tool_column(listings.get(place.chunk), place.at, tool)
+    column = _tool_column(listings.get(location.chunk), location.at, tool)
     return _error(
         "denied" if denied else "tool",
-        said,
-        place,
+        message_text,
+        location,
         listings,
         current,
         column=column,
@@ -127,28 +144,33 @@ def _tool(ending: EngineError, said: str, place: Place, listings: Mapping[str, L
 
 
 def _stopped(
-    ending: EngineError, said: str, place: Place, listings: Mapping[str, Listing], current: str, limits: Limits
+    ending: EngineError,
+    message_text: str,
+    location: Location,
+    listings: Mapping[str, Listing],
+    current: str,
+    limits: Limits,
 ) -> ScriptError:
     limit = ending.limit if ending.limit in LIMIT_NAMES else None
-    message = limit_message(ending.limit, said, limits)
+    message = limit_message(ending.limit, message_text, limits)
     if limit is None:
-        return _error("cancelled", message, place, listings, current)
+        return _error("cancelled", message, location, listings, current)
     listing = listings.get(current) or Listing("")
-    hint = limit_hint(limit, limits, listing, place.line, message)
-    return _error("limit", message, place, listings, current, limit=limit, hint=hint)
+    hint = lua_limit_hint(limit, limits, listing, location.line, message)
+    return _error("limit", message, location, listings, current, limit=limit, hint=hint)
 
 
 def _error(
-    kind: str, message: str, place: Place, listings: Mapping[str, Listing], current: str, **more: Any
+    kind: str, message: str, location: Location, listings: Mapping[str, Listing], current: str, **more: Any
 ) -> ScriptError:
     column = more.pop("column", None)
-    frames = frames_of(place.frames, listings)
+    frames = frames_of(location.frames, listings)
     return ScriptError(
-        cast(ErrorKind, kind),
+        cast("ErrorKind", kind),
         message,
-        line=place.line,
-        column=column if place.chunk == current else None,
-        traceback=render(frames, listings, chunk=place.chunk, current=current, line=place.at, column=column),
+        line=location.line,
+        column=column if location.chunk == current else None,
+        traceback=render(frames, listings, chunk=location.chunk, current=current, line=location.at, column=column),
         frames=frames,
         **more,
     )

@@ -7,8 +7,8 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.grammar import Reading, read
-from moonbox.languages.lua.explain.lexer import Token, tokenize
+from moonbox.languages.lua.syntax.lexer import Token, tokenize
+from moonbox.languages.lua.syntax.parser import Parsed, parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,14 +59,14 @@ class Listing:
         return len(self._source) <= MOST_READ and len(self.tokens) <= MOST_WORDS
 
     @cached_property
-    def reading(self) -> Reading | None:
-        """What the grammar makes of it; None when it is too long or too deep to say."""
-        return read(self.tokens) if self.whole else None
+    def parsed(self) -> Parsed | None:
+        """What the parser makes of it; None when it is too long or too deep to say."""
+        return parse(self.tokens) if self.whole else None
 
     @cached_property
-    def value_reading(self) -> Reading | None:
-        """The same when read as an expression, as a script may be."""
-        return read(self.tokens, as_value=True) if self.whole else None
+    def parsed_as_value(self) -> Parsed | None:
+        """The same when parsed as an expression, as a script may be."""
+        return parse(self.tokens, as_value=True) if self.whole else None
 
     @cached_property
     def _token_lines(self) -> list[int]:
