@@ -85,7 +85,7 @@ SPLIT = "do less in one run, or split the work over several runs"
             (
                 "process the data in parts and keep only what is needed; "
                 "build long strings with table.concat, not with .. in a loop; "
-                "make sure that down, which calls itself, comes to an end"
+                "make sure that down, which calls itself, ends"
             ),
         ),
     ],
@@ -104,7 +104,7 @@ def test_limit(
         (
             "local n = 0\nwhile true do\n  n = n + 1\nend",
             (2, 3, 4),
-            "the loop of line 2 never ends: give it a break or a condition",
+            "the loop of line 2 never ends: add a break or a condition",
         ),
         ("local n = 0\nwhile true do\n  n = n + 1\n  if n < 0 then break end\nend", (2, 3, 4, 5), SPLIT),
         ("for i = 1, 1e18 do end", (1,), SPLIT),

@@ -102,7 +102,7 @@ ENGINE = Bench(limits=Limits(max_operations=2_000))
 
 def verdict(source: str) -> tuple[str, int, str] | None:
     """What Lua's parser says: complaint, line and the word it stopped at; None where it has nothing against it."""
-    ending = ENGINE.ending(source)
+    ending = ENGINE.error(source)
     if ending is None or ending.kind != "syntax":
         return None
     match = re.fullmatch(r"script(?:#\d+)?:(\d+): (.*) near (.*)", ending.message, re.DOTALL)

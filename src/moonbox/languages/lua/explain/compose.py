@@ -120,13 +120,13 @@ def _tool(
     denied = is_denial(code)
     hint = None
     if denied:
-        hint = "do not make this call again: go on without it, or ask for permission"
+        hint = "do not repeat this call: continue without it, or ask for permission"
     elif _called_at_once(listings.get(location.chunk), location.at):
         name = Tools.written(tool) if tool else "tools.name"
         hint = f"pcall must make the call itself; write: pcall({name}, {{…}})"
     elif retryable:
         name = Tools.written(tool) if tool else "tools.name"
-        hint = f"it may work when tried again; to go on without it write: local ok, result = pcall({name}, {{…}})"
+        hint = f"a retry may succeed; to continue without it write: local ok, result = pcall({name}, {{…}})"
     column = _tool_column(listings.get(location.chunk), location.at, tool)
     return _error(
         "denied" if denied else "tool",

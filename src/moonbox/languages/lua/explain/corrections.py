@@ -5,30 +5,24 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from moonbox.languages.lua.syntax.lexer import Token, tokenize
-from moonbox.languages.lua.syntax.parser import expression_end, parse
+from moonbox.languages.lua.explain.choices import choice_in
+from moonbox.languages.lua.explain.environment import equivalents
+from moonbox.languages.lua.explain.loops import lua_loop
+from moonbox.languages.lua.syntax.lexer import tokenize
+from moonbox.languages.lua.syntax.parser import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
 
-__all__ = [
-    "DECLARATIONS",
-    "LONGEST_LINE",
-    "Edit",
-    "Operator",
-    "corrected",
-    "is_lua",
-    "lua_loop",
-    "operator_at",
-    "with_line",
-]
+__all__ = ["DECLARATIONS", "LONGEST_LINE", "Operator", "block_colon", "corrected", "is_lua", "operator_at", "with_line"]
 
 LONGEST_LINE = 120
 DECLARATIONS = frozenset({"const", "let", "var"})
 _OPENS = {"if": "then", "elseif": "then", "elif": "then", "elsif": "then", "while": "do", "for": "do"}
-_CONSTANTS = {"None": "nil", "undefined": "nil", "True": "true", "False": "false"}
+_COMPOUND = frozenset({"+", "-", "*", "/", ".."})
 _FRAMES = (
     "{}",
     "{} end",
@@ -88,46 +82,69 @@ def corrected(listing: Listing, number: int) -> str | None:
     span = listing.span(number)
     if not span or listing.tokens[span[-1]].last_line != number:
         return None
-    loop = _loop(listing, span)
-    if loop:
-        return loop
-    edits = [*_operator_edits(listing.tokens, span), *_block_edits(listing, span), *_word_edits(listing, span)]
-    if not edits:
-        return None
+    edits = [
+        *_operator_edits(listing.tokens, span),
+        *_block_edits(listing, span),
+        *_word_edits(listing, span),
+        *_compound_edits(listing.tokens, span),
+    ]
     start = listing.tokens[span[0]].start - (listing.tokens[span[0]].column - 1)
-    result = _applied(text, [(first - start, stop - start, new) for first, stop, new in edits])
-    return result if is_lua(result) else None
+
+    def edited(first: int, stop: int) -> str:
+        """The words from `first` up to before `stop`, put right."""
+        begin, end = listing.tokens[first].start, listing.tokens[stop - 1].end
+        inside = [edit for edit in edits if begin <= edit[0] and edit[1] <= end]
+        return _applied(text[begin - start : end - start], inside, begin)
+
+    choice = choice_in(listing, span)
+    if choice is not None:
+        line = choice.as_lua(listing, span, edited)
+        return line if line is not None and is_lua(line) else None
+    result = _applied(text, edits, start) if edits else None
+    return result if result is not None and is_lua(result) else None
 
 
 def is_lua(text: str) -> bool:
     """Whether the text can stand as one line of a Lua script."""
-    return any(_reads(frame.format(text)) for frame in _FRAMES)
+    return any(_parses(frame.format(text)) for frame in _FRAMES)
 
 
-def _reads(source: str) -> bool:
+def _parses(source: str) -> bool:
     parsed = parse(tokenize(source))
     return parsed is not None and parsed.failure is None
+
+
+def block_colon(listing: Listing, span: range) -> int | None:
+    """The colon that opens a block in Python: the last word of its line, or one with a space behind it alone."""
+    tokens, depth = listing.tokens, 0
+    for index in range(span.start + 1, span.stop):
+        token = tokens[index]
+        if token.text in ("(", "[", "{"):
+            depth += 1
+        elif token.text in (")", "]", "}"):
+            depth -= 1
+        elif token.text == ":" and depth == 0:
+            if index == span.stop - 1:
+                return index
+            if tokens[index - 1].end == token.start and token.end < tokens[index + 1].start:
+                return index
+    return None
 
 
 Edit = tuple[int, int, str]
 
 
-def _applied(text: str, edits: list[Edit]) -> str:
+def _applied(text: str, edits: Iterable[Edit], start: int) -> str:
+    """The text that begins at `start` of the script, edited; of edits that overlap, the first and longest is made."""
     parts, at = [], 0
-    for first, stop, new in sorted(edits):
-        if first < at:
+    for first, stop, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if first - start < at:
             continue
-        parts += [text[at:first], new]
-        at = stop
+        parts += [text[at : first - start], new]
+        at = stop - start
+        if not new and parts[-2].endswith(" ") and text[at : at + 1] == " ":
+            at += 1
     return "".join([*parts, text[at:]]).strip()
-
-
-def _loop(listing: Listing, span: range) -> str | None:
-    """A whole loop header that needs more than single words changed."""
-    tokens = listing.tokens
-    if tokens[span[0]].text != "for" or tokens[span[-1]].text not in ("{", ":", "do"):
-        return None
-    return lua_loop(listing, span[0], span[-1])
 
 
 def _operator_edits(tokens: Sequence[Token], span: range) -> list[Edit]:
@@ -161,166 +178,148 @@ def _block_edits(listing: Listing, span: range) -> list[Edit]:
     if keyword == "else" and first < last and tokens[first + 1].text == "if":
         edits.append((tokens[first].start, tokens[first + 1].end, "elseif"))
         keyword = "elseif"
-    if tokens[last].text not in ("{", ":") or last == first:
+    edits += _function_edits(listing, span, keyword)
+    if keyword == "else" and first < last and tokens[first + 1].text in ("{", ":"):
+        return [*edits, _edit(tokens[first + 1], "")]
+    if keyword not in _OPENS:
         return edits
-    if keyword == "else" and last == first + 1:
-        edits.append((tokens[last].start, tokens[last].end, ""))
-    elif keyword in _OPENS:
-        space = " " if tokens[last - 1].end == tokens[last].start else ""
-        edits.append((tokens[last].start, tokens[last].end, space + _OPENS[keyword]))
-    elif "function" in (keyword, tokens[first + 1].text) or keyword == "def":
-        edits.append((tokens[last].start, tokens[last].end, ""))
+    opener = _header_brace(listing, first, span)
+    if opener is not None:
+        return [*edits, *_opened(listing, first, opener, keyword), *_braces(listing, opener, span)]
+    opener = block_colon(listing, range(first, span.stop))
+    if opener is not None:
+        return [*edits, *_opened(listing, first, opener, keyword), *_inline_body(tokens, opener, span, keyword)]
+    if keyword == "for" and tokens[last].text == "do" and (loop := lua_loop(listing, first, last)):
+        edits.append((tokens[first].start, tokens[last].end, loop))
+    return edits
+
+
+def _function_edits(listing: Listing, span: range, keyword: str) -> list[Edit]:
+    """Braces around the bodies of functions, and the colon behind a header."""
+    tokens, last = listing.tokens, span[-1]
+    edits: list[Edit] = []
+    for index in span:
+        foreign = index == span.start and tokens[index].text in _FUNCTIONS
+        if tokens[index].text != "function" and not foreign:
+            continue
+        opener = next((at for at in range(index + 1, min(index + 6, span.stop)) if tokens[at].text == "("), None)
+        close = listing.closing(opener) if opener is not None else None
+        if close is None or close + 1 >= span.stop:
+            continue
+        if tokens[close + 1].text == ":" and close + 1 == last:
+            edits.append(_edit(tokens[last], ""))
+        elif tokens[close + 1].text == "{":
+            brace = close + 1
+            end = listing.closing(brace)
+            edits.append(_edit(tokens[brace], ""))
+            if end is not None and end in span:
+                edits.append(_edit(tokens[end], "end"))
+    return edits
+
+
+_FUNCTIONS = frozenset({"def", "func", "fn", "fun"})
+
+
+def _opened(listing: Listing, first: int, opener: int, keyword: str) -> list[Edit]:
+    """The header from the keyword to the word that opens the block."""
+    tokens = listing.tokens
+    if keyword == "for" and (loop := lua_loop(listing, first, opener)):
+        return [(tokens[first].start, tokens[opener].end, loop)]
+    space = " " if tokens[opener - 1].end == tokens[opener].start else ""
+    return [(tokens[opener].start, tokens[opener].end, space + _OPENS[keyword])]
+
+
+def _header_brace(listing: Listing, first: int, span: range) -> int | None:
+    tokens, last = listing.tokens, span[-1]
+    close = listing.closing(first + 1) if tokens[first + 1].text == "(" else None
+    if close is not None and close + 1 < span.stop and tokens[close + 1].text == "{":
+        return close + 1
+    return last if tokens[last].text == "{" and last > first else None
+
+
+def _braces(listing: Listing, opener: int, span: range) -> list[Edit]:
+    """What closes a block that was opened on this line, and the `else` behind it."""
+    tokens, edits = listing.tokens, list[Edit]()
+    brace: int | None = opener
+    while brace is not None:
+        close = listing.closing(brace)
+        if close is None or close not in span:
+            break
+        otherwise = close + 1 in span and tokens[close + 1].text == "else"
+        edits.append(_edit(tokens[close], "" if otherwise else "end"))
+        brace = close + 2 if otherwise and close + 2 in span and tokens[close + 2].text == "{" else None
+        if brace is not None:
+            edits.append(_edit(tokens[brace], ""))
+    return edits
+
+
+def _inline_body(tokens: Sequence[Token], colon: int, span: range, keyword: str) -> list[Edit]:
+    """The body behind a colon on the same line, which needs an `end`; a `pass` in it needs nothing."""
+    if colon == span[-1]:
+        return []
+    last = tokens[span[-1]]
+    edits = [] if keyword.startswith("el") else [(last.end, last.end, " end")]
+    if colon + 1 == span[-1] and last.text == "pass":
+        edits = [(last.start, last.end, "" if keyword.startswith("el") else "end")]
     return edits
 
 
 def _word_edits(listing: Listing, span: range) -> list[Edit]:
     tokens = listing.tokens
-    first = tokens[span[0]]
-    second = tokens[span[0] + 1]
+    first, second = tokens[span[0]], tokens[span[0] + 1]
     edits: list[Edit] = []
     if first.text in DECLARATIONS and second.kind == "name":
-        edits.append((first.start, first.end, "local"))
+        edits.append(_edit(first, "local"))
     if first.text in ("elif", "elsif"):
-        edits.append((first.start, first.end, "elseif"))
-    if first.text in ("def", "func", "fn") and second.kind == "name":
-        edits.append((first.start, first.end, "function"))
+        edits.append(_edit(first, "elseif"))
+    if first.text in _FUNCTIONS and second.kind == "name":
+        edits.append(_edit(first, "function"))
     for index in span:
         token = tokens[index]
-        if token.kind == "name" and token.text in _CONSTANTS and tokens[index - 1].text not in (".", ":"):
-            edits.append((token.start, token.end, _CONSTANTS[token.text]))
+        if token.kind != "name" or tokens[index - 1].text in (".", ":"):
+            continue
+        if token.text in equivalents().constants and tokens[index + 1].text != "=":
+            edits.append(_edit(token, equivalents().constants[token.text]))
+        elif token.text == "is" and index > span.start and index + 1 in span:
+            edits += _identity(tokens, index)
+        elif token.text == "len" and tokens[index + 1].text == "(":
+            edits += _length(listing, index)
     return edits
 
 
-_DECLARATIONS = frozenset({"let", "const", "var", "int", "auto", "local"})
-_COMPARISONS = frozenset({"<", "<=", ">", ">="})
+def _identity(tokens: Sequence[Token], index: int) -> list[Edit]:
+    """`is None` and `is not None`."""
+    negated = tokens[index + 1].text == "not"
+    value = tokens[index + 1 + negated]
+    constant = value.text in equivalents().constants or value.text in ("nil", "null", "true", "false")
+    if not constant:
+        return []
+    return [(tokens[index].start, tokens[index + negated].end, "~=" if negated else "==")]
 
 
-def lua_loop(listing: Listing, keyword: int, stop: int) -> str | None:
-    """The `for` header from the keyword up to `stop`, as Lua writes it; None when it is not understood."""
-    first = keyword + 1
-    tokens = listing.tokens
-    parenthesised = first < stop and tokens[first].text == "(" and listing.closing(first) == stop - 1
-    if parenthesised:
-        first, stop = first + 1, stop - 1
-    if first < stop and tokens[first].text in _DECLARATIONS:
-        first += 1
-    semicolons = [index for index in range(first, stop) if tokens[index].text == ";"]
-    if len(semicolons) == 2:
-        return _counted(listing, (first, semicolons[0]), (semicolons[0] + 1, semicolons[1]), (semicolons[1] + 1, stop))
-    for index in range(first, stop):
-        if tokens[index].text in ("in", "of"):
-            return _each(listing, first, index, stop, keys_only=parenthesised and tokens[index].text == "in")
-    return None
+def _length(listing: Listing, index: int) -> list[Edit]:
+    """`len(x)`."""
+    tokens, close = listing.tokens, listing.closing(index + 1)
+    plain = close == index + 3 and tokens[index + 2].kind == "name"
+    return [(tokens[index].start, tokens[index + 3].end, f"#{tokens[index + 2].text}")] if plain else []
 
 
-def _counted(listing: Listing, init: tuple[int, int], test: tuple[int, int], step: tuple[int, int]) -> str | None:
-    tokens = listing.tokens
-    if init[1] - init[0] < 3 or test[1] - test[0] < 3 or tokens[init[0] + 1].text != "=":
-        return None
-    name, comparison = tokens[init[0]].text, tokens[test[0] + 1].text
-    by = _step(listing, *step)
-    if tokens[init[0]].kind != "name" or tokens[test[0]].text != name or comparison not in _COMPARISONS or by is None:
-        return None
-    start, bound = listing.text(init[0] + 2, init[1]), _length(listing, test[0] + 2, test[1])
-    if (by > 0) != (comparison in ("<", "<=")):
-        return None
-    if start == "0" and comparison == "<" and bound.startswith("#") and by == 1:
-        return f"for {name} = 1, {bound} do"
-    if comparison in ("<", ">"):
-        bound = _shifted(bound, -1 if comparison == "<" else 1)
-    return f"for {name} = {start}, {bound}{'' if by == 1 else f', {by}'} do"
+def _compound_edits(tokens: Sequence[Token], span: range) -> list[Edit]:
+    """`n += 1` and `n++`, where they stand alone."""
+    edits: list[Edit] = []
+    for index in range(span.start, span.stop - 2):
+        name, sign, other = tokens[index], tokens[index + 1], tokens[index + 2]
+        member = index > span.start and tokens[index - 1].text in (".", ":") and tokens[index - 1].end == name.start
+        plain = name.kind == "name" and not member
+        if not plain or sign.kind != "op" or sign.end != other.start:
+            continue
+        ends = index + 4 >= span.stop or tokens[index + 4].text in (";", "}", "end")
+        if other.text == "=" and sign.text in _COMPOUND and ends and index + 3 in span:
+            edits.append((sign.start, other.end, f"= {name.text} {sign.text}"))
+        elif sign.text == other.text == "+" and (index + 3 >= span.stop or tokens[index + 3].text in (";", "}")):
+            edits.append((sign.start, other.end, f" = {name.text} + 1"))
+    return edits
 
 
-def _step(listing: Listing, first: int, stop: int) -> int | None:
-    words = [listing.tokens[index].text for index in range(first, stop)]
-    match words:
-        case [_, "+", "+"] | ["+", "+", _]:
-            return 1
-        case [_, "+", "=", number] if number.isdigit() and int(number) > 0:
-            return int(number)
-        case [_, "-", "=", number] if number.isdigit() and int(number) > 0:
-            return -int(number)
-    return None
-
-
-def _each(listing: Listing, first: int, middle: int, stop: int, *, keys_only: bool) -> str | None:
-    tokens = listing.tokens
-    names = [tokens[index].text for index in range(first, middle) if tokens[index].kind == "name"]
-    if not 1 <= len(names) <= 2 or middle + 1 >= stop:
-        return None
-    over = listing.text(middle + 1, stop)
-    words = [*tokens[middle + 1 : stop], tokens[-1]]
-    if over == "…" or expression_end(words, 0) != len(words) - 1:
-        return None
-    call = tokens[stop - 1].text == ")"
-    if not call:
-        if keys_only:
-            return f"for {names[0]} in pairs({over}) do" if len(names) == 1 else None
-        if any(tokens[index].text == "," for index in range(middle + 1, stop)):
-            return None
-        return (
-            f"for {names[0]}, {names[1]} in pairs({over}) do"
-            if len(names) == 2
-            else f"for _, {names[0]} in ipairs({over}) do"
-        )
-    return _over_call(listing, names, middle + 1, stop)
-
-
-def _over_call(listing: Listing, names: list[str], first: int, stop: int) -> str | None:
-    tokens = listing.tokens
-    if tokens[first].text == "Object" and first + 3 < stop and tokens[first + 3].text == "(":
-        function, opener, subject = tokens[first + 2].text, first + 3, listing.text(first + 4, stop - 1)
-        wanted = {"entries": 2, "keys": 1, "values": 1}.get(function)
-    elif tokens[stop - 2].text == "(" and stop - first >= 5 and tokens[stop - 4].text in (".", ":"):
-        function, opener, subject = tokens[stop - 3].text, stop - 2, listing.text(first, stop - 4)
-        wanted = {"items": 2, "entries": 2, "keys": 1, "values": 1}.get(function)
-    else:
-        return _over_function(listing, names, first, stop)
-    if wanted != len(names) or listing.closing(opener) != stop - 1 or not subject:
-        return None
-    variables = f"_, {names[0]}" if function == "values" else ", ".join(names)
-    return f"for {variables} in pairs({subject}) do"
-
-
-def _over_function(listing: Listing, names: list[str], first: int, stop: int) -> str | None:
-    """Over `range(…)`, `enumerate(…)` and the like."""
-    tokens = listing.tokens
-    if tokens[first + 1].text != "(" or listing.closing(first + 1) != stop - 1:
-        return None
-    parts = listing.parts(first + 1) or []
-    arguments = [_length(listing, *part) for part in parts]
-    match tokens[first].text, arguments, names:
-        case "enumerate", [over], [index, value]:
-            return f"for {index}, {value} in ipairs({over}) do"
-        case (("list" | "iter" | "sorted"), [over], [value]):
-            return f"for _, {value} in ipairs({over}) do" if tokens[first].text != "sorted" else None
-        case "range", [bound], [name]:
-            return (
-                f"for {name} = 1, {bound} do" if bound.startswith("#") else f"for {name} = 0, {_shifted(bound, -1)} do"
-            )
-        case "range", [start, bound], [name]:
-            return f"for {name} = {start}, {_shifted(bound, -1)} do"
-        case "range", [start, bound, step], [name]:
-            by = -1 if step.startswith("-") else 1
-            return f"for {name} = {start}, {_shifted(bound, -by)}, {step} do"
-    return None
-
-
-def _length(listing: Listing, first: int, stop: int) -> str:
-    """The text of an expression, with `x.length` and `len(x)` as `#x`."""
-    tokens = listing.tokens
-    if stop - first >= 3 and tokens[stop - 1].text in ("length", "size") and tokens[stop - 2].text == ".":
-        return f"#{listing.text(first, stop - 2)}"
-    if stop - first >= 4 and tokens[first].text == "len" and listing.closing(first + 1) == stop - 1:
-        return f"#{listing.text(first + 2, stop - 1)}"
-    return listing.text(first, stop)
-
-
-def _shifted(text: str, by: int) -> str:
-    """An upper or lower bound one further in."""
-    if text.isdigit():
-        return str(int(text) + by)
-    undone = " + 1" if by < 0 else " - 1"
-    if text.endswith(undone):
-        return text[: -len(undone)]
-    return f"{text} {'-' if by < 0 else '+'} 1"
+def _edit(token: Token, new: str) -> Edit:
+    return token.start, token.end, new

@@ -38,7 +38,7 @@ def _recursion(listing: Listing) -> str:
             for index in range(name + 1, bodies.get(opener, name))
         )
         if any(called):
-            return f"; make sure that {tokens[name].text}, which calls itself, comes to an end"
+            return f"; make sure that {tokens[name].text}, which calls itself, ends"
     return ""
 
 
@@ -54,5 +54,5 @@ def _time(listing: Listing, line: int | None) -> str:
         inside = tokens[opener].line <= line <= tokens[closing].line
         leaves = any(tokens[index].text in ("break", "return") for index in range(opener, closing))
         if endless and inside and not leaves:
-            return f"the loop of line {tokens[opener].line} never ends: give it a break or a condition"
+            return f"the loop of line {tokens[opener].line} never ends: add a break or a condition"
     return ""

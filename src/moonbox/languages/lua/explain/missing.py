@@ -22,7 +22,7 @@ def nil_name(failure: RuntimeFailure) -> str | None:
     if complaint.role != "field" or value is None:
         return None
     if value.token.text in LENGTHS and value.index > value.start:
-        return f"the length of a list or text is #{value.receiver}, not {value.text}"
+        return f"the length of a list or string is #{value.receiver}, not {value.text}"
     if complaint.action == "index" and (found := unknown_field(failure, called=False)):
         return found
     return _zero_based(failure, value) or _character(failure, value)
@@ -45,7 +45,7 @@ def _uninitialised(failure: RuntimeFailure, name: str) -> str | None:
     index = tokens.index(declarations[0])
     following = tokens[index + 1 : index + 3]
     if [token.text for token in following] == ["=", "await"]:
-        return "calls wait for their result by themselves: leave out await"
+        return "calls already wait for their results: remove await"
     alone = tokens[index - 1].text == "local" and following[0].text not in ("=", ",", "<")
     if alone and not _is_assigned_again(failure, index, name):
         assert failure.complaint is not None
@@ -78,16 +78,16 @@ def _zero_based(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     if value.index == value.start or tokens[value.index - 1].text != "[":
         return None
     if [token.text for token in tokens[value.index : value.stop]] == ["-", "1", "]"]:
-        return f"indexes do not count from the end; write: {value.receiver}[#{value.receiver}]"
+        return f"negative indexes do not count from the end; write: {value.receiver}[#{value.receiver}]"
     if value.stop != value.index + 2:
         return None
     key = value.token.text
     if key == "0":
-        return f"lists begin at 1; write: {value.receiver}[1]"
+        return f"lists start at 1; write: {value.receiver}[1]"
     for index in range(value.index - 1, 2, -1):
         words = [token.text for token in tokens[index - 3 : index + 2]]
         if words[:4] == ["for", key, "=", "0"] and words[4] == ",":
-            return f"lists begin at 1; write: for {key} = 1, #{value.receiver} do"
+            return f"lists start at 1; write: for {key} = 1, #{value.receiver} do"
     return None
 
 
@@ -106,7 +106,7 @@ def _character(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     if not text or _is_assigned_again(failure, index, value.receiver):
         return None
     key = value.token.text if value.stop == value.index + 2 else "i"
-    return f"characters of a text are not indexed; write: {value.receiver}:sub({key}, {key})"
+    return f"strings cannot be indexed; write: {value.receiver}:sub({key}, {key})"
 
 
 def nil_parent(failure: RuntimeFailure) -> str | None:
@@ -119,7 +119,7 @@ def nil_parent(failure: RuntimeFailure) -> str | None:
         return None
     if is_assigned(failure):
         return f"{value.text} is nil; make it a table first: {value.text} = {{}}"
-    return f"{value.text} is nil; test it before its fields are used: if {value.text} then … end"
+    return f"{value.text} is nil; check it before using its fields: if {value.text} then … end"
 
 
 def given_to_library(failure: RuntimeFailure) -> str | None:
@@ -141,9 +141,9 @@ def null_parent(failure: RuntimeFailure) -> str | None:
     assert complaint is not None
     found = {value.receiver for value in fields_of(failure.listing, failure.line, complaint.name)} - {"…", "null"}
     if len(found) != 1:
-        return "a JSON null is the value null here, which has no fields: test for it with ~= null"
+        return "JSON null has no fields: check for it with ~= null"
     what = found.pop()
-    return f"{what} is JSON's null, which has no fields; test it first: if {what} ~= null then … end"
+    return f"{what} is JSON null, which has no fields; check it first: if {what} ~= null then … end"
 
 
 def pcall_result(failure: RuntimeFailure) -> str | None:
@@ -155,7 +155,7 @@ def pcall_result(failure: RuntimeFailure) -> str | None:
         named = token.text == complaint.name and token.kind == "name"
         if named and tokens[index + 1].text == "=" and tokens[index + 2].text in ("pcall", "xpcall"):
             written = f"local ok, {complaint.name} = {tokens[index + 2].text}(…)"
-            return f"pcall returns first whether it went well; write: {written}"
+            return f"the first result of pcall is true or false; write: {written}"
     return None
 
 

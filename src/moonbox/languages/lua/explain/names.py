@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.corrections import lua_loop
+from moonbox.languages.lua.explain.corrections import corrected, with_line
 from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form, library_of
+from moonbox.languages.lua.explain.loops import lua_loop
 from moonbox.languages.lua.explain.slips.literals import concatenated
+from moonbox.languages.lua.explain.slips.statements import TRY
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["unknown_field", "unknown_global", "unknown_method"]
+__all__ = ["foreign_constant", "unknown_field", "unknown_global", "unknown_method"]
 
 _FEW = 12
+_UNDEFINED = re.compile(r"'(\w{1,40})' is not defined")
 
 
 def unknown_global(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
     """A global that is nil where its value was needed."""
     return (
         _scoped(failure, name)
+        or _try_block(failure, called=called)
         or (_prefixed_string(failure, name) if called else None)
         or (_foreign_call(failure, name) if called else _foreign_table(failure, name))
-        or _constant(name)
         or _tool_name(failure, name, called=called)
         or _member_name(name, called=called)
         or _nearest_name(failure, name, called=called)
@@ -44,7 +48,7 @@ def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
     if root in LIBRARIES and len(path) == 2:
         hiding = next(failure.declarations(root), None) or failure.parameter(root)
         if hiding is not None:
-            return f"the local '{root}' of line {hiding.line} hides the library of that name: give it another name"
+            return f"the local '{root}' of line {hiding.line} hides the library of that name: rename it"
         return _unknown_member(value, root, name) if called else None
     if called and value.index > value.start:
         return _method(failure, value)
@@ -72,16 +76,16 @@ def _scoped(failure: RuntimeFailure, name: str) -> str | None:
             return f"{name} is defined on line {tokens[index].line}, after this line runs: move its definition up"
     for token in islice(failure.declarations(name), _FEW):
         if _is_inside_itself(failure, token):
-            return f"{name} is not known yet inside its own function; write: local function {name}(…) … end"
+            return f"{name} is not visible yet inside its own function; write: local function {name}(…) … end"
         if token.line > line:
             return f"{name} is declared on line {token.line}, after this line: move its declaration up"
         if token.line < line:
-            return f"the local {name} of line {token.line} ends with its block: declare it before that block begins"
+            return f"the local {name} of line {token.line} exists only inside its block: declare it before the block"
     if (parameter := failure.parameter(name)) is not None:
-        return f"{name} is known only inside the function of line {parameter.line}, whose parameter it is"
+        return f"{name} is a parameter of the function on line {parameter.line} and exists only inside it"
     for listing in failure.earlier:
         if next(declared(listing, name), None) is not None:
-            return f"{name} was a local of an earlier run, and locals end with their run: set it there without local"
+            return f"{name} was a local of an earlier run, and locals do not persist: assign it there without local"
     return None
 
 
@@ -95,6 +99,20 @@ def _is_inside_itself(failure: RuntimeFailure, name: Token) -> bool:
     return closing is not None and name.line <= (failure.line or 0) <= tokens[closing].line
 
 
+def _try_block(failure: RuntimeFailure, *, called: bool) -> str | None:
+    """`try { f() } catch (e) { }`, which Lua reads as a call of `try` with a table."""
+    value = failure.value
+    if not called or value is None:
+        return None
+    tokens, listing = failure.listing.tokens, failure.listing
+    for index in range(max(0, value.start - 200), value.start):
+        if tokens[index].text in ("try", "finally") and tokens[index + 1].text == "{":
+            close = listing.closing(index + 1)
+            if close is not None and close > value.start:
+                return TRY
+    return None
+
+
 def _prefixed_string(failure: RuntimeFailure, name: str) -> str | None:
     """`f"hello {name}"`."""
     value = failure.value
@@ -104,7 +122,7 @@ def _prefixed_string(failure: RuntimeFailure, name: str) -> str | None:
     if literal.start != value.token.end:
         return None
     if "f" not in name:
-        return "strings have no prefix letters in Lua: leave it out"
+        return "strings have no prefix letters in Lua: remove it"
     written = concatenated(literal.text[1:-1])
     return f"Lua has no f-strings; join the parts with ..{f'; write: {written}' if written else ''}"
 
@@ -123,7 +141,7 @@ def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
         return f"{name} belongs to a library; write: math.{name}({inner})"
     form = equivalents().functions.get(name)
     if form is None and _behind_new(failure):
-        form = equivalents().modules.get(name, {"": "call the function that makes the value"})[""]
+        form = equivalents().modules.get(name, {"": "call the function that creates the value"})[""]
         return f"Lua has no new; {fill_form(form)}"
     if form is None or failure.tools.called(name):
         return None
@@ -163,8 +181,13 @@ def _foreign_table(failure: RuntimeFailure, name: str) -> str | None:
     return f"there is no {name} here; {fill_form(forms.get(member, forms['']), call.arguments())}"
 
 
-def _constant(name: str) -> str | None:
-    return f"Lua writes {equivalents().constants[name]}, not {name}" if name in equivalents().constants else None
+def foreign_constant(failure: RuntimeFailure) -> str | None:
+    """`True`, `None` and the like, which a script reads without having defined them."""
+    match = _UNDEFINED.fullmatch(failure.message)
+    if match is None or match[1] not in equivalents().constants:
+        return None
+    written = corrected(failure.listing, failure.line) if failure.line is not None else None
+    return with_line(f"Lua writes {equivalents().constants[match[1]]}, not {match[1]}", written)
 
 
 def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
@@ -173,7 +196,7 @@ def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | Non
     if not found:
         return None
     written = failure.tools.written(found[0]) + "{…}" if called else f"tools.{name}.…"
-    return f"tools are called through tools; write: {written}"
+    return f"tools are called through the table `tools`; write: {written}"
 
 
 def _member_name(name: str, *, called: bool) -> str | None:

@@ -23,7 +23,7 @@ def operation_hint(failure: RuntimeFailure) -> str | None:
     assert complaint is not None
     what = value.text if value is not None and value.text != "…" else ""
     if complaint.type == "null":
-        return f"{what or 'the value'} is JSON's null: test it first with ~= null"
+        return f"{what or 'the value'} is JSON null: check it first with ~= null"
     if complaint.type == "function":
         return f"{what} is a function: call it with {what}(…)" if what else None
     match complaint.action:
@@ -32,7 +32,7 @@ def operation_hint(failure: RuntimeFailure) -> str | None:
         case "perform arithmetic on":
             return _calculated(complaint.type, complaint.role, what, failure)
         case "get length of" if complaint.type == "nil" and what:
-            return f"{what} is nil, so it has no length: test it first"
+            return f"{what} is nil, so it has no length: check it first"
     return None
 
 
@@ -43,11 +43,10 @@ def _joined(kind: str, what: str, failure: RuntimeFailure) -> str | None:
                 return None
             return f'{what} is nil; where it may be missing write: ({what} or "")'
         case "boolean":
-            return f"{what or 'a boolean'} must be made text first: tostring({what or 'x'})"
+            return f"{what or 'a boolean'} must be converted to a string first: tostring({what or 'x'})"
         case "table":
-            return (
-                f'a table is made text with json.encode({what or "x"}), a list with table.concat({what or "x"}, ", ")'
-            )
+            name = what or "x"
+            return f'convert a table to a string with json.encode({name}), a list with table.concat({name}, ", ")'
     return None
 
 
@@ -56,7 +55,7 @@ def _calculated(kind: str, role: str, what: str, failure: RuntimeFailure) -> str
         return None
     if not role:
         if len(calls_of(failure.listing, failure.line, "tonumber")) == 1:
-            return "tonumber gave nil: its argument is not a number"
+            return "tonumber returned nil: its argument is not a number"
         words = [token.text for token in failure.line_words()[:1]]
         if words == ["print"] and failure.line_words()[1:2] and failure.line_words()[1].kind == "string":
             return "print needs parentheses around all of its argument: print(… + …)"
@@ -73,18 +72,18 @@ def text_arithmetic_hint(failure: RuntimeFailure) -> str | None:
         return None
     action, left, right = match.groups()
     if "nil" in (left, right):
-        return "one of the two is nil: test it first"
+        return "one of the two is nil: check it first"
     if "table" in (left, right) or "boolean" in (left, right):
         return None
     match action:
         case "add":
             line = _with_dots(failure)
-            return f"+ only adds numbers, text is joined with ..{f'; write: {line}' if line else ''}"
+            return f"+ works on numbers only, strings are joined with ..{f'; write: {line}' if line else ''}"
         case "mul" if right == "number":
-            return "* only multiplies numbers; text is repeated with string.rep(text, n)"
+            return "* works on numbers only; repeat a string with string.rep(s, n)"
         case "mod":
-            return "% only divides numbers; text is formatted with string.format(text, …)"
-    return "text is no number here: convert it with tonumber(text)"
+            return "% works on numbers only; format strings with string.format(format, …)"
+    return "arithmetic needs numbers: convert the string with tonumber(s)"
 
 
 def _with_dots(failure: RuntimeFailure) -> str | None:
@@ -108,12 +107,12 @@ def comparison_hint(failure: RuntimeFailure) -> str | None:
         what = _compared_with_literal(failure)
         if what:
             return f"{what} is nil; where it may be missing write: ({what} or 0)"
-        return "one side of the comparison is nil: test it first, or give it a default such as (x or 0)"
+        return "one side of the comparison is nil: check it first, or give it a default such as (x or 0)"
     if "null" in kinds:
         what = _compared_with_literal(failure) or "one side of the comparison"
-        return f"{what} is JSON's null: test it first with ~= null"
+        return f"{what} is JSON null: check it first with ~= null"
     if kinds == {"number", "string"}:
-        return "text and numbers cannot be compared: convert the text with tonumber(text)"
+        return "strings and numbers cannot be compared: convert the string with tonumber(s)"
     if kinds == {"table"}:
         return (
             "tables cannot be ordered; compare one of their fields, as in "
@@ -144,8 +143,8 @@ _LOOP = re.compile(
 _LEAVES = re.compile(r"(?P<path>(?:value|argument|[\w.]+: argument|json\.encode: value)[^\s]*) is (?P<what>.+)")
 _GOT = re.compile(r"(?P<wanted>[\w ]{1,40}) expected, got (?P<got>[\w ]{1,40})")
 _PATTERN = (
-    "in Lua patterns ( ) . % + - * ? [ ^ $ have a meaning: put % before them, "
-    "or find plain text with s:find(text, 1, true)"
+    "( ) . % + - * ? [ ^ $ are special in Lua patterns: put % before them, "
+    "or search for plain text with s:find(text, 1, true)"
 )
 _INSERT = "write table.insert(list, value) to append, table.insert(list, position, value) to insert"
 
@@ -163,13 +162,13 @@ def argument_hint(failure: RuntimeFailure) -> str | None:
     if message.startswith("wrong number of arguments to 'insert'"):
         return _INSERT
     if message.startswith("invalid order function for sorting"):
-        return "the function must say whether a comes before b and be false for equal ones: use < and not <="
+        return "the function must return true only if a comes before b: use <, not <="
     if message.startswith(
         ("malformed pattern", "unfinished capture", "invalid pattern capture", "invalid capture index")
     ):
         return _PATTERN
     if message.startswith("invalid use of '%' in replacement string"):
-        return "% has a meaning in what gsub puts in: write %% for a percent sign"
+        return "% is special in gsub's replacement: write %% for a percent sign"
     if message.startswith("invalid conversion '%"):
         return "write %% for a percent sign; numbers take %d, %.2f or %g, all else %s"
     if match := _LEAVES.match(message):
@@ -182,7 +181,7 @@ def _bad_argument(failure: RuntimeFailure, function: str, number: int, why: str)
     calls = calls_of(failure.listing, failure.line, function)
     call = calls[0] if len(calls) == 1 else None
     if function == "for iterator" and got is not None:
-        return f"pairs goes over tables, and this is a {got['got']}" if got["got"] != "nil" else None
+        return f"pairs needs a table, but this is a {got['got']}" if got["got"] != "nil" else None
     if function == "insert" and "position out of bounds" in why:
         return f"{_INSERT}; a position is from 1 to #list + 1"
     if function == "format":
@@ -190,7 +189,7 @@ def _bad_argument(failure: RuntimeFailure, function: str, number: int, why: str)
     if got is not None and got["got"] == "no value" and call is not None and (hint := _dot_for_colon(failure, call)):
         return hint
     if "number has no integer representation" in why:
-        return "a whole number is needed: use math.floor(x) or x // 1"
+        return "an integer is needed: use math.floor(x) or x // 1"
     if got is None or call is None or got["got"] not in ("nil", "null"):
         return None
     return _missing_argument(call, number, got["got"], got["wanted"])
@@ -198,9 +197,9 @@ def _bad_argument(failure: RuntimeFailure, function: str, number: int, why: str)
 
 def _format(why: str, call: ScriptValue | None, number: int) -> str | None:
     if "number has no integer representation" in why:
-        return "%d takes whole numbers only: use %.2f for others, or math.floor(x)"
+        return "%d takes integers only: use %.2f for others, or math.floor(x)"
     if why.startswith("number expected, got string"):
-        return "%d and %f take numbers: use %s for text, or tonumber(text)"
+        return "%d and %f take numbers: use %s for strings, or tonumber(s)"
     if why in ("no value", "bad argument") or "got no value" in why:
         return "there are more % options than values: give one value for each, and write %% for a percent sign"
     if why.startswith("number expected, got nil"):
@@ -226,8 +225,8 @@ def _missing_argument(call: ScriptValue, number: int, got: str, wanted: str) -> 
     if not 0 <= position < len(arguments) or arguments[position] in ("…", "nil", "null"):
         return None
     name = f"{call.text}"
-    kind = "nil" if got == "nil" else "JSON's null"
-    return f"{arguments[position]} is {kind}, but {name} needs a {wanted} there: test it first"
+    kind = "nil" if got == "nil" else "JSON null"
+    return f"{arguments[position]} is {kind}, but {name} needs a {wanted} there: check it first"
 
 
 _WRAPPED = frozenset({"rep", "gsub", "format"})
@@ -239,15 +238,15 @@ def _bad_self(failure: RuntimeFailure, function: str) -> str | None:
     if len(calls) != 1 or calls[0].root not in LIBRARIES:
         return None
     call = calls[0]
-    return f"functions of a library are called with a dot; write: {call.root}.{function}({', '.join(call.arguments())})"
+    return f"library functions are called with a dot; write: {call.root}.{function}({', '.join(call.arguments())})"
 
 
 def _not_joined(kind: str, index: str) -> str | None:
     if kind == "nil":
         return f"the list has no element {index}: table.concat needs all of 1 to #list"
     if kind == "table":
-        return "table.concat joins texts and numbers: collect the text of each element in a new list first"
-    return "table.concat joins texts and numbers: use tostring on each element first"
+        return "table.concat joins only strings and numbers: build a list of strings first"
+    return "table.concat joins only strings and numbers: use tostring on each element first"
 
 
 def _loop_bound(failure: RuntimeFailure, part: str, got: str) -> str | None:
@@ -256,14 +255,14 @@ def _loop_bound(failure: RuntimeFailure, part: str, got: str) -> str | None:
     words = failure.line_words()
     for index, token in enumerate(words):
         if token.text == "length" and index > 1 and words[index - 1].text == "." and got == "nil":
-            return f"the length of a list or text is #{words[index - 2].text}, not {words[index - 2].text}.length"
+            return f"the length of a list or string is #{words[index - 2].text}, not {words[index - 2].text}.length"
     match got:
         case "string":
-            return "a loop counts with numbers: convert the text with tonumber(text)"
+            return "loop bounds must be numbers: convert the string with tonumber(s)"
         case "table" if part == "limit":
-            return "a loop counts with numbers: the length of a list is #list"
+            return "loop bounds must be numbers: the length of a list is #list"
         case "nil":
-            return f"{_bound(failure, part) or 'one of the bounds of the loop'} is nil, but a loop counts with numbers"
+            return f"{_bound(failure, part) or 'one of the bounds of the loop'} is nil, but loop bounds must be numbers"
     return None
 
 
@@ -289,11 +288,11 @@ def _cannot_leave(failure: RuntimeFailure, path: str, what: str) -> str | None:
         name = _returned_name(failure) if path == "value" else ""
         if name:
             return f"{name} is a function; to return its result write: return {name}()"
-        return "only data can leave the script: call the function, or leave the field out"
+        return "only data can leave the script: call the function, or remove the field"
     if what.startswith(("NaN", "infinity", "-infinity")):
-        return "it comes from a division by 0 or the like: test the divisor first"
+        return "it usually comes from a division by 0: check the divisor first"
     if what.endswith("cannot leave the script") and "again" in what:
-        return "leave out the field that points back"
+        return "remove the field that refers back to the table"
     return None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from moonbox.languages.lua.explain.corrections import lua_loop
 from moonbox.languages.lua.explain.environment import BASE, LIBRARIES
+from moonbox.languages.lua.explain.loops import lua_loop
 from moonbox.languages.lua.explain.missing import (
     given_to_library,
     is_assigned,
@@ -15,7 +15,7 @@ from moonbox.languages.lua.explain.missing import (
     null_parent,
     pcall_result,
 )
-from moonbox.languages.lua.explain.names import unknown_field, unknown_global, unknown_method
+from moonbox.languages.lua.explain.names import foreign_constant, unknown_field, unknown_global, unknown_method
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
 from moonbox.languages.lua.explain.values import RuntimeFailure, calls_of, fields_of, read_complaint, values_meant
 
@@ -86,6 +86,7 @@ def runtime_hint(failure: RuntimeFailure) -> str | None:
             text_arithmetic_hint(failure)
             or comparison_hint(failure)
             or argument_hint(failure)
+            or foreign_constant(failure)
             or _colon_call(failure)
             or _other(failure)
         )
@@ -131,7 +132,7 @@ def _loop_over(failure: RuntimeFailure) -> str | None:
     if complaint.type not in ("table", "nil"):
         return None
     listing, line = failure.listing, failure.line
-    fallback = "a loop goes over a list with ipairs: for _, item in ipairs(list) do … end"
+    fallback = "loop over a list with ipairs: for _, item in ipairs(list) do … end"
     if line is None or not listing.whole:
         return fallback if complaint.type == "table" else None
     span = listing.span(line)
@@ -140,7 +141,7 @@ def _loop_over(failure: RuntimeFailure) -> str | None:
     loop = lua_loop(listing, keyword, stop) if keyword is not None and stop is not None and stop > keyword else None
     if complaint.type == "nil":
         return None
-    return f"a loop goes over a list with ipairs, over a map with pairs; write: {loop}" if loop else fallback
+    return f"loop over a list with ipairs, over a map with pairs; write: {loop}" if loop else fallback
 
 
 def _namespace(failure: RuntimeFailure, space: str) -> str | None:
@@ -159,10 +160,10 @@ def _shadowed(failure: RuntimeFailure) -> str | None:
     if complaint.name not in BASE and complaint.name not in LIBRARIES:
         return None
     if complaint.role in ("local", "upvalue"):
-        return f"the local '{complaint.name}' hides the function of that name: give the variable another name"
+        return f"the local '{complaint.name}' hides the function of that name: rename it"
     if complaint.role == "global" and complaint.type != "nil" and complaint.name not in ("null", "docs", "tools"):
         return (
-            f"the script gave '{complaint.name}' another value: use another name for that"
+            f"the script assigned another value to '{complaint.name}': use another name"
             if failure.listing.whole
             else None
         )
@@ -179,7 +180,7 @@ def _not_indexable(failure: RuntimeFailure) -> str | None:
             return null_parent(failure)
         case "function":
             value = failure.value
-            return f"{value.text} is a function: call it before its fields are read" if value else None
+            return f"{value.text} is a function: call it before reading fields" if value else None
         case "boolean":
             return pcall_result(failure)
         case "number" if not complaint.role:
@@ -205,7 +206,7 @@ def _other(failure: RuntimeFailure) -> str | None:
     if "stack overflow" in message:
         name = next((function for function in failure.functions if function != "main chunk"), "")
         who = f"the {name}" if name else "a function"
-        return f"{who} calls itself without end: give it a case in which it returns without calling itself"
+        return f"{who} calls itself endlessly: add a case that returns without another call"
     if message == "json.decode expects a string, got table":
         return "the value is a table already: use it without json.decode"
     if message.startswith("attempt to yield"):
@@ -218,13 +219,13 @@ def _other(failure: RuntimeFailure) -> str | None:
         "attempt to perform 'n%%0'",
         "attempt to perform 'n%0'",
     ):
-        return "whole numbers cannot be divided by 0: test the divisor first"
+        return "integers cannot be divided by 0: check the divisor first"
     if message.startswith("number has no integer representation"):
-        return "a whole number is needed: use math.floor(x) or x // 1"
+        return "an integer is needed: use math.floor(x) or x // 1"
     if message.startswith("table index is nil"):
-        return "a key must not be nil: test it before t[key] = value"
+        return "a table key must not be nil: check it before t[key] = value"
     if message.startswith("table index is NaN"):
-        return "a key must not be NaN, the result of 0/0: test it before"
+        return "a table key must not be NaN (the result of 0/0): check it first"
     if message.startswith("invalid key to 'next'"):
-        return "do not add fields to a table while pairs goes over it: collect the keys in a list first"
+        return "do not add fields to a table during pairs: collect the keys in a list first"
     return None

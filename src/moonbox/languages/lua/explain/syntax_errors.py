@@ -23,6 +23,7 @@ _CONST = re.compile(r"attempt to assign to const variable '(\w{1,80})'")
 
 _RULES: tuple[Rule, ...] = (
     *literals.RULES,
+    *blocks.HEADER_RULES,
     *operators.RULES,
     *statements.RULES,
     *tables.RULES,
@@ -129,7 +130,7 @@ def _by_message(message: str) -> str | None:
     if match := _JUMP.search(message):
         return f"move ::{match[1]}:: to the very end of the block, or declare {match[2]} before the goto"
     if match := _CONST.search(message):
-        return f"{match[1]} was declared <const>: declare it without, or use another name"
+        return f"{match[1]} is declared <const>: remove <const>, or use another name"
     if message.startswith("break outside"):
         return "break leaves a for, while or repeat loop; to end the script write return"
     if message.startswith("C stack overflow") or "too many syntax levels" in message:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.corrections import corrected, is_lua, lua_loop, with_line
+from moonbox.languages.lua.explain.choices import choice_in
+from moonbox.languages.lua.explain.corrections import block_colon, corrected, is_lua, with_line
+from moonbox.languages.lua.explain.loops import lua_loop
 from moonbox.languages.lua.explain.slips import Advice, FailurePoint, Rule
 from moonbox.languages.lua.syntax.parser import parse
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["RULES"]
+__all__ = ["HEADER_RULES", "RULES"]
 
 _HEADERS = {"if": "then", "elseif": "then", "while": "do", "for": "do"}
 _BRACES = "Lua has no braces around blocks"
@@ -32,7 +34,7 @@ def _for_header(point: FailurePoint) -> str | None:
     if point.text == "of" or point.text == "{":
         header = lua_loop(point.listing, keyword, stop)
         if point.text == "of":
-            return with_line("a loop over a list is written with ipairs", header or "for _, item in ipairs(list) do")
+            return with_line("loop over a list with ipairs", header or "for _, item in ipairs(list) do")
     if point.text == "to" and point.failure.text == "',' expected":
         header = f"{point.listing.text(keyword, point.index)}, {point.listing.text(point.index + 1, stop)} do"
         return with_line("the bounds of a loop are separated by a comma", header if is_lua(header) else None)
@@ -44,14 +46,14 @@ def _brace(point: FailurePoint) -> Advice | str | None:
     header = point.tokens[point.statement]
     brace = _header_brace(point) if header.text in _HEADERS else None
     if brace is not None:
-        explanation = f"{_BRACES}; they begin with {_HEADERS[header.text]} and close with end"
+        explanation = f"{_BRACES}; use {_HEADERS[header.text]} … end"
         return Advice(with_line(explanation, corrected(point.listing, header.line)), brace)
     before = point.before
     if point.text == "{" and point.index == point.statement and before is not None:
         if before.text == ")" and point.failure.blocks and point.failure.blocks[-1].keyword == "function":
             return with_line(f"{_BRACES}; a function's body ends with end", corrected(point.listing, point.token.line))
         if before.text in ("else", "then", "do", "repeat"):
-            return f"{_BRACES}: leave out the {{ and close with end"
+            return f"{_BRACES}: remove the {{ and end the block with end"
     if point.text == "}" and point.index == point.statement and not point.failure.brackets:
         return f"{_BRACES}; a block is closed with end, not }}"
     return None
@@ -72,22 +74,26 @@ def _header_brace(point: FailurePoint) -> int | None:
     return close + 1 if expected or close + 1 in point.failure.brackets else None
 
 
-def _colon(point: FailurePoint) -> Advice | str | None:
-    """`if x == 1:`, `else:`, `for x in list:`."""
+def _header_colon(point: FailurePoint) -> Advice | None:
+    """`if x == 1:`, `while True: pass`, `for x in list:`."""
     header = point.tokens[point.statement]
-    if header.text in _HEADERS and point.failure.text in ("'then' expected", "'do' expected"):
-        last = point.listing.span(header.line)[-1]
-        colon = point.index if point.text == ":" else last if point.tokens[last].text == ":" else None
-        if colon is None:
-            return None
-        explanation = f"{_COLON}: use {_HEADERS[header.text]} … end"
-        return Advice(with_line(explanation, corrected(point.listing, header.line)), colon)
+    if header.text not in _HEADERS:
+        return None
+    colon = block_colon(point.listing, range(point.statement, point.listing.span(header.line).stop))
+    if colon is None or colon > point.index:
+        return None
+    explanation = f"{_COLON}: use {_HEADERS[header.text]} … end"
+    return Advice(with_line(explanation, corrected(point.listing, header.line)), colon)
+
+
+def _colon(point: FailurePoint) -> str | None:
+    """`else:`, `function f():`."""
     before = point.before
     if point.text == ":" and point.index == point.statement and before is not None and point.follows_on_line():
         if before.text in ("then", "do", "else", "repeat"):
-            return f"{_COLON}: leave it out"
+            return f"{_COLON}: remove it"
         if before.text == ")" and point.failure.blocks and point.failure.blocks[-1].keyword == "function":
-            return f"{_COLON}: leave it out; the function ends with end"
+            return f"{_COLON}: remove it; the function ends with end"
     return None
 
 
@@ -101,19 +107,12 @@ def _conditional_value(point: FailurePoint) -> str | None:
         return None
     if point.failure.text == "unexpected symbol" and keyword == point.index:
         return "if is a statement in Lua, not a value; write: condition and a or b"
-    span = point.listing.span(point.tokens[keyword].line)
-    otherwise = next((index for index in range(keyword, span.stop) if point.tokens[index].text == "else"), None)
-    if otherwise is None or any(point.tokens[index].text == "then" for index in range(keyword, otherwise)):
+    line = point.tokens[keyword].line
+    if choice_in(point.listing, point.listing.span(line)) is None:
         return None
-    start = next(
-        (at for at in range(keyword - 1, span.start - 1, -1) if point.tokens[at].text in ("=", "return", "(", ",")),
-        None,
-    )
-    condition = point.listing.text(keyword + 1, otherwise)
-    yes = point.listing.text(start + 1, keyword) if start is not None else ""
-    no = point.listing.text(otherwise + 1, span.stop)
-    line = f"{condition} and {yes} or {no}" if yes and no and yes not in ("nil", "false", "None", "False") else None
-    return with_line("Lua has no `a if b else c`; use and … or", line)
+    written = corrected(point.listing, line)
+    missing = "Lua has no `a if b else c`"
+    return with_line(missing, written) if written else f"{missing}; use if … then … else … end"
 
 
 def _missing_opener(point: FailurePoint) -> Advice | None:
@@ -165,7 +164,7 @@ def _missing_end(point: FailurePoint) -> str | None:
     for opener, closing in parsed.pairs if parsed else ():
         first, last = point.tokens[opener], point.tokens[closing]
         if first.line != last.line and _begins_line(point, closing) and last.column < _indent(point, opener):
-            return f"the {first.text} of line {first.line} seems to lack its end: the end of line {last.line} closes it"
+            return f"the {first.text} of line {first.line} seems to have no end: the end of line {last.line} closes it"
     if not point.failure.blocks:
         return None
     block = point.failure.blocks[-1]
@@ -205,9 +204,11 @@ def _after_return(point: FailurePoint) -> str | None:
     return "return must be the last statement of its block: nothing may follow it"
 
 
+HEADER_RULES: tuple[Rule, ...] = (_conditional_value, _header_colon)
+"""Asked before all others that look at what a header is followed by."""
+
 RULES: tuple[Rule, ...] = (
     _for_header,
-    _conditional_value,
     _brace,
     _colon,
     _missing_opener,

@@ -25,7 +25,7 @@ def _fence(point: FailurePoint) -> str | None:
         return None
     line = point.listing.line(point.token.line) or ""
     if line.strip().startswith("```"):
-        return "leave out the ``` lines: the script is the code alone"
+        return "remove the ``` lines: send only the code"
     return None
 
 
@@ -63,9 +63,9 @@ def _slashes(point: FailurePoint) -> str | None:
     if point.text == "//" and point.failure.text == "unexpected symbol" and not point.failure.brackets:
         return _COMMENT.format("//")
     if point.text == "/" and point.after is not None and point.after.text == "*" and point.joined(0, 1):
-        return "comments begin with -- in Lua, or stand between --[[ and ]]"
+        return "comments begin with -- in Lua, or are written --[[ … ]]"
     if point.before is not None and point.text == "*" and point.before.text == "/" and point.joined(-1, 0):
-        return "comments begin with -- in Lua, or stand between --[[ and ]]"
+        return "comments begin with -- in Lua, or are written --[[ … ]]"
     span = point.listing.span(point.token.line)
     for index in range(span.start, span.stop - 2):
         words = point.tokens[index : index + 3]
@@ -99,7 +99,7 @@ def _triple_quotes(point: FailurePoint) -> str | None:
             continue
         a, b = point.tokens[first], point.tokens[first + 1]
         if a.text in ('""', "''") and b.text[:1] == a.text[0] and a.end == b.start:
-            return f"text over several lines stands between [[ and ]], not {a.text[0] * 3}"
+            return f"a string over several lines is written [[ … ]], not with {a.text[0] * 3}"
     return None
 
 
@@ -129,9 +129,7 @@ def _inner_quote(point: FailurePoint) -> str | None:
     if quote not in "'\"" or quote not in line[point.token.column :]:
         return None
     other = '"' if quote == "'" else "'"
-    return (
-        f"the {quote} inside the text ends the string; write \\{quote} there, or begin and end the string with {other}"
-    )
+    return f"the {quote} inside the string ends it; write \\{quote}, or put the string between {other}"
 
 
 def _escape(point: FailurePoint) -> str | None:
@@ -142,10 +140,10 @@ def _escape(point: FailurePoint) -> str | None:
         known = "%f[%w] for a word's edge" if letter == "b" else f"%{letter}"
         return f"Lua patterns are not regular expressions: write {known}, not \\{letter}"
     if letter == "u":
-        return "a character by its number is written \\u{XXXX} in Lua"
+        return "Lua writes a Unicode character as \\u{XXXX}"
     if letter and letter in ".()[]{}*+?^$|-/":
-        return f"in a Lua pattern write %{letter}, not \\{letter}; in other text the \\ is not needed"
-    return "a backslash in text is written \\\\"
+        return f"in a Lua pattern write %{letter}, not \\{letter}; in other strings the backslash is not needed"
+    return "write a backslash in a string as \\\\"
 
 
 def _range(point: FailurePoint) -> str | None:
@@ -170,7 +168,7 @@ def _number(point: FailurePoint) -> str | None:
     if base:
         return f"Lua has no 0b and 0o numbers; write: {int(base[1], 2) if base[1] else int(base[2], 8)}"
     if ".." in point.text:
-        return "leave a space before .. when it joins a number: 1 .. 2"
+        return "put a space between a number and ..: 1 .. 2"
     return None
 
 
@@ -179,7 +177,7 @@ def _character(point: FailurePoint) -> str | None:
     if point.token.kind != "foreign":
         return None
     if point.text in _QUOTES:
-        return f"strings stand between straight quotes: write {_QUOTES[point.text]}, not {point.text}"
+        return f"strings need straight quotes: write {_QUOTES[point.text]}, not {point.text}"
     if point.text in _SIGNS:
         return f"write {_SIGNS[point.text]}, not {point.text}"
     if point.text == "\u00a0":
@@ -187,9 +185,9 @@ def _character(point: FailurePoint) -> str | None:
     if point.text == "$" and point.after is not None and point.after.kind == "name":
         return f"names have no $ in Lua; write: {point.after.text}"
     if point.text == "@" and point.index == point.statement:
-        return "Lua has no decorators: leave it out"
+        return "Lua has no decorators: remove it"
     if ord(point.text[0]) > 127 and point.text.isalpha():
-        return "names consist of the letters a to z, digits and _: other letters may only stand in strings"
+        return "names consist of the letters a to z, digits and _: use other letters only in strings"
     return None
 
 

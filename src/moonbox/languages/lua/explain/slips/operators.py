@@ -113,35 +113,9 @@ def _ternary(point: FailurePoint) -> str | None:
     """`x ? a : b`."""
     if point.text != "?" or not point.ends_value(-1):
         return None
-    explanation = "Lua has no ?: operator; use and … or"
-    tokens, line = point.tokens, point.token.line
-    span = point.listing.span(line)
-    colon = next((index for index in range(point.index, span.stop) if tokens[index].text == ":"), None)
-    start = _value_start(point, span.start)
-    if colon is None or start is None:
-        return explanation
-    stop = expression_end(tokens, colon + 1)
-    condition, yes = point.listing.text(start, point.index), point.listing.text(point.index + 1, colon)
-    no = point.listing.text(colon + 1, stop) if stop else ""
-    if not (condition and yes and no) or yes in ("false", "nil") or "?" in no:
-        return "Lua has no ?: operator; use if … then … else … end"
-    return with_line(explanation, f"{condition} and {yes} or {no}")
-
-
-def _value_start(point: FailurePoint, floor: int) -> int | None:
-    """Where the value begins that ends before the failing word, on the same line."""
-    depth = 0
-    for index in range(point.index - 1, floor - 1, -1):
-        text = point.tokens[index].text
-        if text in (")", "]", "}"):
-            depth += 1
-        elif text in ("(", "[", "{"):
-            if depth == 0:
-                return index + 1
-            depth -= 1
-        elif depth == 0 and text in ("=", "return", ",", ";", ".."):
-            return index + 1
-    return None
+    written = corrected(point.listing, point.token.line)
+    missing = "Lua has no ?: operator"
+    return with_line(missing, written) if written else f"{missing}; use if … then … else … end"
 
 
 def _assignment_in_condition(point: FailurePoint) -> str | None:
@@ -167,7 +141,7 @@ def _chained(point: FailurePoint) -> str | None:
     if point.index == point.statement and point.after is not None and point.after.text != ">":
         span = point.listing.span(point.token.line)
         if any(point.tokens[index].text == "=" for index in range(span.start, point.index)):
-            return "an assignment is not a value in Lua: assign one variable after the other"
+            return "an assignment is not an expression in Lua: assign the variables one after the other"
     return None
 
 
@@ -178,7 +152,7 @@ def _membership(point: FailurePoint) -> str | None:
     if not point.ends_value(-1) and point.before.text != "not":
         return None
     return (
-        "Lua has no `in` test; a key is tested with t[key] ~= nil, a value in a loop: "
+        "Lua has no `in` operator; test a key with t[key] ~= nil, a value with a loop: "
         "for _, v in ipairs(list) do if v == x then … end end"
     )
 
@@ -188,18 +162,10 @@ def _identity(point: FailurePoint) -> str | None:
     if not point.ends_value(-1) or point.token.kind != "name" or not point.follows_on_line() or point.after is None:
         return None
     if point.text == "is":
-        negated = point.after.text == "not"
-        value = point.at(2 if negated else 1)
-        known = {"None": "nil", "nil": "nil", "null": "null", "True": "true", "False": "false"}.get(
-            value.text if value else ""
-        )
-        left = operand_before(point.listing, point.index)
-        operator = "~=" if negated else "=="
-        return with_line(
-            f"Lua compares with {operator}, not is", f"{left} {operator} {known}" if left and known else None
-        )
+        operator = "~=" if point.after.text == "not" else "=="
+        return with_line(f"Lua compares with {operator}, not is", corrected(point.listing, point.token.line))
     if point.text in ("instanceof", "typeof"):
-        return 'Lua tells types by name; write: type(x) == "table"'
+        return 'Lua compares types by name; write: type(x) == "table"'
     return None
 
 

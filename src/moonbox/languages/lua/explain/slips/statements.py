@@ -9,8 +9,8 @@ from moonbox.languages.lua.syntax.parser import expression_end
 __all__ = ["RULES", "TRY"]
 
 TRY = "Lua has no try; use: local ok, result = pcall(function() … end) if not ok then … end"
-_IMPORT = "there is nothing to import: string, table, math, utf8, os, json, docs and tools are already there"
-_WAIT = "calls wait for their result by themselves: leave out {}"
+_IMPORT = "nothing has to be imported: string, table, math, utf8, os, json, docs and tools are already available"
+_WAIT = "calls already wait for their results: remove {}"
 _SWITCH = "Lua has no switch; use if … elseif … else … end, or a table of values"
 _CONTINUE = "Lua has no continue; write goto continue here and ::continue:: on a line of its own before the loop's end"
 _TYPES = frozenset(
@@ -25,16 +25,16 @@ _WORDS = {
     "case": _SWITCH,
     "import": _IMPORT,
     "from": _IMPORT,
-    "export": "a script exports nothing: return the value at its end",
+    "export": "a script has no exports: return the value at its end",
     "async": _WAIT.format("async"),
     "await": _WAIT.format("await"),
     "class": "Lua has no classes; use tables and functions",
     "pass": "Lua needs no pass: a block may be empty",
-    "global": "a name that is not declared local is global: leave out global",
-    "nonlocal": "a function sees the locals around it: leave out nonlocal",
+    "global": "names that are not declared local are global: remove 'global'",
+    "nonlocal": "a function sees the locals around it: remove 'nonlocal'",
     "with": "Lua has no with; call the functions one after the other",
     "unless": "Lua has no unless; write: if not … then … end",
-    "foreach": "Lua's loop over a list is: for _, item in ipairs(list) do … end",
+    "foreach": "loop over a list with: for _, item in ipairs(list) do … end",
     "yield": "Lua has no yield; collect the values in a table and return it",
 }
 
@@ -81,12 +81,12 @@ def _destructured(point: FailurePoint) -> str | None:
     if stop is not None and stop > close + 3:
         source = "t"
     if not names or len(names) > 6:
-        return "Lua cannot take a table apart in an assignment; write: local a, b = t.a, t.b"
+        return "Lua has no destructuring; write: local a, b = t.a, t.b"
     if point.tokens[opener].text == "{":
         values = ", ".join(f"{source}.{name}" for name in names)
     else:
         values = ", ".join(f"{source}[{number}]" for number in range(1, len(names) + 1))
-    return f"Lua cannot take a table apart in an assignment; write: local {', '.join(names)} = {values}"
+    return f"Lua has no destructuring; write: local {', '.join(names)} = {values}"
 
 
 def _elif(point: FailurePoint) -> Advice | None:
@@ -129,7 +129,7 @@ def _raised(point: FailurePoint) -> str | None:
         case "print" | "assert" if value:
             return f"{word.text} is a function; write: {word.text}({value})"
         case "new":
-            return "Lua has no new; call the function that makes the value"
+            return "Lua has no new; call the function that creates the value"
     return None
 
 
@@ -142,7 +142,7 @@ def _prefix_word(point: FailurePoint) -> str | None:
         case "await" | "async":
             return _WAIT.format(before.text)
         case "new":
-            return "Lua has no new; call the function that makes the value"
+            return "Lua has no new; call the function that creates the value"
         case "typeof":
             return f"type is a function in Lua; write: type({point.text})"
     return None
@@ -203,7 +203,7 @@ def _arrow(point: FailurePoint) -> str | None:
         if names is None or (start > 0 and tokens[start - 1].text in ("if", "while", "elseif")):
             return None
         if start > 0 and tokens[start - 1].kind == "name" and tokens[sign].text == "-":
-            return "Lua has no type annotations: leave out -> and what follows it"
+            return "Lua has no type annotations: remove -> and the type"
         body = _body(point, sign + 2)
         return f"Lua has no {tokens[sign].text}> functions; write: function({', '.join(names)}) {body} end"
     return None
@@ -303,7 +303,7 @@ def _typed_local(point: FailurePoint) -> str | None:
     if point.after is None or point.after.kind != "name":
         return None
     if before.text == ")":
-        return "Lua has no type annotations: leave out the : and the type"
+        return "Lua has no type annotations: remove the colon and the type"
     if before.kind == "name" and point.index >= 2 and point.tokens[point.index - 2].text in ("local", ","):
         name, equals = before.text, point.at(2)
         stop = expression_end(point.tokens, point.index + 3) if equals is not None and equals.text == "=" else None
@@ -321,7 +321,7 @@ def _nameless(point: FailurePoint) -> str | None:
         return f"a function needs a name here; write: local function name({_joined(names)}) … end"
     if point.failure.text == "'(' expected" and point.token.kind == "name":
         names = _parameters(point, point.index + 1)
-        return f"a function that is a value has no name; write: function({_joined(names)}) … end"
+        return f"a function expression has no name; write: function({_joined(names)}) … end"
     return None
 
 

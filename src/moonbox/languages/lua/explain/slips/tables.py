@@ -26,7 +26,7 @@ def _colon_field(point: FailurePoint) -> str | None:
     value = point.listing.text(colon + 1, stop) if stop else ""
     if _is_nested_object(point, colon + 1):
         value = "{…}"
-    return with_line("a table's fields are written with =", f"{{{key} = {value or '…'}}}")
+    return with_line("table fields are written with =", f"{{{key} = {value or '…'}}}")
 
 
 def _colon_after_key(point: FailurePoint, first: int) -> int | None:
@@ -127,7 +127,7 @@ def _slice(point: FailurePoint) -> str | None:
     between = point.text == "]" and point.failure.text == "function arguments expected"
     if point.text != ":" and not between:
         return None
-    return "Lua has no slices; of a text take s:sub(first, last), of a list {table.unpack(list, first, last)}"
+    return "Lua has no slices; use s:sub(first, last) for a string, {table.unpack(list, first, last)} for a list"
 
 
 def _spread(point: FailurePoint) -> str | None:
@@ -169,7 +169,7 @@ def _missing_comma(point: FailurePoint) -> str | None:
     ):
         return None
     where = f"at the end of line {before.last_line}" if not point.follows_on_line() else f"before '{point.text}'"
-    return f"the fields of a table are separated by commas: one is missing {where}"
+    return f"table fields are separated by commas: one is missing {where}"
 
 
 def _unclosed(point: FailurePoint) -> str | None:
@@ -204,7 +204,7 @@ def _trailing_comma(point: FailurePoint) -> str | None:
     """`f(a, b,)`."""
     before = point.before
     if point.text == ")" and before is not None and before.text == "," and point.bracket() == "(":
-        return "the last argument is not followed by a comma: remove it"
+        return "no comma may follow the last argument: remove it"
     return None
 
 
@@ -237,17 +237,15 @@ def _literal_access(point: FailurePoint) -> str | None:
                 parts = point.listing.parts(point.index + 2)
                 inner = point.listing.text(*parts[0]) if parts else "list"
                 return f"Lua joins a list with a function; write: table.concat({inner}, {literal})"
-            return f"a string that a method is called on stands in parentheses; write: ({literal}):{after.text}(…)"
-        return (
-            f"a string that is indexed stands in parentheses: ({literal})" if point.text != "[" else _character(literal)
-        )
+            return f"to call a method on a string, put it in parentheses; write: ({literal}):{after.text}(…)"
+        return f"to index a string, put it in parentheses: ({literal})" if point.text != "[" else _character(literal)
     if before.text == "}" and point.text in (".", "["):
-        return "a table that is indexed at once stands in parentheses: ({…})[1]"
+        return "to index a table constructor, put it in parentheses: ({…})[1]"
     return None
 
 
 def _character(literal: str) -> str:
-    return f"strings are not indexed with [ ]; one character is: ({literal}):sub(1, 1)"
+    return f"strings cannot be indexed with [ ]; get one character with: ({literal}):sub(1, 1)"
 
 
 def _neighbours(point: FailurePoint) -> str | None:
@@ -272,7 +270,7 @@ def _method_without_call(point: FailurePoint) -> str | None:
         return None
     owner = operand_before(point.listing, point.index - 2) or "x"
     method, field = f"{owner}:{before.text}()", f"{owner}.{before.text}"
-    return f"a : calls a method and needs parentheses: {method}; a field is read with a dot: {field}"
+    return f"a colon calls a method and needs parentheses: {method}; read a field with a dot: {field}"
 
 
 def _missing_return(point: FailurePoint) -> Advice | str | None:
@@ -292,14 +290,14 @@ def _missing_return(point: FailurePoint) -> Advice | str | None:
     text = point.listing.text(first, stop)
     end = point.tokens[stop]
     if text == "…":
-        return "an expression alone is no statement: return its value, or assign it"
+        return "an expression is not a statement: return its value, or assign it"
     if end.kind == "eof" or (end.text == ";" and point.tokens[stop + 1].kind == "eof"):
         return Advice(f"the last line is an expression; write: return {text}", first)
     if end.line > point.tokens[stop - 1].last_line and point.text == "==":
         left, right = point.listing.text(first, point.index), point.listing.text(point.index + 1, stop)
         return f"== compares, = assigns; to assign write: {left} = {right}"
     if end.line > point.tokens[stop - 1].last_line and stop > first + 1:
-        return f"an expression alone does nothing; use its value, such as: local result = {text}"
+        return f"an expression is not a statement; use its value, for example: local result = {text}"
     return None
 
 
