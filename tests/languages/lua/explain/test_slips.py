@@ -55,7 +55,7 @@ def hint_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", [path for path in FILES if "-- hint:" in path.read_text()], ids=lambda path: path.stem)
 def test_the_code_of_a_hint_is_lua(path: Path) -> None:
-    """What a hint shows as code compiles, alone or as the part of a script that it is, and has no other language in it."""
+    """What a hint shows as code compiles, alone or as a part of a script, and uses no other language's constants."""
     for code in code_in(hint_of(path)):
         frames = ("{}", "{} end", "if x then {} end", "return {}", "local t = {{ {} }}", "{}{{}}")
         written = code.replace(" … ", " x() ").replace("…", "x")
@@ -80,7 +80,6 @@ MARKS = (
     "first: ",
     "parentheses: ",
     "with a dot: ",
-    "with json.encode(x)",
     "with: ",
 )
 
@@ -132,5 +131,5 @@ def test_a_script_with_its_hints_followed_does_what_was_meant(source: str, value
 
 
 def _compiles(source: str) -> bool:
-    error = Bench().error(f"local function unused()\n{source}\nend")
+    error = Bench().error(f"local function unused(...)\n{source}\nend")
     return error is None or error.kind != "syntax"
