@@ -134,12 +134,12 @@ def _is_true(tokens: Sequence[Token], first: int, stop: int) -> bool:
 
 def _outer(tokens: Sequence[Token], first: int, stop: int) -> list[Token]:
     """The words that are in no brackets."""
-    found, depth = [], 0
+    outer, depth = [], 0
     for token in tokens[first:stop]:
         if token.text in (")", "]", "}"):
             depth -= 1
         if depth == 0 and token.kind != "string":
-            found.append(token)
+            outer.append(token)
         if token.text in ("(", "[", "{"):
             depth += 1
-    return found
+    return outer

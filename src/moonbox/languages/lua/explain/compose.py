@@ -27,7 +27,7 @@ _STRINGS = "build long strings with table.concat, not with .. in a loop"
 
 
 def compose(
-    ending: EngineError,
+    error: EngineError,
     *,
     sources: Mapping[str, str],
     tools: Collection[str],
@@ -37,27 +37,27 @@ def compose(
     """The error with everything that can be said about it; see `moonbox.languages.lua.explain.explain`."""
     current = chunk or next(reversed(list(sources)), "script")
     listings = {name: Listing(source) for name, source in sources.items()}
-    raw = ending.message[: LONGEST_MESSAGE + 200].partition("\nstack traceback:\n\t[C]")[0]
+    raw = error.message[: LONGEST_MESSAGE + 200].partition("\nstack traceback:\n\t[C]")[0]
     message_text, prefix = split_prefix(raw, current)
     message_text = message_text if len(message_text) <= LONGEST_MESSAGE else f"{message_text[:LONGEST_MESSAGE]}…"
-    if ending.kind == "syntax":
+    if error.kind == "syntax":
         return _syntax(message_text, prefix, listings, current)
-    if ending.kind != "tool" and ending.data is None:
+    if error.kind != "tool" and error.data is None:
         message_text = tidied(message_text)
-    location = locate(ending, message_text, prefix, listings, current)
-    if ending.kind == "stop":
-        return _stopped(ending, message_text, location, listings, current, limits)
-    if ending.kind == "tool":
-        return _tool(ending, message_text, location, listings, current)
-    return _runtime(ending, message_text, location, listings, current, Tools(tools))
+    location = locate(error, message_text, prefix, listings, current)
+    if error.kind == "stop":
+        return _stopped(error, message_text, location, listings, current, limits)
+    if error.kind == "tool":
+        return _tool(error, message_text, location, listings, current)
+    return _runtime(error, message_text, location, listings, current, Tools(tools))
 
 
-def bare(ending: EngineError) -> ScriptError:
+def bare(error: EngineError) -> ScriptError:
     """The error in the engine's own words alone."""
-    limit = ending.limit if ending.limit in LIMIT_NAMES else None
-    kind = {"stop": "limit" if limit else "cancelled"}.get(ending.kind, ending.kind)
+    limit = error.limit if error.limit in LIMIT_NAMES else None
+    kind = {"stop": "limit" if limit else "cancelled"}.get(error.kind, error.kind)
     known = kind if kind in ERROR_KINDS else "runtime"
-    return ScriptError(cast("ErrorKind", known), ending.message[:LONGEST_MESSAGE], limit=limit)
+    return ScriptError(cast("ErrorKind", known), error.message[:LONGEST_MESSAGE], limit=limit)
 
 
 def _syntax(
@@ -76,7 +76,7 @@ def _syntax(
 
 
 def _runtime(
-    ending: EngineError,
+    error: EngineError,
     message_text: str,
     location: Location,
     listings: Mapping[str, Listing],
@@ -90,12 +90,12 @@ def _runtime(
         location.at,
         message_text,
         tools,
-        names=ending.names,
+        names=error.names,
         earlier=earlier,
         functions=tuple(frame.function for frame in frames_of(location.frames, {})),
     )
     hint = column = None
-    if ending.data is None:  # of a table that the script raised, the script knows best what it means
+    if error.data is None:  # of a table that the script raised, the script knows best what it means
         failure = with_value(failure)
         hint, column = runtime_hint(failure), column_of(failure)
     return _error(
@@ -106,15 +106,15 @@ def _runtime(
         current,
         column=column,
         hint=hint,
-        data=ending.data,
-        code=_code(ending.data),
+        data=error.data,
+        code=_code(error.data),
     )
 
 
 def _tool(
-    ending: EngineError, message_text: str, location: Location, listings: Mapping[str, Listing], current: str
+    error: EngineError, message_text: str, location: Location, listings: Mapping[str, Listing], current: str
 ) -> ScriptError:
-    fields: dict[str, Any] = ending.data if isinstance(ending.data, dict) else {}
+    fields: dict[str, Any] = error.data if isinstance(error.data, dict) else {}
     code, tool = _text(fields.get("code")), _text(fields.get("tool"))
     retryable = fields.get("retryable") is True
     denied = is_denial(code)
@@ -144,15 +144,15 @@ def _tool(
 
 
 def _stopped(
-    ending: EngineError,
+    error: EngineError,
     message_text: str,
     location: Location,
     listings: Mapping[str, Listing],
     current: str,
     limits: Limits,
 ) -> ScriptError:
-    limit = ending.limit if ending.limit in LIMIT_NAMES else None
-    message = limit_message(ending.limit, message_text, limits)
+    limit = error.limit if error.limit in LIMIT_NAMES else None
+    message = limit_message(error.limit, message_text, limits)
     if limit is None:
         return _error("cancelled", message, location, listings, current)
     listing = listings.get(current) or Listing("")
@@ -224,8 +224,8 @@ def _tool_column(listing: Listing | None, line: int | None, tool: str | None) ->
     if listing is None or line is None or tool is None:
         return None
     last = tool.rpartition(".")[2]
-    found = [token.column for token in listing.words(line) if token.kind == "name" and token.text == last]
-    return found[0] if len(found) == 1 else None
+    columns = [token.column for token in listing.words(line) if token.kind == "name" and token.text == last]
+    return columns[0] if len(columns) == 1 else None
 
 
 def _called_at_once(listing: Listing | None, line: int | None) -> bool:

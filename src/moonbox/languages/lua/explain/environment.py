@@ -50,8 +50,8 @@ LIBRARIES: dict[str, frozenset[str]] = {
 
 def library_of(member: str) -> str | None:
     """The one library that has a member of that name; None when there is none or more than one."""
-    found = [name for name, members in LIBRARIES.items() if member in members and name != "parallel"]
-    return found[0] if len(found) == 1 else None
+    libraries = [name for name, members in LIBRARIES.items() if member in members and name != "parallel"]
+    return libraries[0] if len(libraries) == 1 else None
 
 
 LENGTHS = frozenset({"length", "len", "Length"})
@@ -134,7 +134,7 @@ class Tools:
 
     def nearest(self, path: str) -> list[str]:
         """Paths that were probably meant: one spelled alike, one of that name elsewhere, one with the same words."""
-        same = [found for found in self.called(path.rpartition(".")[2]) if found != path]
+        same = [known for known in self.called(path.rpartition(".")[2]) if known != path]
         if same:
             return same[:3]
         return (
@@ -145,7 +145,7 @@ class Tools:
 
     def _by_last_part(self, path: str) -> list[str]:
         last = path.rpartition(".")[2]
-        ends = {found.rpartition(".")[2]: found for found in sorted(self._paths, reverse=True)}
+        ends = {known.rpartition(".")[2]: known for known in sorted(self._paths, reverse=True)}
         return [ends[end] for end in nearest(last, ends, count=3)]
 
     def some(self, most: int = 12) -> list[str]:

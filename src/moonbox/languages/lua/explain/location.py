@@ -51,21 +51,21 @@ def split_prefix(message: str, current: str) -> tuple[str, list[tuple[str, int]]
 
 
 def locate(
-    ending: EngineError, message_text: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
+    error: EngineError, message_text: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
 ) -> Location:
     """Where the run failed. `said` is the message without its prefix."""
-    gone = bool(ending.frames) and ending.frames[0][0] == _GONE
-    frames = tuple(frame for frame in ending.frames if frame[0] != _GONE)
-    found = _returned(ending, message_text, listings) if gone else None
-    if found is not None:
-        frames = ((*found, "a function"), *frames)
-    if found is None and prefix:
+    gone = bool(error.frames) and error.frames[0][0] == _GONE
+    frames = tuple(frame for frame in error.frames if frame[0] != _GONE)
+    returned = _returned(error, message_text, listings) if gone else None
+    if returned is not None:
+        frames = ((*returned, "a function"), *frames)
+    if returned is None and prefix:
         chunk, at = prefix[0]
         frames = _from(frames, chunk, at)
     elif frames:
         chunk, at = frames[0][0], frames[0][1]
     else:
-        guessed = _guess(listings.get(current), ending, message_text)
+        guessed = _guess(listings.get(current), error, message_text)
         return Location(current, guessed, guessed, ())
     line = at if chunk == current else next((line for name, line, _ in frames if name == current), None)
     return Location(chunk, at if at > 0 else None, line if line is not None and line > 0 else None, frames)
@@ -79,13 +79,13 @@ def _from(frames: tuple[tuple[str, int, str], ...], chunk: str, line: int) -> tu
     return frames
 
 
-def _returned(ending: EngineError, message_text: str, listings: Mapping[str, Listing]) -> tuple[str, int] | None:
+def _returned(error: EngineError, message_text: str, listings: Mapping[str, Listing]) -> tuple[str, int] | None:
     """The only `return f(…)` in a function that can be the call that failed: that function left no frame."""
-    if ending.kind == "stop":
+    if error.kind == "stop":
         return None
-    names = _names(ending, message_text)
-    found = {(chunk, line) for chunk, listing in listings.items() for line in _last_calls(listing, names)}
-    return found.pop() if len(found) == 1 else None
+    names = _names(error, message_text)
+    candidates = {(chunk, line) for chunk, listing in listings.items() for line in _last_calls(listing, names)}
+    return candidates.pop() if len(candidates) == 1 else None
 
 
 def _last_calls(listing: Listing, names: tuple[str, ...]) -> Iterator[int]:
@@ -116,19 +116,19 @@ def _is_call(listing: Listing, start: int, stop: int, names: tuple[str, ...]) ->
     return False
 
 
-def _guess(listing: Listing | None, ending: EngineError, message_text: str) -> int | None:
+def _guess(listing: Listing | None, error: EngineError, message_text: str) -> int | None:
     """The line of a value that the script returned and that cannot leave it: no frame is left of that."""
-    if listing is None or not listing.whole or (ending.kind == "stop" and not message_text.startswith("value")):
+    if listing is None or not listing.whole or (error.kind == "stop" and not message_text.startswith("value")):
         return None
     lines = {token.line for token in listing.tokens[:-1]}
     locations = lines if len(lines) == 1 else set(_returns(listing))
     return locations.pop() if len(locations) == 1 else None
 
 
-def _names(ending: EngineError, message_text: str) -> tuple[str, ...]:
+def _names(error: EngineError, message_text: str) -> tuple[str, ...]:
     """What the function or tool that the error is about is called."""
-    if ending.kind == "tool":
-        tool = ending.data.get("tool") if isinstance(ending.data, dict) else None
+    if error.kind == "tool":
+        tool = error.data.get("tool") if isinstance(error.data, dict) else None
         return (tool.rpartition(".")[2],) if isinstance(tool, str) else ()
     match = _FUNCTION.search(message_text)
     if match is None:
@@ -156,14 +156,14 @@ _NAMED = re.compile(r"^(?:global|local|method|field|upvalue)(?= ')")
 
 def frames_of(frames: Sequence[tuple[str, int, str]], listings: Mapping[str, Listing]) -> tuple[Frame, ...]:
     """The engine's frames with their source lines."""
-    made = []
+    shown_frames = []
     for chunk, line, function in frames:
         listing = listings.get(chunk)
         source = listing.line(line) if listing is not None and line > 0 else None
         shown = None if source is None else _visible(source.strip())[:WIDEST]
         name = _NAMED.sub("function", function[:_LONGEST_NAME])
-        made.append(Frame(line if line > 0 else None, name, shown, chunk[:_LONGEST_NAME]))
-    return tuple(made)
+        shown_frames.append(Frame(line if line > 0 else None, name, shown, chunk[:_LONGEST_NAME]))
+    return tuple(shown_frames)
 
 
 def render(

@@ -23,8 +23,8 @@ def nil_name(failure: RuntimeFailure) -> str | None:
         return None
     if value.token.text in LENGTHS and value.index > value.start:
         return f"the length of a list or string is #{value.receiver}, not {value.text}"
-    if complaint.action == "index" and (found := unknown_field(failure, called=False)):
-        return found
+    if complaint.action == "index" and (hint := unknown_field(failure, called=False)):
+        return hint
     return _zero_based(failure, value) or _character(failure, value)
 
 
@@ -139,10 +139,10 @@ def null_parent(failure: RuntimeFailure) -> str | None:
     """`x.y` where `x` is null; the message names `y`."""
     complaint = failure.complaint
     assert complaint is not None
-    found = {value.receiver for value in fields_of(failure.listing, failure.line, complaint.name)} - {"…", "null"}
-    if len(found) != 1:
+    receivers = {value.receiver for value in fields_of(failure.listing, failure.line, complaint.name)} - {"…", "null"}
+    if len(receivers) != 1:
         return "JSON null has no fields: check for it with ~= null"
-    what = found.pop()
+    what = receivers.pop()
     return f"{what} is JSON null, which has no fields; check it first: if {what} ~= null then … end"
 
 

@@ -192,10 +192,10 @@ def foreign_constant(failure: RuntimeFailure) -> str | None:
 
 def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
     """`get_weather{…}` and `github.create_issue{…}` without `tools.` in front."""
-    found = failure.tools.called(name) if called else failure.tools.within(name)
-    if not found:
+    paths = failure.tools.called(name) if called else failure.tools.within(name)
+    if not paths:
         return None
-    written = failure.tools.written(found[0]) + "{…}" if called else f"tools.{name}.…"
+    written = failure.tools.written(paths[0]) + "{…}" if called else f"tools.{name}.…"
     return f"tools are called through the table `tools`; write: {written}"
 
 
@@ -208,11 +208,11 @@ def _member_name(name: str, *, called: bool) -> str | None:
 def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
     parsed = failure.listing.parsed
     locals_ = {failure.listing.tokens[index].text for index in parsed.locals} if parsed else set[str]()
-    found = nearest(
+    close_names = nearest(
         name, {*failure.names, *locals_, *(BASE if failure.names else ())} - {name, "_G", "_VERSION"}, count=2
     )
-    if found:
-        return did_you_mean(found)
+    if close_names:
+        return did_you_mean(close_names)
     close = failure.tools.nearest(name) if called and len(name) > 3 else []
     return did_you_mean([failure.tools.written(path) for path in close])
 
@@ -227,7 +227,7 @@ def _unknown_tool(failure: RuntimeFailure, value: ScriptValue) -> str | None:
         return "there are no tools here"
     close = tools.nearest(path)
     if close:
-        return did_you_mean([tools.written(found) for found in close])
+        return did_you_mean([tools.written(path) for path in close])
     everything = tools.some(_FEW)
     if everything:
         return f"the tools are: {', '.join(map(tools.written, everything))}"
@@ -251,9 +251,9 @@ def _unknown_member(value: ScriptValue, library: str, name: str) -> str | None:
     form = forms.get(name) or forms.get("")
     if form is not None:
         return f"there is no {library}.{name}; {fill_form(form, value.arguments())}"
-    found = nearest(name, LIBRARIES[library], count=2)
-    if found:
-        return did_you_mean([f"{library}.{member}" for member in found])
+    members = nearest(name, LIBRARIES[library], count=2)
+    if members:
+        return did_you_mean([f"{library}.{member}" for member in members])
     elsewhere = library_of(name)
     return f"did you mean {elsewhere}.{name}?" if elsewhere else None
 

@@ -75,8 +75,10 @@ def column_of(failure: RuntimeFailure) -> int | None:
     signs = _SIGNS.get(failure.message.split(" ", 3)[2]) if failure.message.startswith("attempt to ") else None
     if signs is None and "for iterator" in failure.message:
         signs = frozenset({"in"})
-    found = [token.column for token in failure.line_words() if token.kind != "string" and signs and token.text in signs]
-    return found[0] if len(found) == 1 else None
+    columns = [
+        token.column for token in failure.line_words() if token.kind != "string" and signs and token.text in signs
+    ]
+    return columns[0] if len(columns) == 1 else None
 
 
 def runtime_hint(failure: RuntimeFailure) -> str | None:

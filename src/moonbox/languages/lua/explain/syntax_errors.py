@@ -110,8 +110,8 @@ def _shortened(what: str, near: str) -> str:
 
 def _column_of(listing: Listing, line: int | None, near: str) -> int | None:
     """The column of the only word on the line that the message can mean."""
-    found = [token.column for token in listing.words(line) if f"'{token.text}'" == near] if line else []
-    return found[0] if len(found) == 1 else None
+    columns = [token.column for token in listing.words(line) if f"'{token.text}'" == near] if line else []
+    return columns[0] if len(columns) == 1 else None
 
 
 def _trusted(listing: Listing, failure: Failure) -> bool:

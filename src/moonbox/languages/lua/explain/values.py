@@ -110,19 +110,19 @@ def values_meant(listing: Listing, line: int | None, complaint: Complaint) -> li
     """The values on that line that the complaint can mean; None when that cannot be told."""
     if line is None or not listing.whole or complaint.role not in _ROLES:
         return None
-    found = (value for value in _named(listing, line, complaint) if _fits(value, complaint.action))
-    return list(islice(found, _MOST_VALUES))
+    fitting = (value for value in _named(listing, line, complaint) if _fits(value, complaint.action))
+    return list(islice(fitting, _MOST_VALUES))
 
 
 def calls_of(listing: Listing, line: int | None, name: str) -> list[ScriptValue]:
     """Calls on that line of a function whose last name is `name`."""
     if line is None or not listing.whole:
         return []
-    tokens, found = listing.tokens, []
+    tokens, calls = listing.tokens, []
     for index in listing.span(line):
         if tokens[index].text == name and tokens[index].kind == "name" and _is_called(tokens[index + 1]):
-            found.append(ScriptValue(listing, _start_of(tokens, index), index, index + 1))
-    return found
+            calls.append(ScriptValue(listing, _start_of(tokens, index), index, index + 1))
+    return calls
 
 
 def fields_of(listing: Listing, line: int | None, name: str) -> list[ScriptValue]:

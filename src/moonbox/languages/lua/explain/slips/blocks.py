@@ -140,20 +140,20 @@ def _else_if(point: FailurePoint) -> Advice | None:
     """`else if`, which opens a second `if` that needs an `end` of its own."""
     if not point.failure.text.startswith("'end' expected") or point.text != "<eof>":
         return None
-    kept: list[Token] = []
-    found: list[int] = []
+    words: list[Token] = []
+    joined: list[int] = []
     for index, token in enumerate(point.tokens):
         before = point.tokens[index - 1]
         if token.text == "if" and index and before.text == "else" and before.line == token.line:
-            kept[-1] = before._replace(text="elseif")
-            found.append(index)
+            words[-1] = before._replace(text="elseif")
+            joined.append(index)
         else:
-            kept.append(token)
-    parsed = parse(kept) if found else None
+            words.append(token)
+    parsed = parse(words) if joined else None
     if parsed is None or parsed.failure is not None:
         return None
     explanation = "else if opens another if that needs an end of its own; use elseif"
-    return Advice(with_line(explanation, corrected(point.listing, point.tokens[found[0]].line)), found[0])
+    return Advice(with_line(explanation, corrected(point.listing, point.tokens[joined[0]].line)), joined[0])
 
 
 def _missing_end(point: FailurePoint) -> str | None:

@@ -171,19 +171,19 @@ def _identity(point: FailurePoint) -> str | None:
 
 def elsewhere(point: FailurePoint) -> str:
     """Where else operators stand that Lua does not have, so that all can be mended at once."""
-    tokens, found = point.tokens, dict[str, list[int]]()
+    tokens, lines_of = point.tokens, dict[str, list[int]]()
     index = point.index + 1
     while index < len(tokens) - 1:
         operator = operator_at(tokens, index)
         sure = operator is not None and operator.foreign in ("!=", "!==", "===", "&&", "||", "!")
         name = operator.foreign if operator is not None and sure else _compound_at(point, index)
         if name and tokens[index].line > point.token.line:
-            lines = found.setdefault(name, [])
+            lines = lines_of.setdefault(name, [])
             if tokens[index].line not in lines and len(lines) < 5:
                 lines.append(tokens[index].line)
         index += len(operator.words) if operator else 1
     return ", ".join(
-        f"{name} on line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}" for name, lines in found.items()
+        f"{name} on line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}" for name, lines in lines_of.items()
     )
 
 
