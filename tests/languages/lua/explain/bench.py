@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from moonbox.languages.language import EngineError
@@ -11,11 +12,13 @@ from moonbox.languages.lua.vm import LuaVM
 from moonbox.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.errors import ScriptError
     from moonbox.languages.engine import EngineReport
 
+MOST_CALLS = 3_000_000
+"""Calls of functions, Python's own among them, that the explanation of any script may take."""
 TOOLS = ("echo", "github.create_issue", "github.list_issues", "weather.get_forecast")
 
 
@@ -89,3 +92,20 @@ class Bench:
 
     def emit(self, text: bytes) -> None:
         pass
+
+
+def calls_made(work: Callable[[], object]) -> int:
+    """How many functions are called and left while that work is done: a measure that is the same on every machine."""
+    events = 0
+
+    def count(*_: object) -> None:
+        nonlocal events
+        events += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return events
