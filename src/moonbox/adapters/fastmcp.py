@@ -127,13 +127,13 @@ class LuaCodeMode(CodeMode):
         )
 
     async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        return [self._in_lua(tool) for tool in await super().transform_tools(tools)]
+        return [self._described(tool) for tool in await super().transform_tools(tools)]
 
     async def get_tool(self, name: str, call_next: Any, **options: Any) -> Tool | None:
         tool = await super().get_tool(name, call_next, **options)
-        return self._in_lua(tool) if tool is not None and name == self.execute_tool_name else tool
+        return self._described(tool) if tool is not None and name == self.execute_tool_name else tool
 
-    def _in_lua(self, tool: Tool) -> Tool:
+    def _described(self, tool: Tool) -> Tool:
         """The execute tool with its parameter described as what it is here; FastMCP says Python."""
         if tool.name != self.execute_tool_name:
             return tool

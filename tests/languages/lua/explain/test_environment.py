@@ -7,10 +7,9 @@ import json
 import pytest
 
 from languages.lua.explain.bench import Bench
-from moonbox.languages.lua.explain.foreign import ABSENT, CONSTANTS, FUNCTIONS, MODULES
-from moonbox.languages.lua.explain.forms import filled
-from moonbox.languages.lua.explain.known import BASE, LIBRARIES, library_of
-from moonbox.languages.lua.explain.members import MEMBERS, METHODS
+from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form, library_of
+
+KNOWN = equivalents()
 
 
 def members_of(name: str) -> set[str]:
@@ -30,14 +29,14 @@ def test_globals() -> None:
 
 def test_what_is_said_to_be_missing_is_missing() -> None:
     there = members_of("_G")
-    assert not there & {*FUNCTIONS, *ABSENT, *CONSTANTS, *MODULES}
-    for library, members in MEMBERS.items():
+    assert not there & {*KNOWN.functions, *KNOWN.absent, *KNOWN.constants, *KNOWN.modules}
+    for library, members in KNOWN.members.items():
         assert not members.keys() & LIBRARIES[library]
-    assert not METHODS.keys() & LIBRARIES["string"] - {"len", "reverse", "unpack"}  # a table has none of them
+    assert not KNOWN.methods.keys() & LIBRARIES["string"] - {"len", "reverse", "unpack"}  # a table has none of them
 
 
 def test_what_can_be_opened_is_said_to_be_absent() -> None:
-    assert set(ABSENT) >= {"coroutine", "getmetatable", "setmetatable"}
+    assert set(KNOWN.absent) >= {"coroutine", "getmetatable", "setmetatable"}
 
 
 @pytest.mark.parametrize(
@@ -58,19 +57,22 @@ def test_what_can_be_opened_is_said_to_be_absent() -> None:
     ],
 )
 def test_forms(form: str, arguments: list[str], receiver: str, text: str) -> None:
-    assert filled(form, arguments, receiver) == text
+    assert fill_form(form, arguments, receiver) == text
 
 
 @pytest.mark.parametrize(
-    "form", sorted({*FUNCTIONS.values(), *METHODS.values(), *(f for m in MEMBERS.values() for f in m.values())})
+    "form",
+    sorted(
+        {*KNOWN.functions.values(), *KNOWN.methods.values(), *(f for m in KNOWN.members.values() for f in m.values())}
+    ),
 )
 def test_forms_are_lua(form: str) -> None:
     """The code of each form compiles with plain names in its holes."""
-    text = filled(form, ["a", "b", "c"], "t")
+    text = fill_form(form, ["a", "b", "c"], "t")
     if "write: " not in text:
         return
     code = text.rpartition("write: ")[2]
-    ending = Bench().ending(f"local function unused() return {code} end")
+    ending = Bench().error(f"local function unused() return {code} end")
     assert ending is None, code
 
 

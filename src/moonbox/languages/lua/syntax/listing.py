@@ -7,8 +7,8 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.grammar import Reading, read
-from moonbox.languages.lua.explain.lexer import Token, tokenize
+from moonbox.languages.lua.syntax.lexer import Token, tokenize
+from moonbox.languages.lua.syntax.parser import Parsed, parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,14 +59,14 @@ class Listing:
         return len(self._source) <= MOST_READ and len(self.tokens) <= MOST_WORDS
 
     @cached_property
-    def reading(self) -> Reading | None:
-        """What the grammar makes of it; None when it is too long or too deep to say."""
-        return read(self.tokens) if self.whole else None
+    def parsed(self) -> Parsed | None:
+        """What the parser makes of it; None when it is too long or too deep to say."""
+        return parse(self.tokens) if self.whole else None
 
     @cached_property
-    def value_reading(self) -> Reading | None:
-        """The same when read as an expression, as a script may be."""
-        return read(self.tokens, as_value=True) if self.whole else None
+    def parsed_as_value(self) -> Parsed | None:
+        """The same when parsed as an expression, as a script may be."""
+        return parse(self.tokens, as_value=True) if self.whole else None
 
     @cached_property
     def _token_lines(self) -> list[int]:
@@ -75,8 +75,8 @@ class Listing:
     def span(self, line: int) -> range:
         """Indexes of the words that begin on that line."""
         lines = self._token_lines
-        found = range(bisect_left(lines, line), bisect_right(lines, line))
-        return range(found.start, found.stop - 1) if found and self.tokens[found[-1]].kind == "eof" else found
+        words = range(bisect_left(lines, line), bisect_right(lines, line))
+        return range(words.start, words.stop - 1) if words and self.tokens[words[-1]].kind == "eof" else words
 
     def words(self, line: int) -> Sequence[Token]:
         """The words of one line, also of one that lies past what was read."""
@@ -129,7 +129,7 @@ class Listing:
         close = self.closing(opener)
         if close is None:
             return None
-        found, first, depth = [], opener + 1, 0
+        parts, first, depth = [], opener + 1, 0
         for index in range(opener + 1, close):
             text = self.tokens[index].text if self.tokens[index].kind in ("op", "keyword") else ""
             if text in _DEEPER:
@@ -137,8 +137,8 @@ class Listing:
             elif text in _HIGHER:
                 depth -= 1
             elif text in (",", ";") and depth == 0:
-                found.append((first, index))
+                parts.append((first, index))
                 first = index + 1
-        if first < close or found:
-            found.append((first, close))
-        return [(begin, stop) for begin, stop in found if begin < stop]
+        if first < close or parts:
+            parts.append((first, close))
+        return [(begin, stop) for begin, stop in parts if begin < stop]

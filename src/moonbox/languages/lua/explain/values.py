@@ -1,4 +1,4 @@
-"""The place in a script that a runtime error speaks of: which value, and how the script wrote it."""
+"""A value that a runtime error speaks of: what Lua complains of, and how the script wrote it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from moonbox.languages.lua.explain.lexer import Token
-    from moonbox.languages.lua.explain.listing import Listing
+    from moonbox.languages.lua.explain.environment import Tools
+    from moonbox.languages.lua.syntax.lexer import Token
+    from moonbox.languages.lua.syntax.listing import Listing
 
-__all__ = ["Complaint", "Site", "calls_of", "complaint_of", "fields_of", "operand_before", "sites_of"]
+__all__ = [
+    "Complaint",
+    "RuntimeFailure",
+    "ScriptValue",
+    "calls_of",
+    "declared",
+    "fields_of",
+    "operand_before",
+    "read_complaint",
+    "values_meant",
+]
 
 _COMPLAINT = re.compile(
     r"attempt to (?P<action>call|index|perform arithmetic on|perform bitwise operation on|concatenate|get length of)"
@@ -24,7 +35,7 @@ _CALL_STARTS = frozenset({"(", "{"})
 _INDEX_STARTS = frozenset({".", "[", ":"})
 _FARTHEST = 200
 _LONGEST_CHAIN = 50
-_MOST_SITES = 50
+_MOST_VALUES = 50
 _ROLES = frozenset({"global", "local", "upvalue", "field", "method"})
 
 
@@ -39,7 +50,7 @@ class Complaint:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ScriptValue:
     """A value in the script: its words from `start` up to before `stop`; `index` is the word that names it."""
 
     listing: Listing
@@ -88,38 +99,38 @@ class Site:
         return [self.listing.text(*part) for part in parts or []]
 
 
-def complaint_of(message: str) -> Complaint | None:
+def read_complaint(message: str) -> Complaint | None:
     match = _COMPLAINT.fullmatch(message)
     if match is None:
         return None
     return Complaint(match["action"], match["type"], match["role"] or "", match["name"] or "")
 
 
-def sites_of(listing: Listing, line: int | None, complaint: Complaint) -> list[Site] | None:
+def values_meant(listing: Listing, line: int | None, complaint: Complaint) -> list[ScriptValue] | None:
     """The values on that line that the complaint can mean; None when that cannot be told."""
     if line is None or not listing.whole or complaint.role not in _ROLES:
         return None
-    found = (site for site in _named(listing, line, complaint) if _fits(site, complaint.action))
-    return list(islice(found, _MOST_SITES))
+    fitting = (value for value in _named(listing, line, complaint) if _fits(value, complaint.action))
+    return list(islice(fitting, _MOST_VALUES))
 
 
-def calls_of(listing: Listing, line: int | None, name: str) -> list[Site]:
+def calls_of(listing: Listing, line: int | None, name: str) -> list[ScriptValue]:
     """Calls on that line of a function whose last name is `name`."""
     if line is None or not listing.whole:
         return []
-    tokens, found = listing.tokens, []
+    tokens, calls = listing.tokens, []
     for index in listing.span(line):
         if tokens[index].text == name and tokens[index].kind == "name" and _is_called(tokens[index + 1]):
-            found.append(Site(listing, _start_of(tokens, index), index, index + 1))
-    return found
+            calls.append(ScriptValue(listing, _start_of(tokens, index), index, index + 1))
+    return calls
 
 
-def fields_of(listing: Listing, line: int | None, name: str) -> list[Site]:
+def fields_of(listing: Listing, line: int | None, name: str) -> list[ScriptValue]:
     """Fields (and methods) of that name on the line."""
     if line is None or not listing.whole:
         return []
     complaint = Complaint("index", "", "field", name), Complaint("index", "", "method", name)
-    return [site for each in complaint for site in _named(listing, line, each)]
+    return [value for each in complaint for value in _named(listing, line, each)]
 
 
 def operand_before(listing: Listing, index: int) -> str:
@@ -131,26 +142,26 @@ def operand_before(listing: Listing, index: int) -> str:
     return listing.text(start, index) if listing.tokens[start].kind == "name" else ""
 
 
-def _named(listing: Listing, line: int, complaint: Complaint) -> Iterator[Site]:
+def _named(listing: Listing, line: int, complaint: Complaint) -> Iterator[ScriptValue]:
     tokens = listing.tokens
     for index in listing.span(line):
         token, before = tokens[index], tokens[index - 1].text if index else ""
         match complaint.role:
             case "global" | "local" | "upvalue":
                 if token.kind == "name" and token.text == complaint.name and before not in (".", ":"):
-                    yield Site(listing, index, index, index + 1)
+                    yield ScriptValue(listing, index, index, index + 1)
             case "method":
                 if token.kind == "name" and token.text == complaint.name and before == ":":
-                    yield Site(listing, _start_of(tokens, index), index, index + 1)
+                    yield ScriptValue(listing, _start_of(tokens, index), index, index + 1)
             case "field":
                 yield from _fields(listing, index, complaint.name)
 
 
-def _fields(listing: Listing, index: int, name: str) -> Iterator[Site]:
+def _fields(listing: Listing, index: int, name: str) -> Iterator[ScriptValue]:
     tokens = listing.tokens
     token, before = tokens[index], tokens[index - 1].text if index else ""
     if token.kind == "name" and token.text == name and before == ".":
-        yield Site(listing, _start_of(tokens, index), index, index + 1)
+        yield ScriptValue(listing, _start_of(tokens, index), index, index + 1)
     elif before == "[" and index > 1 and _is_value_end(tokens[index - 2]):
         close = listing.closing(index - 1)
         if close is None:
@@ -159,11 +170,11 @@ def _fields(listing: Listing, index: int, name: str) -> Iterator[Site]:
         number = name == "integer index" and token.kind == "number" and close == index + 1
         unknown = name == "?"
         if literal or number or unknown:
-            yield Site(listing, _start_of(tokens, index - 2), index, close + 1)
+            yield ScriptValue(listing, _start_of(tokens, index - 2), index, close + 1)
 
 
-def _fits(site: Site, action: str) -> bool:
-    following = site.following()
+def _fits(value: ScriptValue, action: str) -> bool:
+    following = value.following()
     if action == "call":
         return _is_called(following)
     if action == "index":
@@ -206,3 +217,46 @@ def _opener(tokens: Sequence[Token], close: int) -> int | None:
             if depth == 0:
                 return index
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeFailure:
+    """Where a runtime error happened and what is known there."""
+
+    listing: Listing
+    """The script in whose line it happened."""
+    line: int | None
+    message: str
+    tools: Tools
+    names: Collection[str] = ()
+    """Globals, as far as the engine told them."""
+    earlier: Sequence[Listing] = ()
+    """Scripts of earlier runs."""
+    functions: tuple[str, ...] = ()
+    """The functions that were under way, innermost first."""
+    complaint: Complaint | None = None
+    value: ScriptValue | None = None
+
+    def declarations(self, name: str) -> Iterator[Token]:
+        yield from declared(self.listing, name)
+
+    def is_local(self, name: str) -> bool:
+        return next(self.declarations(name), None) is not None or self.parameter(name) is not None
+
+    def parameter(self, name: str) -> Token | None:
+        """Where a function of the script has a parameter of that name."""
+        parsed, tokens = self.listing.parsed, self.listing.tokens
+        return (
+            next((tokens[index] for index in parsed.parameters if tokens[index].text == name), None) if parsed else None
+        )
+
+    def line_words(self) -> Sequence[Token]:
+        return self.listing.words(self.line) if self.line is not None else ()
+
+
+def declared(listing: Listing, name: str) -> Iterator[Token]:
+    """Where a script declares a local of that name."""
+    parsed = listing.parsed
+    for index in parsed.locals if parsed else ():
+        if listing.tokens[index].text == name:
+            yield listing.tokens[index]

@@ -5,21 +5,32 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from moonbox.languages.lua.explain.slips import RULES
+from moonbox.languages.lua.explain.slips import Advice, FailurePoint, blocks, literals, operators, statements, tables
 from moonbox.languages.lua.explain.slips.operators import elsewhere
-from moonbox.languages.lua.explain.slips.spot import Advice, Spot
 
 if TYPE_CHECKING:
-    from moonbox.languages.lua.explain.grammar import Failure
-    from moonbox.languages.lua.explain.listing import Listing
+    from moonbox.languages.lua.explain.slips import Rule
+    from moonbox.languages.lua.syntax.listing import Listing
+    from moonbox.languages.lua.syntax.parser import Failure
 
 __all__ = ["Finding", "explain_syntax"]
 
-LONGEST_NEAR = 60
+_LONGEST_NEAR = 60
 _GOTO = re.compile(r"no visible label '(\w{1,80})' for <?goto>?")
 _JUMP = re.compile(r"<goto (\w{1,80})> at line \d+ jumps into the scope of local '(\w{1,80})'")
 _AT_LINE = re.compile(r"^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})")
 _CONST = re.compile(r"attempt to assign to const variable '(\w{1,80})'")
+
+_RULES: tuple[Rule, ...] = (
+    *literals.RULES,
+    *blocks.HEADER_RULES,
+    *operators.RULES,
+    *statements.RULES,
+    *tables.RULES,
+    *blocks.RULES,
+    *tables.EXPRESSION_RULES,
+)
+"""In the order in which they are asked; the first that knows something answers."""
 
 
 class Finding(NamedTuple):
@@ -45,13 +56,13 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
         what, near, line = failure.text, _near(listing, failure), token.last_line
     elif token.kind == "foreign":
         near = _near(listing, failure)  # Lua names the first byte only
-    spot = Spot(listing, failure)
-    advice = next((advice for rule in RULES if (advice := rule(spot))), None)
+    point = FailurePoint(listing, failure)
+    advice = next((advice for rule in _RULES if (advice := rule(point))), None)
     hint = advice.text if isinstance(advice, Advice) else advice
     if isinstance(advice, Advice):
         token = listing.tokens[advice.word]
         line = token.last_line
-    if hint and (others := elsewhere(spot)) and _trusted(listing, failure):
+    if hint and (others := elsewhere(point)) and _trusted(listing, failure):
         hint = f"{hint} (also {others})"
     # The line of a token that spans several is where it ends; its column, where it begins.
     column = token.column if token.line == line else None
@@ -59,7 +70,7 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
 
 
 def _plain(listing: Listing) -> Failure | None:
-    return listing.reading.failure if listing.reading else None
+    return listing.parsed.failure if listing.parsed else None
 
 
 def _located(listing: Listing, line: int | None, near: str) -> Failure | None:
@@ -69,7 +80,7 @@ def _located(listing: Listing, line: int | None, near: str) -> Failure | None:
         return None
     first = listing.tokens[0]
     if plain.index <= 1 and (first.kind in ("string", "number") or first.text in _EXPRESSION_STARTS):
-        value = listing.value_reading.failure if listing.value_reading else None
+        value = listing.parsed_as_value.failure if listing.parsed_as_value else None
         if value is not None and value.index > plain.index and value.text != "<eof> expected":
             return value
     return plain
@@ -93,14 +104,14 @@ def _near(listing: Listing, failure: Failure) -> str:
 
 
 def _shortened(what: str, near: str) -> str:
-    near = near if len(near) <= LONGEST_NEAR else f"{near[: LONGEST_NEAR - 2]}…'"
+    near = near if len(near) <= _LONGEST_NEAR else f"{near[: _LONGEST_NEAR - 2]}…'"
     return f"{what} near {near}"
 
 
 def _column_of(listing: Listing, line: int | None, near: str) -> int | None:
     """The column of the only word on the line that the message can mean."""
-    found = [token.column for token in listing.words(line) if f"'{token.text}'" == near] if line else []
-    return found[0] if len(found) == 1 else None
+    columns = [token.column for token in listing.words(line) if f"'{token.text}'" == near] if line else []
+    return columns[0] if len(columns) == 1 else None
 
 
 def _trusted(listing: Listing, failure: Failure) -> bool:
@@ -119,7 +130,7 @@ def _by_message(message: str) -> str | None:
     if match := _JUMP.search(message):
         return f"move ::{match[1]}:: to the very end of the block, or declare {match[2]} before the goto"
     if match := _CONST.search(message):
-        return f"{match[1]} was declared <const>: declare it without, or use another name"
+        return f"{match[1]} is declared <const>: remove <const>, or use another name"
     if message.startswith("break outside"):
         return "break leaves a for, while or repeat loop; to end the script write return"
     if message.startswith("C stack overflow") or "too many syntax levels" in message:

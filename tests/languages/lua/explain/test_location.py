@@ -92,7 +92,7 @@ def test_what_a_tool_said_is_carried_over() -> None:
         tool="fetch",
         retryable=True,
         data={"n": 1},
-        hint="it may work when tried again; to go on without it write: local ok, result = pcall(tools.fetch, {…})",
+        hint="a retry may succeed; to continue without it write: local ok, result = pcall(tools.fetch, {…})",
         traceback="1 | local x = tools.fetch{}\n  |                 ^",
         frames=error.frames,
     )
@@ -103,7 +103,7 @@ def test_refused_calls_are_denied(code: str) -> None:
     failure = {"code": code, "message": "a person declined this call", "tool": "fetch", "retryable": False}
     error = Bench(failures={"fetch": failure}).fails("local x = tools.fetch{}\nreturn x")
     assert (error.kind, error.code, error.line) == ("denied", code, 1)
-    assert error.hint == "do not make this call again: go on without it, or ask for permission"
+    assert error.hint == "do not repeat this call: continue without it, or ask for permission"
 
 
 def test_data_of_a_table_that_the_script_raised(bench: Bench) -> None:
@@ -116,8 +116,12 @@ def test_tools_are_found_by_name(bench: Bench) -> None:
     assert bench.fails("tools.create_issue{}").hint == "did you mean tools.github.create_issue?"
     assert bench.fails("tools.githb.create_issue{}").hint == "did you mean tools.github.create_issue?"
     assert bench.fails('tools["creat_issue"]{}').hint == "did you mean tools.github.create_issue?"
-    assert bench.fails("github.create_issue{}").hint == "tools are called through tools; write: tools.github.…"
-    assert bench.fails("create_issue{}").hint == ("tools are called through tools; write: tools.github.create_issue{…}")
+    assert (
+        bench.fails("github.create_issue{}").hint == "tools are called through the table `tools`; write: tools.github.…"
+    )
+    assert bench.fails("create_issue{}").hint == (
+        "tools are called through the table `tools`; write: tools.github.create_issue{…}"
+    )
     assert bench.fails("tools.github{}").hint == (
         "tools.github holds several tools; call one of them: tools.github.create_issue, tools.github.list_issues"
     )

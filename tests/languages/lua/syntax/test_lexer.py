@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.languages.lua.explain.lexer import bad_escape, tokenize
+from moonbox.languages.lua.syntax.lexer import bad_escape, tokenize
 
 
 def words(source: str) -> list[tuple[str, str]]:
