@@ -32,7 +32,7 @@ ATTACKS = {
     "quotes": '"' * 249_999,
     "backticks": "`${" * 80_000,
     "hashes": "#" * 249_999,
-    "switch": "switch x {" + ",".join(f"{n} => {n}" for n in range(19_000)) + "}",
+    "switch": "switch x {" + ",".join(f"{n} => {n}" for n in range(17_000)) + "}",
     "too long": "1;" * 200_000,
     "bytecode": "\x1bLua\x54\0",
     "halves of characters": "\udc80" * 1_000,

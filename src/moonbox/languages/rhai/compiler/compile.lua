@@ -3,7 +3,7 @@
 -- It runs where scripts run, under the same clock and memory. It works through the text a bounded number of times, whatever
 -- the text; nesting is bounded by the parser, and what functions in the scope of their callers add by the folder.
 return function(C, lib)
-  local utf8_len, setmetatable = lib.utf8.len, lib.setmetatable
+  local utf8_len, next = lib.utf8.len, lib.next
   local MAX_SOURCE = 250000
 
   local function checked(source)
@@ -13,9 +13,16 @@ return function(C, lib)
     return source
   end
 
-  local function with_defaults(limits) return setmetatable(limits or {}, { __index = C.LIMITS }) end
+  local function with_defaults(limits)
+    if not limits then return C.LIMITS end
+    local all = {}
+    for name, value in next, C.LIMITS do all[name] = value end
+    for name, value in next, limits do all[name] = value end
+    return all
+  end
 
-  -- The Lua text of a script, and the positions that its chunk wants; ends in C.raise(message, line, column, hint) where it is no script.
+  -- The Lua text of a script, and the positions that its chunk wants; ends in C.raise(message, line, column, hint) where the
+  -- text is no script.
   -- `limits` are expr_depth, function_expr_depth, max_string, max_array, max_map, max_functions, max_variables.
   function C.compile(source, limits)
     limits = with_defaults(limits)

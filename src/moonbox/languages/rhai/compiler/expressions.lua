@@ -11,7 +11,8 @@ return function(C, lib)
   -- What can be refused while parsing: conditions that are never boolean, indexes that never fit.
 
   local KINDS = {
-    unit = "()", bool = "a boolean", int = "a number", float = "a floating-point number", char = "a character", str = "a string",
+    unit = "()", bool = "a boolean", int = "a number", float = "a floating-point number", char = "a character",
+    str = "a string",
   }
   local OF_NODES = { interpolated = "a string", array = "an array", map = "an object map" }
 
@@ -201,7 +202,8 @@ return function(C, lib)
     end
     local args = kind == "()" and NONE or arguments(P, level, left.pos, left.name)
     return {
-      t = "call", name = left.name, args = args, pos = left.pos, path = left.path, path_pos = left.path_pos, in_scope = in_scope,
+      t = "call", name = left.name, args = args, pos = left.pos, path = left.path, path_pos = left.path_pos,
+      in_scope = in_scope,
     }
   end
 

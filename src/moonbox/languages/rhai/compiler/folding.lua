@@ -103,7 +103,8 @@ return function(C, lib)
     local function count()
       O.script.expanded = O.script.expanded + 1
       if O.script.expanded > MOST_EXPANDED then
-        C.fail_at(nil, "Too many calls that run in the caller's scope", expr.pos, "call the function as " .. expr.name .. "(...)")
+        local hint = "call the function as " .. expr.name .. "(...)"
+        C.fail_at(nil, "Too many calls that run in the caller's scope", expr.pos, hint)
       end
     end
     local params = {}

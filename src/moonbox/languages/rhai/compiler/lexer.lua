@@ -30,16 +30,16 @@ return function(C, lib)
     return pos <= P.last and pos or P.last
   end
 
-  -- Characters of that text were passed: those of several bytes count as one each.
-  local function passed(P, text)
+  -- That text lies between here and what comes next: its characters of several bytes count as one each.
+  local function adjust_columns(P, text)
     if find(text, "[\x80-\xFF]") then P.base = P.base - (#text - (utf8_len(text) or #text)) end
   end
-  C.passed = passed
+  C.adjust_columns = adjust_columns
 
   local function line_comment(P, at)
     local stop = find(P.text, "[\r\n]", at)
     if not stop then
-      passed(P, sub(P.text, at))
+      adjust_columns(P, sub(P.text, at))
       return #P.text + 1
     end
     if sub(P.text, stop, stop + 1) == "\r\n" then stop = stop + 1 end
@@ -55,7 +55,7 @@ return function(C, lib)
     while depth > 0 do
       at = find(text, "[/*\n]", at)
       if not at then
-        passed(P, sub(text, from))
+        adjust_columns(P, sub(text, from))
         return #text + 1
       end
       local pair = sub(text, at, at + 1)
@@ -71,7 +71,7 @@ return function(C, lib)
         end
       end
     end
-    passed(P, sub(text, from, at - 1))
+    adjust_columns(P, sub(text, from, at - 1))
     return at
   end
 
@@ -112,19 +112,22 @@ return function(C, lib)
     return "name", text
   end
 
-  -- Symbols of one character, and the characters that others have as their second one.
-  local SINGLE, SECOND = {}, { [32] = true }
+  -- Symbols of one character by that character, and the characters that can follow each in a longer one.
+  local SINGLE, SECOND = {}, {}
   for text in lib.next, SYMBOLS do
+    local first = byte(text)
+    SECOND[first] = SECOND[first] or {}
     if #text == 1 then
-      SINGLE[byte(text)] = text
+      SINGLE[first] = text
     else
-      SECOND[byte(text, 2)] = true
+      SECOND[first][byte(text, 2)] = true
     end
   end
+  SINGLE[33], SINGLE[35] = nil, nil -- !in, and # with a space, are not in the table
 
   local function reserved(symbol)
-    local told = NOT_RHAI[symbol]
-    if told then return "error", told end
+    local message = NOT_RHAI[symbol]
+    if message then return "error", message end
     return "reserved", symbol
   end
 
@@ -138,40 +141,40 @@ return function(C, lib)
       P.at = at + 3
       return reserved(three)
     end
-    local found = SYMBOLS[three] and three
-    if not found then
+    local known = SYMBOLS[three] and three
+    if not known then
       local two = sub(three, 1, 2)
       if two == "# " then
         P.at = at + 2
         return reserved("#")
       end
       local one = sub(three, 1, 1)
-      found = SYMBOLS[two] and two or SYMBOLS[one] and one
+      known = SYMBOLS[two] and two or SYMBOLS[one] and one
     end
-    if not found then
+    if not known then
       local char = match(text, "^[^\x80-\xBF][\x80-\xBF]*", at) or sub(text, at, at)
       P.at = at + #char
       P.base = P.base - (#char - 1)
       return "error", "Unexpected '" .. char .. "'"
     end
-    P.at = at + #found - (found == "#!" and 1 or 0)
-    return found
+    P.at = at + #known - (known == "#!" and 1 or 0)
+    return known
   end
 
   local function symbol(P, at, char)
-    local found, value = SINGLE[char], nil
-    if found and char ~= 35 and char ~= 33 and not SECOND[byte(P.text, at + 1)] then
+    local known, value = SINGLE[char], nil
+    if known and not SECOND[char][byte(P.text, at + 1)] then
       P.at = at + 1
     else
-      found, value = long_symbol(P, at)
-      if value then return found, value end
+      known, value = long_symbol(P, at)
+      if value then return known, value end
     end
     if P.unary then
-      if found == "-" then return "-u", "" end
-      if found == "+" then return "+u", "" end
+      if known == "-" then return "-u", "" end
+      if known == "+" then return "+u", "" end
     end
-    if RESERVED[found] then return reserved(found) end
-    return found, ""
+    if RESERVED[known] then return reserved(known) end
+    return known, ""
   end
 
   local function quoted(P, at, char, pos)
@@ -197,9 +200,13 @@ return function(C, lib)
     return kind, value, place
   end
 
+  local STARTS_BLANK = { [9] = true, [10] = true, [12] = true, [13] = true, [32] = true, [47] = true }
+
   -- Reads the next token; "end" again and again at the end, "error" with a message where there is none.
   local function advance(P)
-    local at, char = skip(P, P.at)
+    local at = P.at
+    local char = byte(P.text, at)
+    if STARTS_BLANK[char] then at, char = skip(P, at) end
     local pos, kind, value = P.base + at, nil, nil
     if pos > P.last then pos = P.last end
     if not char then

@@ -3,7 +3,7 @@ return function(C, lib)
   local byte, sub, find, match, gsub = lib.string.byte, lib.string.sub, lib.string.find, lib.string.match, lib.string.gsub
   local rep, format, concat = lib.string.rep, lib.string.format, lib.table.concat
   local tonumber, number_type, utf8_char = lib.tonumber, lib.math.type, lib.utf8.char
-  local new_line, passed, position = C.new_line, C.passed, C.position
+  local new_line, adjust_columns, position = C.new_line, C.adjust_columns, C.position
   local NOT_TERMINATED = "Open string is not terminated"
   local BASES = { x = 16, X = 16, o = 8, O = 8, b = 2, B = 2 }
   local DIGITS = { [16] = "^[0-9a-fA-F_]*", [8] = "^[0-7_]*", [2] = "^[01_]*" }
@@ -66,7 +66,7 @@ return function(C, lib)
       end
       local char = match(text, "^[^\x80-\xBF][\x80-\xBF]*", opening) or sub(text, opening, opening)
       P.at = opening + #char
-      passed(P, char)
+      adjust_columns(P, char)
       return "error", "Unexpected '" .. char .. "'"
     end
     local hashes = opening - at
@@ -80,7 +80,7 @@ return function(C, lib)
       from = line + 1
       new_line(P, opening + from)
     end
-    passed(P, sub(content, from))
+    adjust_columns(P, sub(content, from))
     if P.limits.max_string and #content > P.limits.max_string then return "error", too_long(P.limits.max_string) end
     if not stop then return "error", NOT_TERMINATED end
     return "string", content
@@ -110,7 +110,7 @@ return function(C, lib)
       if piece ~= "" then Q.skip_before = nil end
     end
     local fine = append(P, Q, piece, size)
-    passed(P, piece)
+    adjust_columns(P, piece)
     return fine
   end
 

@@ -4,7 +4,7 @@
 return function(C, lib)
   local RESERVED, is_identifier = C.RESERVED, C.is_identifier
   local take, accept, expect, deeper = C.take, C.accept, C.expect, C.deeper
-  local fail, fail_taken, missing, shown = C.fail, C.fail_taken, C.missing, C.shown
+  local fail, fail_taken, missing, token_text = C.fail, C.fail_taken, C.missing, C.token_text
   local format, advance = lib.string.format, C.advance
   local MOST_PARAMETERS = 50
 
@@ -13,7 +13,7 @@ return function(C, lib)
   end
 
   -- The token in sight has no place there.
-  local function unexpected(P) fail(P, "Unexpected '" .. shown(P.kind, P.value) .. "'", P.pos) end
+  local function unexpected(P) fail(P, "Unexpected '" .. token_text(P.kind, P.value) .. "'", P.pos) end
 
   -- The name of a variable, and where it is.
   function C.variable_name(P)

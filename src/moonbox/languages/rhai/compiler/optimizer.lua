@@ -48,15 +48,15 @@ return function(C, lib)
         break
       end
     end
-    local kept = {}
+    local remaining = {}
     for at = 1, size do
       local stmt = body[at]
       local final = preserve and at == size
       local drops = not final
         and (at >= last and judge(stmt) or stmt.t == "expr" and stmt.expr.t == "variable" or stmt_is_pure(stmt))
-      if not drops then kept[#kept + 1] = stmt end
+      if not drops then remaining[#remaining + 1] = stmt end
     end
-    return kept
+    return remaining
   end
 
   -- The end of a body whose value counts. True while there may be more to trim.

@@ -20,7 +20,8 @@ return function(C, lib)
 
   local function new_unit(parent, is_closure)
     return {
-      parent = parent, is_closure = is_closure, changes_this = false, params = {}, free = {}, free_pos = {}, captured = {}, calls = {},
+      parent = parent, is_closure = is_closure, changes_this = false, params = {}, free = {}, free_pos = {}, captured = {},
+      calls = {},
     }
   end
 
@@ -253,8 +254,8 @@ return function(C, lib)
   local function visit_call(A, expr)
     visit_all(A, expr.args)
     note_call(A)
-    local first = expr.args[1]
-    if first and not expr.path and not expr.in_scope and not PURE[expr.name] and not A.functions[key(expr.name, #expr.args)] then
+    local first, elsewhere = expr.args[1], expr.path or expr.in_scope or PURE[expr.name]
+    if first and not elsewhere and not A.functions[key(expr.name, #expr.args)] then
       changed(A, first, CHANGING[expr.name])
     end
     if expr.in_scope then escape_all(A) end

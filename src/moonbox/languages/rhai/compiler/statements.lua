@@ -196,7 +196,8 @@ return function(C, lib)
   end
 
   local COMPOUND = {
-    ["if"] = parse_if, switch = parse_switch, ["while"] = parse_while, loop = parse_while, ["do"] = parse_do, ["for"] = parse_for,
+    ["if"] = parse_if, switch = parse_switch, ["while"] = parse_while, loop = parse_while, ["do"] = parse_do,
+    ["for"] = parse_for,
   }
   function C.parse_compound(P, level, pos) return COMPOUND[P.kind](P, level, pos) end
 

@@ -40,7 +40,7 @@ return function(C, lib)
 
   local VALUED = C.words("char name reserved error")
   -- A token as messages show it.
-  local function shown(kind, value)
+  local function token_text(kind, value)
     if kind == "string" then return '"' .. value .. '"' end
     if kind == "interpolated" then return "string" end
     if kind == "end" then return "{EOF}" end
@@ -49,7 +49,7 @@ return function(C, lib)
     if kind == "-u" or kind == "+u" then return sub(kind, 1, 1) end
     return kind
   end
-  C.shown = shown
+  C.token_text = token_text
 
   -- Ends the compilation with a message at that place.
   local function fail_at(P, message, pos, hint)
@@ -64,9 +64,9 @@ return function(C, lib)
     local near = {}
     for number = P.taken - 3, P.taken do
       local slot = (number & 3) + 1
-      if P.kinds[slot] ~= "" then near[#near + 1] = shown(P.kinds[slot], P.values[slot]) end
+      if P.kinds[slot] ~= "" then near[#near + 1] = token_text(P.kinds[slot], P.values[slot]) end
     end
-    if with_token_in_sight then near[#near + 1] = shown(P.kind, P.value) end
+    if with_token_in_sight then near[#near + 1] = token_text(P.kind, P.value) end
     return C.hint_for(message, near)
   end
 

@@ -84,12 +84,12 @@ return function(C, lib)
     local changed = false
     for at = 1, #pending do
       local var = pending[at]
-      local found, values = var.type, var.values
+      local kind, values = var.type, var.values
       for number = 1, #values do
         local value = values[number]
-        found = joined(found, lib.type(value) == "string" and value or type_of(value, A))
+        kind = joined(kind, lib.type(value) == "string" and value or type_of(value, A))
       end
-      if found ~= var.type then var.type, changed = found, true end
+      if kind ~= var.type then var.type, changed = kind, true end
     end
     return changed
   end
@@ -129,51 +129,51 @@ return function(C, lib)
   local returned
 
   -- A return may hide in a block within an expression.
-  local function inside(expr, found)
+  local function inside(expr, results)
     if not expr then return end
     if expr.t == "block_expr" then
-      returned(expr.block.body, found)
+      returned(expr.block.body, results)
     elseif expr.t == "logic" and expr.op == "??" then
-      for at = 1, #expr.items do inside(expr.items[at], found) end
+      for at = 1, #expr.items do inside(expr.items[at], results) end
     end
   end
 
-  local function in_value(stmt, found) inside(stmt.value, found) end
-  local function in_body(stmt, found) returned(stmt.body.body, found) end
+  local function in_value(stmt, results) inside(stmt.value, results) end
+  local function in_body(stmt, results) returned(stmt.body.body, results) end
   local RETURNS = {
-    ["return"] = function(stmt, found) if stmt.value then found[#found + 1] = stmt.value end end,
-    block = function(stmt, found) returned(stmt.body, found) end,
-    ["if"] = function(stmt, found)
-      returned(stmt.then_.body, found)
-      if stmt.other then returned(stmt.other.body, found) end
+    ["return"] = function(stmt, results) if stmt.value then results[#results + 1] = stmt.value end end,
+    block = function(stmt, results) returned(stmt.body, results) end,
+    ["if"] = function(stmt, results)
+      returned(stmt.then_.body, results)
+      if stmt.other then returned(stmt.other.body, results) end
     end,
     ["while"] = in_body, ["do"] = in_body, ["for"] = in_body,
-    try = function(stmt, found)
-      returned(stmt.body.body, found)
-      returned(stmt.handler.body, found)
+    try = function(stmt, results)
+      returned(stmt.body.body, results)
+      returned(stmt.handler.body, results)
     end,
-    switch = function(stmt, found)
-      for at = 1, #stmt.cases do inside(stmt.cases[at].body, found) end
+    switch = function(stmt, results)
+      for at = 1, #stmt.cases do inside(stmt.cases[at].body, results) end
     end,
     let = in_value, assign = in_value, ["break"] = in_value, throw = in_value,
-    expr = function(stmt, found) inside(stmt.expr, found) end,
+    expr = function(stmt, results) inside(stmt.expr, results) end,
   }
 
-  function returned(body, found)
+  function returned(body, results)
     for at = 1, #body do
       local handler = RETURNS[body[at].t]
-      if handler then handler(body[at], found) end
+      if handler then handler(body[at], results) end
     end
   end
 
-  local function tail(body, found)
+  local function tail(body, results)
     local last = body[#body]
     if not last then return end
     if last.t == "expr" then
-      found[#found + 1] = last.expr
+      results[#results + 1] = last.expr
     elseif last.t == "if" then
-      tail(last.then_.body, found)
-      if last.other then tail(last.other.body, found) end
+      tail(last.then_.body, results)
+      if last.other then tail(last.other.body, results) end
     end
   end
 

@@ -297,8 +297,8 @@ return function(C, lib)
     C.write_block(W, stmt.body, dest)
     W.fn, W.catching = outer, catching
     emit(W, fine .. "," .. state .. "," .. value .. "=" .. use(W, "pcall") .. "(function()")
-    emit(W, C.declarations(W, inner))
-    emit(W, inner.lines)
+    C.emit_all(W, C.declarations(W, inner))
+    C.emit_all(W, inner.lines)
     emit(W, "end)")
     emit(W, "if not " .. fine .. " then")
     local locals, variables = outer.locals, W.variables

@@ -192,8 +192,8 @@ return function(C, lib)
 
   -- Functions
 
-  -- The lines of a Lua function, with what comes before it and after it.
-  local function function_lines(W, unit, body, before, after)
+  -- Writes a Lua function, with what comes before it and after it.
+  local function write_function(W, unit, body, before, after)
     local fn, outer_unit, loops, catching, variables = W.fn, W.unit, W.loops, W.catching, W.variables
     local inner = C.new_function(W)
     W.fn, W.unit, W.loops, W.catching, W.variables = inner, unit, {}, nil, #unit.params
@@ -208,8 +208,11 @@ return function(C, lib)
     end
     C.write_tail(W, body.t == "block" and body.body or { body })
     W.fn, W.unit, W.loops, W.catching, W.variables = fn, outer_unit, loops, catching, variables
-    local head = before .. "function(" .. concat(names, ",") .. ")if d>" .. MAX_CALL_LEVELS + FIRST_LEVEL .. " then deep(K,d)end"
-    return { head, C.declarations(W, inner), inner.lines, "end" .. after }
+    local deepest = MAX_CALL_LEVELS + FIRST_LEVEL
+    emit(W, before .. "function(" .. concat(names, ",") .. ")if d>" .. deepest .. " then deep(K,d)end")
+    C.emit_all(W, C.declarations(W, inner))
+    C.emit_all(W, inner.lines)
+    emit(W, "end" .. after)
   end
 
   -- A name from outside that is no variable of the script's text: an earlier run may have left it.
@@ -236,15 +239,15 @@ return function(C, lib)
     local dest = temp(W)
     local name = format("anon$%08x%08x", line_and_column(expr.pos))
     local before = dest .. "=" .. use(W, "fnptr") .. "(" .. quote(name) .. "," .. #unit.params .. ","
-    emit(W, function_lines(W, unit, expr.body, before, ")"))
+    write_function(W, unit, expr.body, before, ")")
     return operand(dest, "fn")
   end
 
-  -- The lines that define a function of the script.
+  -- Writes the definition of a function of the script.
   function C.write_definition(W, fn)
     local unit = fn.unit
     local this_type = fn.this_type and quote(fn.this_type) or "nil"
     local before = use(W, "def") .. "(S," .. quote(fn.name) .. "," .. #unit.params .. "," .. this_type .. ","
-    return function_lines(W, unit, fn.body, before, ")")
+    write_function(W, unit, fn.body, before, ")")
   end
 end

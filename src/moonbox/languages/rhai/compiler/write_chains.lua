@@ -77,8 +77,8 @@ return function(C, lib)
       return obj .. "[" .. number(key.literal + 1) .. "]"
     end
     if key.type == "int" then return obj .. "[" .. key.text .. "+1]" end
-    if index.t == "literal" and index.kind == "str" and not STRING_LIBRARY[index.value] then return obj .. "[" .. key.text .. "]" end
-    return nil
+    local is_key = index.t == "literal" and index.kind == "str" and not STRING_LIBRARY[index.value]
+    return is_key and obj .. "[" .. key.text .. "]" or nil
   end
 
   local function index(W, walk, step, key, into)
@@ -104,7 +104,8 @@ return function(C, lib)
     local back = is_place(walk.root) and C.write_back_text(W, walk.root, changed) or ""
     if walk.path[1] then
       local up = call(W, "back", changed, step.op_pos, concat(walk.path, ","))
-      emit(W, "if " .. changed .. "~=nil then " .. changed .. "=" .. up .. " if " .. changed .. "~=nil then " .. back .. " end end")
+      local test = "if " .. changed .. "~=nil then "
+      emit(W, test .. changed .. "=" .. up .. " " .. test .. back .. " end end")
     elseif back ~= "" then
       emit(W, "if " .. changed .. "~=nil then " .. back .. " end")
     end

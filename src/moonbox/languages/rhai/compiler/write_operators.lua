@@ -131,7 +131,8 @@ return function(C, lib)
     local failed = call(W, "uncomparable", quote(op), a, b, pos)
     emit(W, result .. "=" .. a .. op .. b)
     if op == "<=" or op == ">=" then
-      emit(W, "if not " .. result .. " then if E[1] then " .. failed .. " end " .. result .. "=" .. call(W, "not_apart", a, b) .. " end")
+      local equal = result .. "=" .. call(W, "not_apart", a, b)
+      emit(W, "if not " .. result .. " then if E[1] then " .. failed .. " end " .. equal .. " end")
     else -- only floats differ by less than 1
       local apart = op == "<" and b .. "-" .. a or a .. "-" .. b
       emit(W, "if " .. result .. " then if (" .. apart .. " or 1)<1 then " .. result .. "=" .. call(W, "apart", a, b)

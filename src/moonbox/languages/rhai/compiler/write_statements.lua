@@ -1,6 +1,6 @@
 -- Writing statements, and the chunk of a whole script.
 return function(C, lib)
-  local emit, tick, temp, call, cut, finish_ticks = C.emit, C.tick, C.temp, C.call, C.cut, C.finish_ticks
+  local emit, emit_all, tick, temp, call, cut, finish_ticks = C.emit, C.emit_all, C.tick, C.temp, C.call, C.cut, C.finish_ticks
   local own, read, operand, define, returned = C.own, C.read, C.operand, C.define, C.returned
   local quote, state_cell, pos_of = C.quote, C.state_cell, C.pos_of
   local concat, byte, next = lib.table.concat, lib.string.byte, lib.next
@@ -203,14 +203,14 @@ return function(C, lib)
   -- The chunk
 
   -- The statement that keeps a variable for the next run.
-  local function kept(var)
+  local function save_statement(var)
     local name = quote(var.name)
     if var.cell then return var.lua .. "[2]=" .. (var.const and "true" or "nil") .. " V[" .. name .. "]=" .. var.lua end
     return "V[" .. name .. "]={" .. var.lua .. (var.const and ",true" or "") .. "}"
   end
 
-  local function main_lines(W, script)
-    local fn = C.new_function(W)
+  local function write_main(W, script)
+    local chunk, fn = W.fn, C.new_function(W)
     W.fn = fn
     local names, saved = {}, { "K.save=function(V)" }
     local tops = {}
@@ -223,13 +223,18 @@ return function(C, lib)
       end
     end
     write_tail(W, script.body)
-    local head = { names[1] and "local " .. concat(names, ",") or "" }
+    W.fn = chunk
+    emit(W, "return (function(K,d)")
+    emit_all(W, C.declarations(W, fn))
+    if names[1] then emit(W, "local " .. concat(names, ",")) end
     for at = 1, #W.states < C.MAX_STATES and #W.states or C.MAX_STATES do
-      head[#head + 1] = "local S" .. at .. "=" .. call(W, "cellof", quote(W.states[at]))
+      emit(W, "local S" .. at .. "=" .. call(W, "cellof", quote(W.states[at])))
     end
-    for at = 1, #tops do saved[at + 1] = "if " .. tops[at].lua .. "~=nil then " .. kept(tops[at]) .. " end" end
+    for at = 1, #tops do saved[at + 1] = "if " .. tops[at].lua .. "~=nil then " .. save_statement(tops[at]) .. " end" end
     saved[#saved + 1] = "end"
-    return { C.declarations(W, fn), head, tops[1] and saved or "", fn.lines }
+    if tops[1] then emit_all(W, saved) end
+    emit_all(W, fn.lines)
+    emit(W, "end)(K,2)")
   end
 
   -- What `is_def_var` may look up, unit by unit.
@@ -249,22 +254,18 @@ return function(C, lib)
     local A = C.analyse(script)
     C.infer(A)
     local W = C.new_writer(A, C.lenders(script), limits)
-    local functions = {}
-    for at = 1, #script.functions do functions[at] = C.write_definition(W, script.functions[at]) end
-    local main = main_lines(W, script)
+    for at = 1, #script.functions do C.write_definition(W, script.functions[at]) end
+    write_main(W, script)
     local helpers = {}
     for at = 1, #W.helpers do helpers[at] = "R." .. W.helpers[at] end
-    local lines = {
+    local head = {
       "local R,S,K,P=...",
       "local F,U,E=S.functions,R.U,R.E",
       "local " .. concat(W.helpers, ",") .. "=" .. concat(helpers, ","),
       W.chars[1] and "local C={" .. concat(W.chars, ",") .. "}" or "",
       definitions_known(W),
-      functions,
-      "return (function(K,d)",
-      main,
-      "end)(K,2)",
+      concat(W.fn.lines, "\n"),
     }
-    return concat(C.flatten(lines, {}), "\n"), W.places
+    return concat(head, "\n"), W.places
   end
 end

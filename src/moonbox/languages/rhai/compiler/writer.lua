@@ -8,7 +8,7 @@
 -- Whatever a script holds stays data: the only ways into the text are `quote`, `number` and names that are made here.
 return function(C, lib)
   local format, gsub, find, concat, next = lib.string.format, lib.string.gsub, lib.string.find, lib.table.concat, lib.next
-  local byte, type, number_type, least = lib.string.byte, lib.type, lib.math.type, lib.math.mininteger
+  local byte, move, number_type, least = lib.string.byte, lib.table.move, lib.math.type, lib.math.mininteger
   local SCALARS, may_write = C.SCALARS, C.may_write
 
   -- Lua allows 200 locals, 255 registers and 255 upvalues in a function. These leave room for what is written around them.
@@ -47,13 +47,13 @@ return function(C, lib)
   end
   C.number = number
 
-  -- One Lua function: its lines, temporaries, locals and operation counts. A line may be a list of lines.
+  -- One Lua function: its lines, temporaries, locals and operation counts.
 
   local function new_function(W)
     W.functions = W.functions + 1
     return {
-      number = W.functions, prefix = "t" .. W.functions .. "_", parent = W.fn, lines = {}, top = 0, most = 0, locals = 0, spilled = 0, outside = {}, outsiders = 0,
-      in_try = false, here = 0, ticks = {}, tick_line = nil,
+      number = W.functions, prefix = "t" .. W.functions .. "_", parent = W.fn, lines = {}, top = 0, most = 0,
+      locals = 0, spilled = 0, outside = {}, outsiders = 0, in_try = false, here = 0, ticks = {}, tick_line = nil,
     }
   end
   C.new_function = new_function
@@ -63,6 +63,12 @@ return function(C, lib)
     lines[#lines + 1] = line
   end
   C.emit = emit
+
+  local function emit_all(W, more)
+    local lines = W.fn.lines
+    move(more, 1, #more, #lines + 1, lines)
+  end
+  C.emit_all = emit_all
 
   local DIGITS = {} -- numbers as text, which Lua would otherwise make again and again
   for at = 1, MAX_TEMPORARIES do DIGITS[at] = format("%d", at) end
@@ -275,20 +281,6 @@ return function(C, lib)
     return cell
   end
   C.MAX_STATES = MAX_STATES
-
-  -- The lines of nested lists, one after the other.
-  local function flatten(lines, into)
-    for at = 1, #lines do
-      local line = lines[at]
-      if type(line) == "table" then
-        flatten(line, into)
-      elseif line ~= "" then
-        into[#into + 1] = line
-      end
-    end
-    return into
-  end
-  C.flatten = flatten
 
   function C.new_writer(A, lenders, limits)
     local W = {
