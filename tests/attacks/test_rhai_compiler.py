@@ -63,6 +63,17 @@ def test_the_host_takes_no_part_in_it() -> None:
     assert after.ru_maxrss - before.ru_maxrss < 16 * 1024  # KiB
 
 
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_time_for_compiling_is_the_run_s(isolation: Any) -> None:
+    limits = Limits(timeout=0.05, max_memory=256 * 1024 * 1024)
+    with Sandbox(language="rhai", isolation=isolation) as box, box.repl() as repl:
+        assert repl.run("let kept = 42;").ok
+        run = repl.run(ATTACKS["statements"], limits=limits)
+        assert run.error is not None
+        assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", False)
+        assert repl.run("kept").value == 42
+
+
 def test_memory_for_compiling_is_the_run_s() -> None:
     with Sandbox(language="rhai", limits=Limits(timeout=60, max_memory=2 * 1024 * 1024)) as box, box.repl() as repl:
         run = repl.run("let kept = 1; " + "kept += 1;" * 20_000)
