@@ -1,4 +1,4 @@
-"""Redaction: what must not be in a trail, by the names of fields and by value."""
+"""Redaction: what is kept out of a trail, by the names of fields and by value."""
 
 from __future__ import annotations
 

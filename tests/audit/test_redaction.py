@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moonbox.audit.records import Call, CallError, Observation, Run
-from moonbox.audit.redact import Redactor
+from moonbox.audit.redaction import Redactor
 from moonbox.errors import Frame, ScriptError, UsageError
 
 GONE = "[redacted]"
