@@ -161,7 +161,10 @@ def test_stats(trail: Path) -> None:
     ("args", "said"),
     [
         (["show", "zzz"], "error: no run has an id that starts with 'zzz'\n"),
-        (["show", "aaaa"], "error: several runs have an id that starts with 'aaaa': aaaa000011112222, aaaa000099992222\n"),
+        (
+            ["show", "aaaa"],
+            "error: several runs have an id that starts with 'aaaa': aaaa000011112222, aaaa000099992222\n",
+        ),
         (
             ["list", "--since", "soon"],
             "error: invalid time 'soon'; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31\n",

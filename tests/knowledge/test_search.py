@@ -173,6 +173,7 @@ def test_sources_limit_what_is_searched(store: Path) -> None:
 
 def test_common_words_are_ranked_by_title_and_what_came_last(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "MOST_RANKED", 30)
+    monkeypatch.setattr(search_module, "NEWEST", 30)
     items = [item(f"doc{number:03}", "common words") for number in range(100)]
     base = filled(item("named", "something", title="Common"), item("rare", "unusual common"), *items)
     hits = found(base, "common", limit=5)

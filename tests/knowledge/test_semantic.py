@@ -13,7 +13,8 @@ import pytest
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.knowledge import EmbeddingError, KnowledgeBase, vectors
 from moonbox.knowledge.embedding import OpenAIEmbedder, OpenAIEmbeddings
-from moonbox.knowledge.vectors import quantized
+from moonbox.knowledge.store import open_store
+from moonbox.knowledge.vectors import connect_with_vectors, quantized
 
 from .conftest import Listed, item
 from .meaning import answer_embeddings, vector_of
@@ -222,8 +223,12 @@ def test_other_connections_get_nothing_of_the_extension(base: KnowledgeBase) -> 
     with pytest.raises(sqlite3.OperationalError, match="no such function: vec_version"):
         other.execute("SELECT vec_version()")
     other.close()
-    with base._database.reading() as db, pytest.raises(sqlite3.OperationalError, match="no such function"):
+    database = open_store(base.path, read_only=True)
+    with database.reading(connect_with_vectors) as db:
+        assert db.execute("SELECT vec_version()").fetchone()
+    with database.reading() as db, pytest.raises(sqlite3.OperationalError, match="no such function"):
         db.execute("SELECT vec_version()")
+    database.close()
 
 
 def test_reading_alone_searches_by_meaning_too(base: KnowledgeBase, store: Path, meaning: Meaning) -> None:

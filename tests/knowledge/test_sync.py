@@ -175,18 +175,13 @@ def test_an_interrupted_sync_keeps_what_it_wrote_and_goes_on(
 ) -> None:
     monkeypatch.setattr(sync, "BATCH_ITEMS", 2)
 
-    class Interrupted:
-        def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
-            yield from listed.scanned
-            raise KeyboardInterrupt
-
-    base._sources["notes"] = Interrupted()
+    listed.fails = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         base.sync("notes")
     (info,) = base.sources()
     assert (info.documents, info.healthy) == (2, False)
     assert info.notes == ("the last synchronisation was interrupted; the next one continues it",)
-    base._sources["notes"] = listed
+    listed.fails = None
     assert counts(base.sync("notes")) == (1, 0, 2, 0, 3)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from moonbox.errors import UsageError
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.query import Query, parse_query
 from moonbox.knowledge.records import Hit, Hits, Mode
-from moonbox.knowledge.store import DOCUMENT_OF, TOKENIZER, chunks_of, document_of, document_range, source_of
+from moonbox.knowledge.store import DOCUMENT_OF, TOKENIZER, chunks_of, document_of
 from moonbox.knowledge.text import clean_line, joined
 from moonbox.knowledge.vectors import Match, best_of, connect_with_vectors, model_id, semantic_matches
 
@@ -30,9 +31,10 @@ RANK_CONSTANT = 60
 
 WEIGHTS = "5.0, 2.0, 1.0"  # of title, heading and text
 DOCUMENT = DOCUMENT_OF.format("rowid")
-MOST_RANKED = 3_000
-"""Ranking costs two microseconds a chunk. A word that is in more chunks than this hardly tells documents apart: of those
-it chooses the newest alone, and it counts in the chunks that rarer words, titles and headings chose."""
+MOST_RANKED, NEWEST = 10_000, 3_000
+"""Ranking costs one microsecond a chunk. A word that is in more chunks than the first number hardly tells documents
+apart: it only chooses as many of the newest chunks as the second one, and counts in the chunks that rarer words, titles
+and headings choose."""
 CANDIDATES = 3
 """How many times `limit` documents are ranked again by how many of the words they have."""
 CHUNK_BONUS, DOCUMENT_BONUS = 2.0, 0.5
@@ -74,7 +76,7 @@ def keyword_matches(
     if not query.groups:
         return []
     index = _Index(db, sources, query)
-    return best_of([index.with_bonus(match) for match in index.ranked(limit * CANDIDATES)], limit)
+    return best_of(index.with_bonus(index.ranked(limit * CANDIDATES)), limit)
 
 
 def _by_keyword(database: Database, request: Request, query: Query) -> Hits:
@@ -128,13 +130,27 @@ class _Index:
         if not self._is_common(self._any):
             return self._top([], limit)
         rare = [term for term in query.terms() if not self._is_common(term)]
-        return self._top([*rare, query.every(), f"{{title heading}} : ({self._any})", self._any], limit)
+        chosen = (*rare, query.every(), f"{{title heading}} : ({self._any})", self._any)
+        return self._top(list(dict.fromkeys(chosen)), limit)
 
-    def with_bonus(self, match: Match) -> Match:
-        """The match with a higher score the more of the words its chunk, and its document, have."""
-        document = document_range(source_of(match.chunk), match.document)
-        bonus = 1 + CHUNK_BONUS * self._share(match.chunk, match.chunk)
-        return replace(match, score=match.score * bonus * (1 + DOCUMENT_BONUS * self._share(*document)))
+    def with_bonus(self, matches: Sequence[Match]) -> list[Match]:
+        """The matches with higher scores the more of the words their chunks, and their documents, have."""
+        groups, met = self._query.each, Counter[tuple[str, int]]()
+        documents = ", ".join(str(match.document) for match in matches)
+        sql = f"SELECT rowid FROM passage_index WHERE passage_index MATCH ? AND {DOCUMENT} IN ({documents})"
+        for group in groups:
+            chunks = [id for (id,) in self._db.execute(sql, (group,))]
+            met.update(("chunk", id) for id in chunks)
+            met.update(("document", id) for id in {document_of(chunk) for chunk in chunks})
+        return [
+            replace(
+                match,
+                score=match.score
+                * (1 + CHUNK_BONUS * met["chunk", match.chunk] / len(groups))
+                * (1 + DOCUMENT_BONUS * met["document", match.document] / len(groups)),
+            )
+            for match in matches
+        ]
 
     def _top(self, chosen: Sequence[str], limit: int) -> list[Match]:
         """The best chunks of different documents, of those that fit any of the chosen terms, or of all that score."""
@@ -143,7 +159,7 @@ class _Index:
             values |= {f"chosen{number}": terms for number, terms in enumerate(chosen)}
             newest = (
                 f"SELECT * FROM (SELECT rowid FROM passage_index WHERE passage_index MATCH :chosen{number}{self._scope}"
-                f" ORDER BY rowid DESC LIMIT {MOST_RANKED})"
+                f" ORDER BY rowid DESC LIMIT {NEWEST})"
                 for number in range(len(chosen))
             )
             condition += f" AND +rowid IN ({' UNION '.join(newest)})"
@@ -158,12 +174,6 @@ class _Index:
             if len(matches) == limit or len(rows) < wanted:
                 return matches
             wanted *= 8  # a few documents with many chunks took all the places
-
-    def _share(self, first: int, last: int) -> float:
-        """How much of the query is met by the chunks in a range, from 0 to 1."""
-        sql = f"SELECT 1 FROM passage_index WHERE passage_index MATCH ? AND rowid BETWEEN {first} AND {last} LIMIT 1"
-        met = [group for group in self._query.each if self._db.execute(sql, (group,)).fetchone()]
-        return len(met) / len(self._query.each)
 
     def _is_common(self, terms: str) -> bool:
         row = self._db.execute(

@@ -31,7 +31,6 @@ __all__ = [
     "document_range",
     "open_store",
     "position_of",
-    "source_of",
     "source_range",
 ]
 
@@ -56,10 +55,6 @@ def chunk_id(source: int, document: int, position: int) -> int:
 
 def document_of(chunk: int) -> int:
     return chunk >> POSITION_BITS & MAX_DOCUMENT
-
-
-def source_of(chunk: int) -> int:
-    return chunk >> SOURCE_SHIFT
 
 
 def position_of(chunk: int) -> int:
