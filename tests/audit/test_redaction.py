@@ -142,7 +142,7 @@ def test_wrong_use_is_refused() -> None:
         UsageError, match=r"^Redactor fields must be a list of strings, not one string: \['password'\]$"
     ):
         Redactor("password")
-    with pytest.raises(UsageError, match=r"^Redactor secrets must be strings that are not empty, not ''$"):
+    with pytest.raises(UsageError, match=r"^Redactor secrets must be non-empty strings, not ''$"):
         Redactor(secrets=[""])
 
 

@@ -98,9 +98,9 @@ def _problem(error: ScriptError, room: int) -> str:
 
 def _where(error: ScriptError) -> str:
     lines = error.traceback.strip("\n").splitlines()
-    said = error.message.partition("\n")[0]
-    if lines and len(said) > 9 and lines[0].endswith(said):
-        del lines[0]  # the headline has said it already
+    first = error.message.partition("\n")[0]
+    if lines and len(first) > 9 and lines[0].endswith(first):
+        del lines[0]  # it is in the headline already
     return "".join(f"\n{line}" for line in lines)
 
 
@@ -146,9 +146,9 @@ def _not_ok(count: int) -> str:
 def _call_line(call: Call) -> str:
     what = _STATUSES.get(call.status, call.status)
     if call.error is not None:
-        said = call.error.message if call.status == "error" else ""
+        message = call.error.message if call.status == "error" else ""
         what += f" ({call.error.code[:60]})" if call.status == "error" else ""
-        what += f": {' '.join(said.split())[:160]}" if said else ""
+        what += f": {' '.join(message.split())[:160]}" if message else ""
     return f"{call.index}. {call.tool[:100]} {short(call.arguments, 100)}: {what}"
 
 
@@ -169,7 +169,7 @@ def _returned(values: Sequence[Any]) -> Iterator[str]:
 
 
 def _shares(wanted: Sequence[int], room: int) -> list[int]:
-    """Divide the room so that nobody gets more than they want and nobody waits while another has plenty."""
+    """Divide the room so that no part gets more than it wants, or less than it could have."""
     shares = [0] * len(wanted)
     open_ = sorted(range(len(wanted)), key=lambda index: wanted[index])
     room = max(room, 0)

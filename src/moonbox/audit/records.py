@@ -140,7 +140,7 @@ class RunRedactor(Protocol):
 
 
 def _borrowed(value: Any) -> Any:
-    """The value itself where it is JSON already: for text that is made at once, a copy would be wasted."""
+    """The value itself where it is JSON already: the text is made at once, so that no copy is needed."""
     return value if _is_json(value) else to_jsonable(value)
 
 

@@ -110,7 +110,7 @@ def _write_document(db: sqlite3.Connection, source: int, entry: Prepared) -> int
 
 def _remove_passages(db: sqlite3.Connection, source: int, documents: Sequence[int]) -> None:
     ranges = [document_range(source, document) for document in documents]
-    # The index keeps no text: it must be told what it had been given.
+    # The index keeps no text: to delete a row it needs the text that was indexed.
     db.executemany(
         "INSERT INTO passage_index (passage_index, rowid, title, heading, text)"
         " SELECT 'delete', id, title, heading, text FROM passages WHERE id BETWEEN ? AND ?",

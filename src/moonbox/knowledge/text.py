@@ -199,7 +199,7 @@ def _overlap(text: str, start: int, cut: int) -> int:
     earliest = max(start, cut - OVERLAP)
     if earliest == start:
         return 0  # repeating the whole piece would tell nothing new
-    found = text.find(" ", earliest, cut)
+    space = text.find(" ", earliest, cut)
     line = text.find("\n", earliest, cut)
-    at = min((position for position in (found, line) if position >= 0), default=-1)
+    at = min((position for position in (space, line) if position >= 0), default=-1)
     return cut - at - 1 if at >= 0 else 0

@@ -44,7 +44,7 @@ _lock = threading.Lock()  # guards SQLite's process-wide list of extensions, not
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One document's best chunk, by whatever search."""
+    """One document's best chunk, from either kind of search."""
 
     document: int
     chunk: int
