@@ -5,8 +5,8 @@
 
 Questions are searched by keyword as they stand; each has one right page, which should be among the first three.
 
-Tools are the function documents of the Berkeley Function-Calling Leaderboard. Its data is in the PyPI package bfcl-eval;
-its many dependencies are not needed:
+Tools are the function documents of the Berkeley Function-Calling Leaderboard. Its data is in the PyPI package
+bfcl-eval; its many dependencies are not needed:
 
     pip download --no-deps bfcl-eval && unzip -q bfcl_eval-*.whl -d bfcl
 
