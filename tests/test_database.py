@@ -148,7 +148,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     for read_only in (False, True):
         with pytest.raises(NotesError, match=r"^the note book .*txt is not a SQLite database; choose another file$"):
             Database(text, NOTES, read_only=read_only)
-        message = r"foreign.db is not a note book but the database of another program; choose another file$"
+        message = r"^the note book .* cannot be used: the file is the database of another program; choose another file$"
         with pytest.raises(NotesError, match=message):
             Database(foreign, NOTES, read_only=read_only)
     assert text.read_text().startswith("not a database")

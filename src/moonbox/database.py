@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    Connect = Callable[[], sqlite3.Connection]
+
 __all__ = ["Database", "Schema", "create_private_file"]
 
 IDLE_READERS = 8
@@ -79,7 +81,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(
-        self, connect_with: Callable[[Callable[[], sqlite3.Connection]], sqlite3.Connection] | None = None
+        self, connect_with: Callable[[Connect], sqlite3.Connection] | None = None
     ) -> Iterator[sqlite3.Connection]:
         """A connection for this caller alone, in one consistent state of the file.
 
@@ -198,9 +200,7 @@ class Database:
             self._inherited += [*itertools.chain(*self._idle.values()), *([self._writer] if self._writer else [])]
             self._start()
 
-    def _borrow(
-        self, connect_with: Callable[[Callable[[], sqlite3.Connection]], sqlite3.Connection] | None
-    ) -> sqlite3.Connection:
+    def _borrow(self, connect_with: Callable[[Connect], sqlite3.Connection] | None) -> sqlite3.Connection:
         with self._guard:
             idle = self._idle.get(connect_with)
             db = idle.pop() if idle else None
@@ -282,7 +282,7 @@ class Database:
         (application_id,) = db.execute("PRAGMA application_id").fetchone()
         if application_id != self.schema.application_id:
             raise self.schema.error(
-                f"{self.path} is not {_a(self.schema.name)} but the database of another program; choose another file"
+                f"the {self._name} cannot be used: the file is the database of another program; choose another file"
             )
         applied = _applied(db, self.schema)
         if applied is None:
@@ -329,10 +329,6 @@ _MESSAGES = {
 def _code(error: sqlite3.Error) -> int:
     """SQLite's primary result code."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def _a(name: str) -> str:
-    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 @contextlib.contextmanager

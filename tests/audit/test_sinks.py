@@ -46,6 +46,12 @@ def test_every_sink_gives_back_what_was_written(sink: Trail, make_run: Callable[
     assert [found.id for found in sink.list()] == ["run-2", "run-1", "run-0"]
 
 
+def test_every_sink_stays_readable_when_it_is_closed(sink: Trail, make_run: Callable[..., Run]) -> None:
+    sink.write(make_run("a"))  # type: ignore[attr-defined]
+    sink.close()  # type: ignore[attr-defined]
+    assert (sink.get("a"), sink.stats().runs, len(sink.list())) == (make_run("a"), 1, 1)
+
+
 def test_every_sink_lists_by_the_same_rules(sink: Trail, make_run: Callable[..., Run], failure: ScriptError) -> None:
     sink.write(make_run("a", started=10.0, repl="x"))  # type: ignore[attr-defined]
     sink.write(make_run("b", started=30.0, repl="y", error=failure, calls=()))  # type: ignore[attr-defined]

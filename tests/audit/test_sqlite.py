@@ -130,7 +130,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     db.commit()
     db.close()
     before = foreign.read_bytes()
-    message = r"^.*foreign\.db is not an audit trail but the database of another program; choose another file$"
+    message = r"^the audit trail .*foreign\.db cannot be used: the file is the database of another program; choose"
     for attempt in (SqliteSink, open_trail):
         with pytest.raises(AuditError, match=message):
             attempt(foreign)

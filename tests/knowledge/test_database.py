@@ -51,7 +51,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     db = sqlite3.connect(other)
     db.execute("CREATE TABLE things (id)")
     db.close()
-    with pytest.raises(KnowledgeError, match=r"other.db is not a knowledge base but the database of another program"):
+    with pytest.raises(KnowledgeError, match=r"other.db cannot be used: the file is the database of another program"):
         KnowledgeBase(other)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from array import array
 from itertools import groupby
@@ -17,6 +18,7 @@ from moonbox.errors import AuditError
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from moonbox.audit.records import Call
 
@@ -35,6 +37,7 @@ class SqliteSink:
         self, path: str | os.PathLike[str], *, fsync: bool = False, create: bool = True, timeout: float = 30.0
     ) -> None:
         self.path = Path(path)
+        self._closed = False
         self._database = Database(self.path, SCHEMA, create=create, durable=fsync, timeout=timeout)
 
     def write(self, run: Run) -> None:
@@ -65,12 +68,12 @@ class SqliteSink:
         where = " AND ".join(test for test, value in tests.items() if value is not None) or "1"
         sql = f"SELECT {_SUMMARY} FROM runs WHERE {where} ORDER BY started DESC, seq DESC LIMIT :limit OFFSET :offset"
         values = {"ok": ok, "tool": tool, "since": since, "repl": repl, "limit": limit, "offset": offset}
-        with self._database.reading() as db:
+        with self._reading() as db:
             return tuple(RunSummary(*row) for row in db.execute(sql, values))
 
     def get(self, id: str) -> Run:
         """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
-        with self._database.reading() as db:
+        with self._reading() as db:
             ids = db.execute("SELECT id FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 7", (id, id + _LAST))
             chosen = pick(id, [row[0] for row in ids])
             (record,) = db.execute("SELECT record FROM runs WHERE id = ?", (chosen,)).fetchone()
@@ -79,7 +82,7 @@ class SqliteSink:
     def stats(self, *, since: float | None = None) -> Stats:
         """How runs and tools did; the figures are of one moment, also while others write."""
         start = since if since is not None else float("-inf")
-        with self._database.reading() as db:
+        with self._reading() as db:
             runs, failures, calls = db.execute(_TOTALS, (start,)).fetchone()
             kinds = dict(db.execute(_KINDS, (start,)).fetchall())
             tools = _tool_stats(db, start)
@@ -91,7 +94,7 @@ class SqliteSink:
         choice = Pruning(older_than, keep)
         which = {"border": choice.border, "keep": keep}
         if dry_run:
-            with self._database.reading() as db:
+            with self._reading() as db:
                 return len(db.execute(_REMOVED, which).fetchall())
         with self._database.writing() as db:
             removed = db.execute(_REMOVED, which).fetchall()
@@ -103,6 +106,18 @@ class SqliteSink:
 
     def close(self) -> None:
         self._database.close()
+        self._closed = True
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A closed sink stays readable, as every other sink does: the file is opened for this once."""
+        if not self._closed:
+            with self._database.reading() as db:
+                yield db
+            return
+        database = Database(self.path, SCHEMA, read_only=True)
+        with contextlib.closing(database), database.reading() as db:
+            yield db
 
 
 def create_runs_and_calls(db: sqlite3.Connection) -> None:
