@@ -11,9 +11,8 @@ from moonbox.config.file import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.limits import Limits
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
-from moonbox.scripts.host import furnished
+from moonbox.scripts.environment import file_stamp, read_source, script_repl
 from moonbox.scripts.settings import ScriptSettings, ToolsSettings
-from moonbox.scripts.source import read_source, stamp
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
@@ -95,7 +94,7 @@ class ScriptLibrary:
                 changed = True
             for name, settings in wanted.items():
                 before = self._scripts.get(name)
-                if before is not None and before.settings == settings and before.stamp == stamp(settings.path):
+                if before is not None and before.settings == settings and before.stamp == file_stamp(settings.path):
                     continue
                 self._scripts[name] = self._load(settings)
                 changed = True
@@ -133,7 +132,7 @@ class ScriptLibrary:
         return wanted
 
     def _load(self, settings: ScriptSettings) -> LoadedScript:
-        seen = stamp(settings.path)
+        seen = file_stamp(settings.path)
         source = ""
         try:
             source = read_source(settings.path)
@@ -197,7 +196,7 @@ class ScriptLibrary:
         if script.tool is None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
         section = f"tools.script.{settings.name}"
-        with furnished(self._sandbox, settings, section=section, make_api=self._make_api) as repl:
+        with script_repl(self._sandbox, settings, section=section, make_api=self._make_api) as repl:
             repl.define("params", dict(arguments))
             repl.define("context.config", dict(settings.config))
             repl.define("context.tool", settings.name)

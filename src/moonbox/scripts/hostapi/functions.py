@@ -1,4 +1,4 @@
-"""The shape of a host function, of the modules that offer them, and of what they are given."""
+"""Host functions: the shape of one, of the modules that offer them, and of what a module is given."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.errors import UsageError
 from moonbox.scripts.hostapi.arguments import Parameter, bind
 from moonbox.scripts.hostapi.grants import GRANT_KEYS, not_granted
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     import threading
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
 
     from moonbox.errors import Denied
     from moonbox.scripts.hostapi.grants import Grants
-    from moonbox.scripts.hostapi.http.options import HttpOptions
-    from moonbox.scripts.hostapi.limits import HostLimits
-    from moonbox.scripts.hostapi.vault import Vault
+    from moonbox.scripts.hostapi.limits import HostLimits, HttpOptions
+    from moonbox.scripts.hostapi.secrets import SecretStore
 
 __all__ = ["Host", "HostFunction", "HostModule"]
 
@@ -32,18 +32,16 @@ class HostFunction:
     parameters: tuple[Parameter, ...] = ()
     returns: str = ""
     needs: tuple[str, ...] = ()
-    """Keys of Grants, of which at least one must grant something; empty for what is harmless."""
+    """Keys of Grants, of which at least one must grant something; empty for functions that reach nothing."""
     blocking: bool = False
-    """It may wait (for the network, the disk, the clock): call it in a thread of its own."""
+    """It may wait for the network, the disk or the clock: call it in a thread of its own."""
     refuses: bool = False
-    """It checks its grants before anything else and can say exactly what is missing, so it is called for that too."""
+    """It checks its grants itself and names exactly what is missing: it is called even when nothing is granted."""
 
     def __post_init__(self) -> None:
         for key in self.needs:
             if key not in GRANT_KEYS:
-                raise UsageError(
-                    f"{self.name} needs the unknown grant {key!r}; the grants are: {', '.join(GRANT_KEYS)}"
-                )
+                raise UsageError(f"{self.name}: {unknown('grant', key, GRANT_KEYS)}")
 
     @property
     def signature(self) -> str:
@@ -75,20 +73,23 @@ class Host:
 
     name: str
     section: str
-    """Where in the configuration the grants stand, for messages."""
+    """The section of the configuration that holds the grants, for messages."""
     grants: Grants
     limits: HostLimits
     http: HttpOptions
-    environ: Mapping[str, str]
-    vault: Vault
+    environ: Mapping[str, str] = field(repr=False)  # a traceback must not show it
+    secrets: SecretStore
     clock: Callable[[], float]
+    timer: Callable[[], float]
+    """Seconds from any start, for measuring how long something takes."""
     entropy: Callable[[int], bytes]
     log: Callable[[str, str, Any], None]
     closing: threading.Event
     on_close: list[Callable[[], None]] = field(default_factory=list)
 
-    def scrub(self, value: Any) -> Any:
-        return self.vault.scrub(value)
+    def redact(self, value: Any) -> Any:
+        """A plain value with every known secret replaced."""
+        return self.secrets.redact(value)
 
     def not_granted(self, what: str, key: str, value: str) -> Denied:
         """The refusal that says which line of the configuration would allow it."""

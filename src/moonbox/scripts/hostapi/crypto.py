@@ -9,10 +9,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
-from moonbox.scripts.hostapi.arguments import Parameter, type_word
-from moonbox.scripts.hostapi.function import Host, HostFunction
-from moonbox.scripts.hostapi.text import bounded
-from moonbox.scripts.hostapi.vault import is_handle
+from moonbox.scripts.hostapi.arguments import Parameter, bounded, type_word
+from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.secrets import is_handle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,7 @@ _OPTIONS = Parameter(
         Parameter(
             "encoding",
             "string",
-            "of the result: hex unless given, base64, base64url (without padding), or raw for the 32 bytes themselves",
+            "of the result: hex (the default), base64, base64url (without padding), or raw for the 32 bytes themselves",
             default="hex",
             choices=("hex", "base64", "base64url", "raw"),
         ),
@@ -65,10 +64,11 @@ def functions(host: Host) -> Sequence[HostFunction]:
 
 def _key(host: Host, key: Any) -> bytes:
     if is_handle(key):
-        return host.vault.key(key)
+        return host.secrets.key(key)
     if isinstance(key, str):
-        return key.encode("utf-8", "surrogatepass")
+        key = key.encode("utf-8", "surrogatepass")
     if isinstance(key, bytes):
+        bounded("crypto.hmac_sha256 as its key", key, host.limits.max_text)
         return key
     raise ArgumentError(
         f"crypto.hmac_sha256(key, data, options): key must be a string or a secret, not {type_word(key)}"

@@ -1,4 +1,4 @@
-"""The scrubber: takes known secret texts, in every spelling that servers commonly echo, out of values."""
+"""Redaction: known secrets are replaced in values, in every spelling in which servers commonly echo them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-__all__ = ["MIN_SECRET", "Scrubber"]
+__all__ = ["MIN_SECRET", "Redactor"]
 
 MIN_SECRET = 6
-"""A shorter text occurs by chance, so that taking it out would damage ordinary values."""
-
+"""A shorter text occurs by chance, so that replacing it would damage ordinary values."""
 
 _SIGNS = (b"+", b"/", b"-", b"_")
 
 
-class Scrubber:
+class Redactor:
     """Replaces each secret by `[secret NAME]`, in strings, binary strings, numbers, and keys and items of tables.
 
     It knows the text itself in any letter case, percent-encoded, JSON- and HTML-escaped, in hexadecimal, backwards,
@@ -29,13 +28,15 @@ class Scrubber:
     def __init__(self) -> None:
         self._needles: tuple[_Needle, ...] = ()
         self._digits: dict[str, str] = {}
+        self._added: set[tuple[str, str]] = set()
         self._adding = threading.Lock()
 
     def add(self, name: str, text: str) -> None:
-        """From now on take this text out; shorter ones than MIN_SECRET are left alone."""
-        if len(text) < MIN_SECRET:
-            return
+        """From now on replace this text; texts shorter than MIN_SECRET are left alone."""
         with self._adding:
+            if len(text) < MIN_SECRET or (name, text) in self._added:
+                return
+            self._added.add((name, text))
             known = {needle.text for needle in self._needles}
             fresh = [needle for needle in _spellings(name, text) if needle.text not in known]
             self._needles = (*self._needles, *fresh)
@@ -43,10 +44,10 @@ class Scrubber:
                 self._digits = {**self._digits, text.lstrip("0"): name}
 
     def __call__(self, value: Any) -> Any:
-        """The plain value without secrets; the very same object when it held none."""
+        """The plain value without secrets; the very same object when it contains none."""
         if not self._needles or (isinstance(value, list | dict) and not self._suspects(value)):
             return value
-        return self._scrubbed(value)
+        return self._redacted(value)
 
     def _suspects(self, value: Any) -> bool:
         """One search through everything at once: for a large table far quicker than one in each of its strings."""
@@ -58,29 +59,29 @@ class Scrubber:
         folded = b"\0".join(leaves).lower()
         return any(needle.text in folded for needle in self._needles)
 
-    def _scrubbed(self, value: Any) -> Any:
+    def _redacted(self, value: Any) -> Any:
         if isinstance(value, str):
             data = value.encode("utf-8", "surrogatepass")
-            clean = self._scrubbed_bytes(data)
+            clean = self._redacted_bytes(data)
             return value if clean is data else clean.decode("utf-8", "replace")
         if isinstance(value, bytes):
-            return self._scrubbed_bytes(value)
+            return self._redacted_bytes(value)
         if isinstance(value, list):
-            items = [self._scrubbed(item) for item in value]
+            items = [self._redacted(item) for item in value]
             return value if all(new is old for new, old in zip(items, value, strict=True)) else items
         if isinstance(value, dict):
-            pairs = [(self._scrubbed(key), self._scrubbed(item)) for key, item in value.items()]
+            pairs = [(self._redacted(key), self._redacted(item)) for key, item in value.items()]
             same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(pairs, value.items(), strict=True))
             return value if same else dict(pairs)
         if self._digits and isinstance(value, int | float) and not isinstance(value, bool):
-            return self._scrubbed_number(value)
+            return self._redacted_number(value)
         return value
 
-    def _scrubbed_number(self, value: float) -> Any:
+    def _redacted_number(self, value: float) -> Any:
         digits = _whole(value)
         return f"[secret {self._digits[digits]}]" if digits in self._digits else value
 
-    def _scrubbed_bytes(self, data: bytes) -> bytes:
+    def _redacted_bytes(self, data: bytes) -> bytes:
         folded = data.lower()
         spans: list[tuple[int, int, str]] = []
         for needle in self._needles:

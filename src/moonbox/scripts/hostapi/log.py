@@ -1,4 +1,4 @@
-"""The journal: what a script logged, collected up to a bound and passed on to Python's logging."""
+"""Functions log.debug, .info, .warn and .error: records kept up to a bound and passed on to Python's logging."""
 
 from __future__ import annotations
 
@@ -8,16 +8,33 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from moonbox.scripts.hostapi.arguments import Parameter
+from moonbox.scripts.hostapi.functions import Host, HostFunction
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from moonbox.scripts.hostapi.limits import HostLimits
 
-__all__ = ["Journal", "LogRecord"]
+__all__ = ["LogRecord", "ScriptLog", "functions"]
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+
+
+def functions(host: Host) -> Sequence[HostFunction]:
+    parameters = (
+        Parameter("message", "data", required=True),
+        Parameter("fields", "table", "values that belong to the message"),
+    )
+
+    def logger(level: str) -> HostFunction:
+        def run(message: bytes, fields: dict[str, Any] | None) -> None:
+            host.log(level, message.decode("utf-8", "replace"), fields)
+
+        return HostFunction(f"log.{level}", "Write to the host's log.", run, parameters, "null")
+
+    return [logger(level) for level in _LEVELS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +47,7 @@ class LogRecord:
     time: float
 
 
-class Journal:
+class ScriptLog:
     """The records of one HostApi; past the bound they are counted, not kept."""
 
     def __init__(self, name: str, limits: HostLimits, clock: Callable[[], float]) -> None:
@@ -40,7 +57,7 @@ class Journal:
         self.dropped = 0
 
     def add(self, level: str, message: str, fields: dict[str, Any] | None) -> None:
-        """Secrets must have been taken out before."""
+        """The message and fields must not contain secrets any more."""
         if len(self.records) >= self._limits.max_log_records:
             self.dropped += 1
             return
@@ -56,4 +73,4 @@ class Journal:
 
 def _one_line(text: str) -> str:
     """A script must not be able to forge lines of the host's log, nor to steer a terminal that shows it."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: repr(found[0])[1:-1], text)
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda match: repr(match[0])[1:-1], text)

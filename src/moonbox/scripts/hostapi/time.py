@@ -1,4 +1,4 @@
-"""Functions time.now, time.parse and time.format: seconds since 1970 and text, always in UTC."""
+"""Functions time.now, time.parse, time.format (seconds since 1970 and text, always in UTC) and sleep."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.arguments import Parameter
-from moonbox.scripts.hostapi.function import Host, HostFunction
+from moonbox.scripts.hostapi.arguments import Parameter, excerpt
+from moonbox.scripts.hostapi.functions import Host, HostFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["functions"]
 
 _MAX_FORMAT = 200
+_MAX_TEXT = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
@@ -32,7 +33,7 @@ _MONTHS = (
     "November",
     "December",
 )
-# Each directive: how a time is written, and what is read. %a and %A are read and then ignored.
+# What each directive reads; %a and %A are then ignored.
 _READ = {
     "Y": r"(?P<Y>\d{4})",
     "m": r"(?P<m>\d{1,2})",
@@ -53,27 +54,37 @@ _READ = {
     "%": "%",
 }
 _FORMAT = Parameter(
-    "format", "string", f"ISO 8601 unless given; a text with {' '.join('%' + directive for directive in _READ)}"
+    "format", "string", f"ISO 8601 by default; else a text with {' '.join('%' + directive for directive in _READ)}"
 )
 
 
 def functions(host: Host) -> Sequence[HostFunction]:
+    def sleep(seconds: float) -> None:
+        if host.closing.wait(seconds):
+            raise ToolError("the host is closing", code="cancelled")
+
+    longest = host.limits.max_sleep
+    pause = Parameter("seconds", "number", f"at most {longest:g}", required=True, least=0, most=longest)
     seconds = Parameter("seconds", "number", "since 1970-01-01T00:00:00Z", required=True)
     text = Parameter("text", "string", "a time without a zone is in UTC", required=True)
     return [
         HostFunction("time.now", "Seconds since 1970 in UTC, with fractions.", host.clock, (), "number"),
         HostFunction("time.parse", "The seconds since 1970 that a text means.", _parse, (text, _FORMAT), "number"),
         HostFunction("time.format", "Seconds since 1970 as text in UTC.", _format, (seconds, _FORMAT), "string"),
+        HostFunction("sleep", "Wait; the time counts towards the run's.", sleep, (pause,), "null", blocking=True),
     ]
 
 
 def _parse(text: str, form: str | None) -> int | float:
     try:
+        if len(text) > _MAX_TEXT:
+            raise ValueError("too long")
         moment = datetime.fromisoformat(text.strip()) if form is None else _read(text, form)
         since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     except (ValueError, OverflowError):
-        wanted = "an ISO 8601 time such as 2026-01-31T12:00:00Z" if form is None else f"of the form {form!r}"
-        raise ToolError(f"time.parse(text, format): {text[:60]!r} is not {wanted}", code="invalid_data") from None
+        wanted = "ISO 8601, such as 2026-01-31T12:00:00Z" if form is None else f"the format {form!r}"
+        message = f"time.parse(text, format): invalid time {excerpt(text)!r}; expected {wanted}"
+        raise ToolError(message, code="invalid_data") from None
     whole = since.days * 86_400 + since.seconds
     return whole + since.microseconds / 1e6 if since.microseconds else whole
 
@@ -110,15 +121,15 @@ def _read(text: str, form: str) -> datetime:
 
     def pattern(directive: str) -> str:
         if directive in seen and directive not in "aA%":
-            raise ArgumentError(f"time.parse(text, format): %{directive} stands twice in the format")
+            raise ArgumentError(f"time.parse(text, format): %{directive} is used twice in the format")
         seen.add(directive)
         return _READ[directive]
 
     whole = _each("time.parse(text, format)", form, pattern, re.escape)
-    found = re.fullmatch(whole, text.strip(), re.IGNORECASE | re.ASCII)
-    if found is None:
+    match = re.fullmatch(whole, text.strip(), re.IGNORECASE | re.ASCII)
+    if match is None:
         raise ValueError("no match")
-    return _moment(found.groupdict())
+    return _moment(match.groupdict())
 
 
 def _moment(parts: dict[str, str]) -> datetime:
@@ -149,7 +160,7 @@ def _zone(text: str) -> timezone:
 def _each(signature: str, form: str, directive: Callable[[str], str], literal: Callable[[str], str]) -> str:
     """The format with its directives and the text between them replaced."""
     if len(form) > _MAX_FORMAT:
-        raise ArgumentError(f"{signature}: format has more than {_MAX_FORMAT} characters")
+        raise ArgumentError(f"{signature}: format is longer than {_MAX_FORMAT} characters")
     pieces: list[str] = []
     for index, part in enumerate(re.split(r"%(.?)", form, flags=re.DOTALL)):
         if index % 2 == 0:
@@ -158,5 +169,5 @@ def _each(signature: str, form: str, directive: Callable[[str], str], literal: C
             pieces.append(directive(part))
         else:
             known = " ".join("%" + name for name in _READ)
-            raise ArgumentError(f"{signature}: %{part} is not known; use {known}")
+            raise ArgumentError(f"{signature}: unknown directive '%{part}'; known: {known}")
     return "".join(pieces)

@@ -19,23 +19,16 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from moonbox.scripts.hostapi.http.gate import Gate
-
-__all__ = ["CheckedBackend", "Deadlines", "default_ssl_context"]
-
-
-@functools.cache
-def default_ssl_context() -> ssl.SSLContext:
-    """The certificates of the system and of certifi, read once: that takes longer than many a request."""
-    return httpcore.default_ssl_context()
+__all__ = ["CheckedBackend", "Deadlines", "connection_pool"]
 
 
 class Deadlines:
     """The deadline of the request that the current thread is making.
 
-    Timeouts for single reads would let a server that sends a byte now and then keep a request open for ever.
+    Timeouts for single reads would let a server that sends a byte now and then keep a request open for ever. The
+    connection library hands single timeouts through, but no deadline: hence one for each thread.
     """
 
     def __init__(self) -> None:
@@ -57,11 +50,30 @@ class Deadlines:
         return left
 
 
-class CheckedBackend(httpcore.NetworkBackend):
-    """Opens sockets to the addresses that the gate lets through."""
+def connection_pool(
+    addresses: Callable[[str, int, float], list[str]], deadlines: Deadlines, ssl_context: ssl.SSLContext | None
+) -> httpcore.ConnectionPool:
+    """A pool whose connections go to what `addresses(host, port, timeout)` gives."""
+    return httpcore.ConnectionPool(
+        ssl_context=ssl_context or _default_ssl_context(),
+        max_connections=20,
+        max_keepalive_connections=5,
+        keepalive_expiry=4.0,
+        network_backend=CheckedBackend(addresses, deadlines),
+    )
 
-    def __init__(self, gate: Gate, deadlines: Deadlines) -> None:
-        self._gate, self._deadlines = gate, deadlines
+
+@functools.cache
+def _default_ssl_context() -> ssl.SSLContext:
+    """The certificates of the system and of certifi, read once: that takes longer than many a request."""
+    return httpcore.default_ssl_context()
+
+
+class CheckedBackend(httpcore.NetworkBackend):
+    """Opens sockets to checked addresses."""
+
+    def __init__(self, addresses: Callable[[str, int, float], list[str]], deadlines: Deadlines) -> None:
+        self._addresses, self._deadlines = addresses, deadlines
 
     def connect_tcp(
         self,
@@ -71,8 +83,8 @@ class CheckedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        problem: OSError | None = None
-        for address in self._gate.addresses(host, port, self._deadlines.left()):
+        problem = OSError(f"{host} has no usable address")
+        for address in self._addresses(host, port, self._deadlines.left()):
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             connection = socket.socket(family, socket.SOCK_STREAM)
             try:
@@ -83,13 +95,12 @@ class CheckedBackend(httpcore.NetworkBackend):
             except OSError as failed:
                 connection.close()
                 problem = failed
-        assert problem is not None  # the gate gives at least one address or raises
         raise problem
 
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.NetworkStream:
-        raise OSError("scripts reach no local sockets")
+        raise OSError("Unix sockets are not supported")
 
 
 class _Stream(httpcore.NetworkStream):

@@ -1,18 +1,21 @@
-"""Real servers on loopback for the tests of host functions: one that answers by route, one that speaks raw bytes."""
+"""Real servers on loopback, and the fixtures that start them: one answers by route, one speaks raw bytes."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 @dataclass
@@ -99,10 +102,11 @@ class Server:
 
 
 class RawServer:
-    """Reads the head of each request, then lets `speak` do what it likes with the connection."""
+    """Reads the head of each request (or just what comes first), then lets `speak` use the connection as it likes."""
 
-    def __init__(self, speak: Callable[[socket.socket], None]) -> None:
-        self._speak = speak
+    def __init__(self, speak: Callable[[socket.socket], None], *, reads_head: bool = True) -> None:
+        self._speak, self._reads_head = speak, reads_head
+        self._connections: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.grant = f"127.0.0.1:{self.port}"
@@ -114,6 +118,9 @@ class RawServer:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        for connection in self._connections:  # ends a `speak` that goes on for ever
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         self._thread.join()
 
     def _serve(self) -> None:
@@ -122,12 +129,69 @@ class RawServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            self._connections.append(connection)
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(10)
                 head = b""
-                while b"\r\n\r\n" not in head:
+                while b"\r\n\r\n" not in head and (self._reads_head or not head):
                     piece = connection.recv(65536)
                     if not piece:
                         break
                     head += piece
                 self._speak(connection)
+
+
+def drip(start: bytes, more: bytes, pause: float = 0.0) -> Callable[[socket.socket], None]:
+    """Send `start`, then `more` again and again until the other side is gone."""
+    never = threading.Event()
+
+    def speak(connection: socket.socket) -> None:
+        connection.sendall(start)
+        while True:
+            connection.sendall(more)
+            never.wait(pause)
+
+    return speak
+
+
+def ignore(connection: socket.socket) -> None:
+    """Neither read nor write until the other side is gone."""
+    never = threading.Event()
+    while connection.fileno() >= 0 and not _hung_up(connection):
+        never.wait(0.01)
+
+
+def _hung_up(connection: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLHUP | select.POLLRDHUP)
+    return bool(poll.poll(0))
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Start a server: serve({"/path": lambda request: Answer(...)})."""
+    servers: list[Server] = []
+
+    def start(
+        routes: dict[str, Callable[[Request], Answer]], address: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+    ) -> Server:
+        servers.append(Server(routes, address, tls))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def serve_raw() -> Iterator[Callable[..., RawServer]]:
+    """Start a server that speaks raw bytes: serve_raw(lambda connection: connection.sendall(b"…"))."""
+    servers: list[RawServer] = []
+
+    def start(speak: Callable[[socket.socket], None], *, reads_head: bool = True) -> RawServer:
+        servers.append(RawServer(speak, reads_head=reads_head))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()

@@ -9,13 +9,12 @@ from typing import Literal
 
 from moonbox.errors import ConfigError
 from moonbox.net.addresses import Address, parse_address
+from moonbox.net.urls import is_host_name
 
-__all__ = ["HostPattern", "grant_text", "is_host_name"]
+__all__ = ["HostPattern", "grant_text"]
 
 _USUAL_PORTS = (80, 443)
 _ANY_PORT = 0
-_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,10 @@ class HostPattern:
         kind: Literal["name", "subdomains"] = "subdomains" if name.startswith("*.") else "name"
         name = name.removeprefix("*.")
         if name == "localhost" or name.endswith(".localhost"):
-            shown = f"127.0.0.1:{port}" if port else "127.0.0.1"
-            raise ConfigError(f'{text!r}: the machine itself is granted by address: write "{shown}"')
+            address = f"127.0.0.1:{port}" if port else "127.0.0.1"
+            raise ConfigError(f'{text!r}: this machine is granted by its address; write "{address}"')
         if not is_host_name(name):
-            raise ConfigError(f"{text!r} is not a host{_hint(name)}")
+            raise ConfigError(f"invalid host {text!r}: {_hint(name)}")
         return cls(text, kind, name=name, port=port)
 
     def allows(self, host: str, address: Address | None, port: int) -> bool:
@@ -83,17 +82,8 @@ class HostPattern:
 
 def grant_text(host: str, port: int) -> str:
     """The pattern that grants just this host or address and port."""
-    shown = f"[{host}]" if ":" in host else host
-    return shown if port in _USUAL_PORTS else f"{shown}:{port}"
-
-
-def is_host_name(name: str) -> bool:
-    """Whether this is a name in lower case that no resolver could read as an address."""
-    if len(name) > 253 or not _NAME.fullmatch(name):
-        return False
-    # Resolvers read 2130706433, 127.1 and 0x7f.1 as IPv4; a last label like these is never a name.
-    last = name.rpartition(".")[2]
-    return not (last.isdigit() or re.fullmatch(r"0x[0-9a-f]*", last))
+    host = f"[{host}]" if ":" in host else host
+    return host if port in _USUAL_PORTS else f"{host}:{port}"
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
@@ -118,24 +108,24 @@ def _network(host: str) -> IPv4Network | IPv6Network | None:
     address = parse_address(base)
     if address is None:
         if re.fullmatch(r"[0-9.]+", base):
-            raise ConfigError(f"{host!r} is not an address or a network; write it like 10.0.0.5 or 10.0.0.0/8")
+            raise ConfigError(f"invalid address or network {host!r}: write it like 10.0.0.5 or 10.0.0.0/8")
         if slash:
             raise _not_alone(host)
         return None
     try:
         return ip_network(host if slash else address)
     except ValueError as problem:
-        raise ConfigError(f"{host!r} is not a network: {problem}") from None
+        raise ConfigError(f"invalid network {host!r}: {problem}") from None
 
 
 def _not_alone(text: str) -> ConfigError:
     host = text.rpartition("://")[2].partition("/")[0].rpartition("@")[2]
-    return ConfigError(f'{text!r} is not a host: write the host alone, such as "{host or "api.example.com"}"')
+    return ConfigError(f'invalid host {text!r}: write the host alone, such as "{host or "api.example.com"}"')
 
 
 def _hint(name: str) -> str:
     if not name.isascii():
-        return ": write it in its ASCII form (xn--…)"
+        return "write it in its ASCII form (xn--…)"
     if "*" in name:
-        return ': a star stands only at the beginning, such as "*.example.org"'
-    return '; write it like "api.example.com", "*.example.org" or "127.0.0.1:8080"'
+        return 'a star is only allowed at the beginning, such as "*.example.org"'
+    return 'write it like "api.example.com", "*.example.org" or "127.0.0.1:8080"'

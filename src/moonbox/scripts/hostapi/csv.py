@@ -7,9 +7,8 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.arguments import Parameter, type_word
-from moonbox.scripts.hostapi.function import Host, HostFunction
-from moonbox.scripts.hostapi.text import bounded
+from moonbox.scripts.hostapi.arguments import Parameter, bounded, excerpt, type_word
+from moonbox.scripts.hostapi.functions import Host, HostFunction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["functions"]
 
 _ENCODINGS = ("utf-8", "latin-1", "windows-1252", "utf-16")
-_DELIMITER = Parameter("delimiter", "string", "a comma unless given", default=",")
+_DELIMITER = Parameter("delimiter", "string", "a comma by default", default=",")
 
 
 def functions(host: Host) -> Sequence[HostFunction]:
@@ -33,22 +32,23 @@ def functions(host: Host) -> Sequence[HostFunction]:
                 f"csv.parse takes at most {host.limits.max_cells:,} fields, not {cells:,}", code="too_large"
             )
         rows = _rows(decoded, delimiter)
-        return _tables(rows) if options["header"] else [row for _, row in rows]
+        return _tables(rows, host.limits.max_parsed) if options["header"] else [row for _, row in rows]
 
     def encode(rows: list[Any], options: dict[str, Any]) -> str:
         delimiter = _delimiter("csv.encode(rows, options)", options)
         return _encoded(rows, options["columns"], delimiter, host.limits)
 
     reading = (
-        Parameter("header", "boolean", "the first row names the columns, true unless given", default=True),
+        Parameter("header", "boolean", "the first row names the columns, true by default", default=True),
         _DELIMITER,
-        Parameter("encoding", "string", "utf-8 unless given", default="utf-8", choices=_ENCODINGS),
+        Parameter("encoding", "string", "utf-8 by default", default="utf-8", choices=_ENCODINGS),
     )
-    writing = (Parameter("columns", "array", "names and order of the columns; else all, sorted"), _DELIMITER)
+    writing = (Parameter("columns", "array", "names and order of the columns; by default all, sorted"), _DELIMITER)
     return [
         HostFunction(
             "csv.parse",
-            "The rows of a CSV text: tables by column name, or arrays when header is false. All fields are strings.",
+            "The rows of a CSV text: tables by column name, or arrays when header is false. All fields are strings; "
+            "a row that is too short lacks the last columns.",
             parse,
             (Parameter("text", "data", required=True), Parameter("options", "options", options=reading)),
             "array",
@@ -89,22 +89,39 @@ def _rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
         raise ToolError(f"csv.parse: line {reader.line_num}: {problem}", code="invalid_data") from None
 
 
-def _tables(rows: list[tuple[int, list[str]]]) -> list[dict[str, str | None]]:
+def _tables(rows: list[tuple[int, list[str]]], most: int) -> list[dict[str, str]]:
+    """Each row by column name. Its cost grows with its own fields, not with the header: nothing is filled up."""
     if not rows:
         return []
     names = rows[0][1]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ToolError(f"csv.parse: the column {twice!r} is named twice; use header = false", code="invalid_data")
-    tables: list[dict[str, str | None]] = []
+        raise ToolError(f"csv.parse: duplicate column '{_duplicate(names)}'; use header = false", code="invalid_data")
+    lengths = [len(name) for name in names]
+    size = 0
+    tables: list[dict[str, str]] = []
     for line, row in rows[1:]:
         if len(row) > len(names):
             raise ToolError(
                 f"csv.parse: line {line} has {len(row)} fields, but the header has {len(names)}", code="invalid_data"
             )
-        padded: list[str | None] = [*row, *[None] * (len(names) - len(row))]
-        tables.append(dict(zip(names, padded, strict=True)))
+        # Names are shared here, but written out for each row on the way to the script.
+        size += sum(lengths[: len(row)]) + sum(map(len, row))
+        if size > most:
+            raise ToolError(
+                f"csv.parse gives more than {most:,} characters, column names included; use header = false",
+                code="too_large",
+            )
+        tables.append(dict(zip(names, row, strict=False)))
     return tables
+
+
+def _duplicate(names: list[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return excerpt(name)
+        seen.add(name)
+    return ""
 
 
 def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits: HostLimits) -> str:
@@ -116,22 +133,33 @@ def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits:
     columns = columns or []
     if len(columns) * len(rows) > limits.max_cells:
         raise ToolError(f"csv.encode writes at most {limits.max_cells:,} fields", code="too_large")
+    cells = _Cells(limits.max_text)
     if columns:
-        writer.writerow(map(_cell, columns))
+        writer.writerow([cells.text(column) for column in columns])
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict if named else list):
             wanted = "a table" if named else "an array"
             raise ArgumentError(f"csv.encode(rows, options): row {number} must be {wanted}, not {type_word(row)}")
-        cells = [_cell(row.get(name)) for name in columns] if isinstance(row, dict) else [_cell(item) for item in row]
-        if out.tell() + sum(map(len, cells)) > limits.max_text:
-            raise ToolError(f"csv.encode writes at most {limits.max_text:,} characters", code="too_large")
-        writer.writerow(cells)
+        values = (row.get(name) for name in columns) if isinstance(row, dict) else row
+        writer.writerow([cells.text(value) for value in values])
     return out.getvalue()
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, list | dict):
-        raise ArgumentError(f"csv.encode(rows, options): a field must be a string or number, not {type_word(value)}")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+class _Cells:
+    """Values as text, counted before each is made: one value may stand in many columns."""
+
+    def __init__(self, most: int) -> None:
+        self._left = self._most = most
+
+    def text(self, value: Any) -> str:
+        if isinstance(value, list | dict):
+            what = type_word(value)
+            raise ArgumentError(f"csv.encode(rows, options): a field must be a string or number, not {what}")
+        self._left -= len(value) if isinstance(value, str | bytes) else 1
+        if self._left < 0:
+            raise ToolError(f"csv.encode writes at most {self._most:,} characters", code="too_large")
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "surrogateescape")
+        return "" if value is None else str(value)
