@@ -56,11 +56,13 @@ def unpack_gzip(data: bytes, most: int) -> bytes:
 
 
 def _bounded(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """Compressed data is hardly ever larger than what is in it; without this, empty parts could go on for ever."""
-    received = ByteBudget(most + most // 64 + 4_096, "the compressed response")
+    """Compressed data, which is hardly ever larger than what it unpacks to: parts that are empty must end too."""
+    received = 0
     for chunk in chunks:
-        received.spend(len(chunk))
         yield chunk
+        received += len(chunk)
+        if received > most + most // 64 + _STEP:
+            raise NetError(f"the response is larger than {most:,} bytes", code="too_large")
 
 
 def _inflated(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:

@@ -100,7 +100,7 @@ class PublicAddresses:
         reason = None if self.allow_private else why_refused(address)
         if reason is not None:
             what = str(address) if host == str(address) else f"{host} ({address})"
-            raise NetError(f"{what} is not reached: it is {reason}, not a public one", code="not_allowed")
+            raise NetError(f"{what} is {reason}; only public addresses are allowed", code="not_allowed")
 
 
 class Client:

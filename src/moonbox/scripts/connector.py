@@ -68,7 +68,7 @@ class LuaConnector:
             yield from items
             if cursor is None:
                 return
-        raise KnowledgeError(f"{self.settings.path.name}: connector.scan gave more than {_MOST_PAGES} pages")
+        raise KnowledgeError(f"{self.settings.path.name}: connector.scan returned more than {_MOST_PAGES:,} pages")
 
     def _run(self, repl: Repl, source: str) -> Any:
         run = repl.run(source)

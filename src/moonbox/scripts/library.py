@@ -33,7 +33,7 @@ _EXECUTE = "return tool.execute(params, context)"
 
 @dataclass(frozen=True, slots=True)
 class LoadedScript:
-    """A tool script and what became of loading it: a tool, or a problem."""
+    """A tool script after loading: with its tool, or with the problem that it has."""
 
     settings: ScriptSettings
     source: str = ""
@@ -81,11 +81,11 @@ class ScriptLibrary:
 
     @property
     def scripts(self) -> tuple[LoadedScript, ...]:
-        """Every script that was found, with its tool or its problem."""
+        """Every script, with its tool or its problem."""
         return tuple(self._scripts.values())
 
     def refresh(self) -> bool:
-        """Load what is new or changed, drop what is gone; whether anything was."""
+        """Load new and changed scripts, drop removed ones; whether there were any."""
         with self._lock:
             wanted = self._wanted()
             changed = False
@@ -123,7 +123,7 @@ class ScriptLibrary:
         wanted: dict[str, ScriptSettings] = {}
         for folder in self.settings.folders:
             if not folder.is_dir():
-                raise ConfigError(f"[tools] folders: there is no folder {folder}")
+                raise ConfigError(f"[tools] folders: {folder} does not exist or is not a folder")
             for path in sorted(folder.glob("*.lua")):
                 wanted.setdefault(path.stem, ScriptSettings(path.stem, path.resolve()))
         own = {settings.path for settings in self.settings.scripts}
@@ -132,22 +132,22 @@ class ScriptLibrary:
         return wanted
 
     def _load(self, settings: ScriptSettings) -> LoadedScript:
-        seen = file_stamp(settings.path)
+        stamp = file_stamp(settings.path)
         source = ""
         try:
             source = read_source(settings.path)
             definition = self._define(settings, source)
             tool = self._make_tool(settings, definition)
         except MoonboxError as problem:
-            return LoadedScript(settings, source, seen, problem=str(problem))
-        return LoadedScript(settings, source, seen, definition, tool)
+            return LoadedScript(settings, source, stamp, problem=str(problem))
+        return LoadedScript(settings, source, stamp, definition, tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
         with self._sandbox.repl(limits=_LOAD_LIMITS) as repl:
             for step in (source, READ_DEFINITION):
                 run = repl.run(step)
                 if run.error is not None:
-                    raise ToolDefinitionError(f"{settings.path.name} does not load: {run.error}")
+                    raise ToolDefinitionError(f"{settings.path.name} cannot be loaded: {run.error}")
             return ScriptDefinition.from_value(run.value, settings.name)
 
     def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition) -> Tool:

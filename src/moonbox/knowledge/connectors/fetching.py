@@ -42,7 +42,8 @@ class Fetcher:
             request = Request(parse_target(_ascii(url)), headers=given)
             return self._client.send(request, timeout=self._timeout, max_bytes=self._max_size)
         except NetError as problem:
-            raise FetchError(problem.message) from None
+            advice = " (set allow_private to fetch it)" if problem.code == "not_allowed" else ""
+            raise FetchError(problem.message + advice) from None
 
     def close(self) -> None:
         self._client.close()

@@ -69,7 +69,7 @@ class ServeSettings:
     hosts: tuple[str, ...] = ()
     """Host headers that are answered, beside the address that is served and the names of this machine."""
     origins: tuple[str, ...] = ()
-    """Web origins whose pages may use the server; none by default."""
+    """Web origins whose pages may use the server, beside pages that this machine serves itself."""
     max_calls: int = 16
     """Calls of one client at the same time; further ones wait."""
     max_waiting: int = 64

@@ -80,7 +80,7 @@ class WebServer:
         """
         self.refusal = _refusal(response.status_code)
         if is_compressed(response.headers.get("content-encoding", "")):
-            raise Lost("it sent a compressed answer, which was not requested")
+            raise Lost("it sent a compressed response, although none was requested")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             response.stream = _Paced(response.stream)
         else:
@@ -112,7 +112,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def __init__(self, inner: Any, most: int) -> None:
         self._inner = inner
-        self._budget = ByteBudget(most, "its answer")
+        self._budget = ByteBudget(most, "its response")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
