@@ -125,7 +125,7 @@ def test_pages_of_other_origins_are_refused(server: Any, origins: list[str]) -> 
 
 
 def test_a_server_that_is_not_local_knows_no_local_pages() -> None:
-    app = Guard(application, Callers(frozenset({"tools.example"})).check)
+    app = Guard(application, Callers(frozenset({"Tools.Example"})).check)
     host = (b"host", b"tools.example")
     assert ask(app, [host])[0] == 200
     assert ask(app, [host, (b"origin", b"http://localhost:8000")])[0] == 403

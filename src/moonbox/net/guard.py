@@ -46,9 +46,12 @@ class Callers:
     """
 
     hosts: frozenset[str] = frozenset(LOOPBACK_NAMES)
-    """Host headers that are answered, in lower case and without ports; empty for any."""
+    """Host headers that are answered, without ports; empty for any."""
     origins: frozenset[str] = frozenset()
     """Origins whose pages may send requests, beside pages of this machine."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hosts", frozenset(host.lower() for host in self.hosts))
 
     def check(self, scope: Scope) -> Refusal | None:
         hosts = header_values(scope, b"host")
