@@ -73,7 +73,7 @@ def test_scripts_are_tools_for_other_scripts(tmp_path: Path) -> None:
         error = box.run('tools.greet{wo = "x", tone = "hot"}').error
         assert error is not None
         assert "who: missing, expected string" in error.message
-        assert "did you mean `who`?" in error.message
+        assert "did you mean 'who'?" in error.message
         assert "warm" in error.message
 
 
@@ -86,12 +86,12 @@ def test_scripts_are_tools_for_other_scripts(tmp_path: Path) -> None:
         ("return 1", "it defines no global table `tool`"),
         ("tool = {}", "tool.execute is not a function"),
         ("tool = {parameters = 1} function tool.execute() end", "tool.parameters must be a list, not 1"),
-        ("tool = {parameters = {{name = 'a', type = 'strin'}}} function tool.execute() end", "did you mean `string`?"),
+        ("tool = {parameters = {{name = 'a', type = 'strin'}}} function tool.execute() end", "did you mean 'string'?"),
         ("tool = {parameters = {{type = 'string'}}} function tool.execute() end", "needs a name"),
         ("tool = {parameters = {{name = 'a'}, {name = 'a'}}} function tool.execute() end", "two parameters 'a'"),
         (
             "tool = {parameters = {{name = 'a', requird = true}}} function tool.execute() end",
-            "did you mean `required`?",
+            "did you mean 'required'?",
         ),
         ("tool = {description = 1} function tool.execute() end", "tool.description must be text, not 1"),
         ("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", "does not load: limit"),
@@ -156,7 +156,7 @@ def test_context_functions_reach_the_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ('[tools]\nfolder = ["x"]', "[tools] has no setting 'folder'; did you mean `folders`?"),
+        ('[tools]\nfolder = ["x"]', "[tools] has no setting 'folder'; did you mean 'folders'?"),
         ("[tools.script.a]\ntimeout = 3", '[tools.script.a] needs path = "….lua"'),
         ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "timeout must be a number of seconds above 0, not -1"),
         ('[tools.script.a]\npath = "${NOT_SET}"', "the environment variable NOT_SET is not set"),

@@ -11,7 +11,7 @@ from moonbox.adapters.base import needed
 from moonbox.adapters.chat import ChatCollector, ChatCompletions, with_system
 from moonbox.adapters.text_calls import read_calls, said_before_calls, said_in_json
 from moonbox.errors import UsageError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import Adapter
 from moonbox.adapters.framework import imported_from, new_conversation
-from moonbox.tools.shape import Document
+from moonbox.tools.document import Document
 
 with imported_from("smolagents", extra="smolagents"):
     from smolagents import Tool

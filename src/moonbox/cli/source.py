@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moonbox.cli.screen import note
 from moonbox.errors import UsageError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 
 __all__ = ["Script", "read_script"]
 

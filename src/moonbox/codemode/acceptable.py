@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-from moonbox.tools.shape import Document
+from moonbox.tools.document import Document
 
 __all__ = ["acceptable", "sendable"]
 

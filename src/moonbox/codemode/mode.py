@@ -16,7 +16,8 @@ from moonbox.codemode.routing import Routes
 from moonbox.codemode.settings import Settings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 from moonbox.languages import texts as texts_module
-from moonbox.tools.naming import LONGEST_NAME, suggestion
+from moonbox.suggest import suggestion
+from moonbox.tools.naming import LONGEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,8 +6,8 @@ import copy
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ConfigError
-from moonbox.tools.naming import suggestion
-from moonbox.tools.shape import NARRATION
+from moonbox.suggest import suggestion
+from moonbox.tools.document import NARRATION
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
