@@ -44,6 +44,7 @@ def test_nearest_with_parts(name: str, options: list[str], expected: list[str]) 
         ("addd", ["add", "sub"], "unknown tool 'addd'; did you mean 'add'?"),
         ("zebra", ["b", "a", "b"], "unknown tool 'zebra'; known tools: b, a"),
         ("zebra", [], "unknown tool 'zebra'; there are no tools"),
+        ("ze\nb\ud800", [], "unknown tool 'ze\\nb\\ud800'; there are no tools"),
         ("z" * 100, ["a"], f"unknown tool '{'z' * 64}…'; known tools: a"),
         (
             "zebra",

@@ -56,6 +56,7 @@ def unknown(what: str, name: str, options: Iterable[str], *, count: int = 1) -> 
     """`unknown source 'x'; did you mean 'y'?`, or `unknown source 'x'; known sources: a, b` where none is close."""
     options = list(dict.fromkeys(options))
     shown = name if len(name) <= _LONGEST_SHOWN else name[:_LONGEST_SHOWN] + "…"
+    shown = shown if shown.isprintable() else repr(shown)[1:-1]
     close = did_you_mean([f"'{option}'" for option in nearest(name, options, parts=True, count=count)])
     if close:
         return f"unknown {what} '{shown}'; {close}"

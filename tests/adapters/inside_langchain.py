@@ -74,7 +74,7 @@ class TestGraph(Loop):
         with serve(Scripted(SUM, SUM, Say("20"))) as wire:
             self.ask(agent, wire, "Count.", form=form, conversation="")
         assert answers(wire.seen[-1]) == ["20", "20"]
-        assert len(agent.mode._conversations) == 0
+        assert len(agent.mode.conversations) == 0
 
 
 def test_calls_that_are_not_json(mode: CodeMode) -> None:
@@ -117,7 +117,7 @@ def test_the_states_of_runs_end_with_them(mode: CodeMode) -> None:
         agent = create_agent(model(wire), middleware=[LangChain(mode).middleware])
         run(agent, "Count.", "sync")
         run(agent, "Count.", "async")
-    assert len(mode._conversations) == 0
+    assert len(mode.conversations) == 0
 
 
 def test_threads_and_a_checkpointer(mode: CodeMode) -> None:

@@ -234,7 +234,7 @@ def test_options_and_things_that_are_no_tools() -> None:
     box = Toolbox.from_langchain([multiply], namespace="math", policy="approve")
     assert (box.paths(), box["math.multiply"].policy) == (("math.multiply",), "approve")
     assert Toolbox.from_langchain(multiply).paths() == ("multiply",)  # type: ignore[arg-type]  # one alone
-    with pytest.raises(ToolDefinitionError, match="is not a tool of LangChain's"):
+    with pytest.raises(ToolDefinitionError, match="is not a LangChain tool"):
         Toolbox.from_langchain([len])
-    with pytest.raises(ToolDefinitionError, match="is not a tool of LangChain's"):
+    with pytest.raises(ToolDefinitionError, match="is not a LangChain tool"):
         Toolbox.from_langchain([Shout])

@@ -172,5 +172,5 @@ def test_options_and_things_that_are_no_tools() -> None:
     box = Toolbox.from_pydantic_ai([Tool(multiply)], namespace="math", policy="direct")
     assert (box.paths(), box["math.multiply"].policy) == (("math.multiply",), "direct")
     assert Toolbox.from_pydantic_ai(Tool(multiply)).paths() == ("multiply",)  # type: ignore[arg-type]  # one alone
-    with pytest.raises(ToolDefinitionError, match="is not a tool of Pydantic AI's"):
+    with pytest.raises(ToolDefinitionError, match="is not a Pydantic AI tool"):
         Toolbox.from_pydantic_ai([multiply])

@@ -104,7 +104,7 @@ def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["files.red_text_file"], "error: unknown tool `files.red_text_file`; did you mean 'files.read_text_file'?"),
+        (["files.red_text_file"], "error: unknown tool 'files.red_text_file'; did you mean 'files.read_text_file'?"),
         (["files"], "error: name the tool as server.tool, not 'files'"),
         (["files.read_text_file", "path"], "error: give the arguments as key=value or as one JSON object, not 'path'"),
         (["files.read_text_file", "{"], "error: the arguments are not valid JSON"),

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from counting import count_calls
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
 from moonbox.tools import Tool, Toolbox, tool
@@ -164,13 +165,17 @@ def test_a_followed_toolbox_cannot_take_a_name_away() -> None:
 
 
 def test_a_follower_that_is_gone_is_forgotten() -> None:
-    server = Toolbox()
+    server, alone = Toolbox(), Toolbox()
     box: Toolbox | None = Toolbox().follow(server)
-    assert len(server._listeners) == 1
+    for toolbox in (server, alone):
+        toolbox.add(add)
+    assert box is not None and box.paths() == ("add",)
     box = None
     gc.collect()
-    server.add(add)
-    assert box is None and server._listeners == []
+    server.remove("add")
+    alone.remove("add")
+    # A change costs what it costs a toolbox that nobody ever followed.
+    assert count_calls(lambda: server.add(add)) == count_calls(lambda: alone.add(add))
 
 
 def test_of_a_toolbox_is_that_toolbox() -> None:

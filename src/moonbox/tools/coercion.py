@@ -71,9 +71,9 @@ def json_form(value: Any, document: Document, schema: Schema = ..., path: Path =
     part of it judges which part of the value.
     """
     schema = document.root if schema is ... else schema
+    schema = _target(schema, document)
     if _says_nothing(schema):
         return None
-    schema = _target(schema, document)
     if isinstance(value, bytes) and _is_binary(schema, document):
         return value.decode("latin-1")
     if not isinstance(value, list | dict) or not isinstance(schema, dict) or schema.keys() - _PLAIN_KEYWORDS:

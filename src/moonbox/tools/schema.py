@@ -1,13 +1,11 @@
-"""JSON Schema from type hints and docstrings, and JSON values back into the types; the only user of pydantic here."""
+"""JSON Schema from type hints, and JSON values back into the types; the only user of pydantic here."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import re
-import textwrap
 import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Optional, get_args, get_origin
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -24,7 +22,9 @@ from moonbox.tools.problems import MOST_PROBLEMS, path_text, short
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Converter", "Docstring", "build", "explain", "read_docstring", "returned"]
+    from moonbox.tools.docstrings import Docstring
+
+__all__ = ["Converter", "build", "explain", "returned"]
 
 _MOST_COLLISIONS = 250_000_000
 """Comparisons, at worst, to build the sets and dicts of one call: about 0.2 s."""
@@ -138,54 +138,6 @@ def explain(error: ValueError, bound: dict[str, Any], first_index: int = 0) -> l
         lines.append(f"{path_text(path, first_index)}: {text}, got {short(value)}" if path else text)
     lines = list(dict.fromkeys(lines))
     return lines if len(lines) <= MOST_PROBLEMS else [*lines[:MOST_PROBLEMS], "… and more"]
-
-
-@dataclass(frozen=True, slots=True)
-class Docstring:
-    """The text before the first section, and each parameter's description."""
-
-    text: str = ""
-    parameters: dict[str, str] = field(default_factory=dict)
-
-
-def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring in Google, NumPy, Sphinx or Epydoc form into its text and its parameters."""
-    if not doc:
-        return Docstring()
-    text = inspect.cleandoc(doc)
-    if "\n" not in text and text[:1] not in ":@":
-        return Docstring(text)
-    from docstring_parser import parse
-
-    parsed = parse(_tidy(text))
-    gap = "\n\n" if parsed.blank_after_short_description else "\n"
-    descriptions = {
-        name.strip().lstrip("*"): " ".join((item.description or "").split())
-        for item in parsed.params
-        for name in item.arg_name.split(",")
-    }
-    return Docstring(
-        gap.join(part for part in (parsed.short_description, parsed.long_description) if part), descriptions
-    )
-
-
-def _tidy(text: str) -> str:
-    """The docstring with its sloppier forms written as the parser wants them."""
-    if _LONE_HEADING.match(text):  # it has lost its section's indentation when it was cleaned
-        heading, _, body = text.partition("\n")
-        text = f"\n{heading}\n{textwrap.indent(body, '    ')}"
-    text = _EMPTY_SECTION.sub("", text)
-    text = _OTHER_HEADING.sub("Params:", text)
-    return _ENTRY.sub(r"\1\2\3: ", text)
-
-
-_LONE_HEADING = re.compile(r"(?:Args|Arguments|Parameters|Params|Keyword Arg(?:ument)?s):[ \t]*\n")
-_OTHER_HEADING = re.compile(r"^(?:Keyword Arg(?:ument)?s|Other Parameters):[ \t]*$", re.MULTILINE)
-_EMPTY_SECTION = re.compile(r"^[A-Z][\w ]*\n-{3,}\s*\Z", re.MULTILINE)
-_ENTRY = re.compile(  # `- name: text`, `name - text` and quoted names, in place of `name: text`
-    r"^([ \t]+)(?:[-*][ \t]+)?`{0,2}(\*{0,2}\w+)`{0,2}([ \t]*\([^)\n]*\))?[ \t]*(?::(?!\w)|[ \t][-–—][ \t])[ \t]*",
-    re.MULTILINE,
-)
 
 
 class _Generator(GenerateJsonSchema):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, 
 from moonbox.errors import ToolDefinitionError, UsageError
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
+from moonbox.tools.docstrings import read_docstring
 from moonbox.tools.document import Document, object_schema, own_copy
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
 from moonbox.tools.hints import Hints
@@ -104,7 +105,7 @@ class Tool(Generic[P, R]):
         from moonbox.tools import schema
 
         inspected = inspect_function(function)
-        doc = schema.read_docstring(inspected.doc)
+        doc = read_docstring(inspected.doc)
         name = overrides.pop("name", None) or inspected.name
         if name == "<lambda>":
             raise ToolDefinitionError("a lambda has no name; give one with name=")
