@@ -156,7 +156,7 @@ class _MessageCollector:
 
 
 def _read(text: str) -> dict[str, Any]:
-    """A tool's input; what is not a JSON object is kept so that the model can be told."""
+    """A tool's input; what is not a JSON object is kept, so that the model gets an error."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

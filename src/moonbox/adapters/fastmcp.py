@@ -188,7 +188,10 @@ def _dispatcher(name: str) -> Callable[..., Any]:
 
     async def dispatch(*arguments: Any) -> Any:
         if name == _CALL_TOOL and (len(arguments) == 1 or arguments[1:] == ([],)):
-            arguments = (arguments[0], {})  # an empty table is an empty list until somebody says what it is
+            arguments = (
+                arguments[0],
+                {},
+            )  # an empty table is an empty list as long as nothing says that it is an object
         try:
             result = _functions.get()[name](*arguments)
             return await result if inspect.isawaitable(result) else result

@@ -43,7 +43,7 @@ class LangChain(FrameworkAdapter[RunnableConfig]):
 
     @property
     def middleware(self) -> MoonboxMiddleware:
-        """For `create_agent`: tools, system prompt, state for each run, and answers to calls that make no sense."""
+        """For `create_agent`: tools, system prompt, state for each run, and answers to invalid calls."""
         from moonbox.adapters.langchain_middleware import MoonboxMiddleware
 
         return MoonboxMiddleware(self)

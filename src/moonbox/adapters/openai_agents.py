@@ -61,7 +61,7 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
         ]
 
     def run_config(self, **options: Any) -> RunConfig:
-        """A RunConfig under which calls that make no sense are answered to the model; `options` are RunConfig's own."""
+        """A RunConfig under which invalid calls are answered to the model; `options` are RunConfig's own."""
         ours: dict[str, Any] = {
             "tool_not_found_behavior": "return_error_to_model",
             "tool_error_formatter": self._explain,

@@ -66,7 +66,9 @@ class Converter:
         """
         for name in self.hashed & bound.keys():
             if sum(size * size for size in _sizes(bound[name])) > _MOST_COLLISIONS:
-                raise ValueError(f"{name}: too many items for a set or a table with keys that are not text")
+                raise ValueError(
+                    f"{name}: too many items; sets and tables with integer keys take about 15,000 in one call"
+                )
 
     def _from_json(self, bound: dict[str, Any]) -> dict[str, Any]:
         """Strict types take text for a date only from JSON, so what Python mode refused is tried that way."""

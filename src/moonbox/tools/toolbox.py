@@ -48,7 +48,7 @@ _Entry = Tool | _Followed
 class Toolbox:
     """An ordered set of tools; iteration is in the order of addition, paths are unique.
 
-    Safe to read and change from several threads. Every change raises `revision` and is told to the listeners.
+    Safe to read and change from several threads. Every change raises `revision` and is reported to the listeners.
     """
 
     def __init__(self, tools: ToolSource = ()) -> None:
