@@ -222,7 +222,7 @@ def test_what_only_a_graph_can_give() -> None:
             Toolbox.from_langchain([made])
         assert str(caught.value) == (
             f"the LangChain tool {made.name!r} takes {name!r} from the agent's graph, which a script cannot give; "
-            "leave it a tool of the agent's own"
+            "keep it as a tool of the agent itself"
         )
     assert values([with_default], "return tools.with_default{x = 1}") == "nobody: 1"
     with Sandbox(Toolbox.from_langchain([with_default])) as box:

@@ -100,7 +100,7 @@ def test_failures_stay_failures() -> None:
     assert values([Tool(picky)], script) == [
         [False, "retry", "try an even one", True],
         [False, "tool_error", "three is no good", False],
-        [False, "denied", "this call would have to wait for a person, which a script's call cannot", False],
+        [False, "denied", "this call needs a person's approval, for which a script cannot wait", False],
         [False, "tool_error", "ValueError: seven", False],
         [False, "invalid_arguments", "invalid arguments for picky:", False],
     ]
