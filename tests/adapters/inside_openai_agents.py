@@ -87,7 +87,7 @@ def test_the_state_of_a_run_ends_with_its_result(mode: CodeMode) -> None:
         gc.collect()
         second = run(Agent("Clerk", model=model(wire), tools=adapter.tools), "Count.", "async")
     assert second.final_output == "20"
-    assert (len(mode._conversations), len(adapter._runs)) == (1, 1)
+    assert len(mode.conversations) == 1
 
 
 def test_a_session_by_the_context(box: Sandbox) -> None:
