@@ -180,7 +180,7 @@ def test_tools_called_by_hand(box: Sandbox) -> None:
         kept = [code.invoke(call, {"configurable": {"thread_id": "t"}}).content for _ in range(2)]
         fresh = [code.invoke(call).content for _ in range(2)]
         assert (kept, fresh) == (["1", "2"], ["1", "1"])
-        assert len(adapter.mode._conversations) == 1
+        assert len(adapter.mode.conversations) == 1
         wrong = code.invoke({**call, "args": {"source_code": "return nil + 1"}})
         assert (wrong.status, wrong.content.partition(":")[0]) == ("error", "runtime error on line 1")
 
