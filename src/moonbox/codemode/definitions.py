@@ -38,9 +38,10 @@ FORMATS: tuple[str, ...] = get_args(Format)
 _NOT_ALLOWED = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 _CONTINUED = "(Continued in the description of {}.)"
-_SCRIPT_NAMES = frozenset(
-    {"code", "source", "sourcecode", "script", "program", "input", *LANGUAGES, *(f"{name}_code" for name in LANGUAGES)}
+_SCRIPT_NAMES = frozenset({"code", "source", "sourcecode", "script", "program", "input"}).union(
+    *(language.parameter_aliases for language in LANGUAGES.values())
 )
+"""What models call the one parameter when they forget its name: a script is still a script."""
 _NOT_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "if", "then", "else")
 _META = ("$schema", "$id", "$anchor", "$comment")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
