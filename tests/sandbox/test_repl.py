@@ -231,7 +231,7 @@ def test_tools_that_come_later() -> None:
 
 def test_globals(repl: Repl) -> None:
     assert repl.globals() == {}
-    assert repl.run("a, b, c, d, e, f = 1, 'x', {}, print, true, null").ok
+    assert repl.run("a, b, c, d, e, f = 1, 'x', {}, print, true, json.null").ok
     assert repl.globals() == {
         "a": "number",
         "b": "string",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["LuaVM"]
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
-_MODULES = ("allowed", "stop", "library", "encode", "calls", "guest", "report")
+_MODULES = ("allowed", "stop", "nulls", "library", "encode", "calls", "guest", "report")
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
@@ -183,12 +183,12 @@ class LuaVM:
             if answers is None:
                 self._reason = self._reason or _CANCELLED
                 return -1
-            top = self._inbound.top
+            convert = self._inbound.value
             flat: list[Any] = []
             for call, ok, value in answers:
                 if type(value) is str or type(value) is bytes:
                     size += len(value) * 4
-                flat += (call, ok, top(value))
+                flat += (call, ok, convert(value))
             size += len(flat) * 64  # the stack may have to grow for them
             return tuple(flat)
         except MemoryError:

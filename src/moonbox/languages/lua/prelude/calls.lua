@@ -2,7 +2,7 @@
 --
 -- A request is {target=, args=}. Outside `parallel` a call goes to the host and waits. Inside, the coroutine yields its
 -- requests to the scheduler above it; the outermost scheduler sends what has come together and hands answers back down.
-return function(host, stop, encode)
+return function(host, stop, encode, nulls)
   local type, select, tostring, setmetatable, raw_error = type, select, host.tostring, setmetatable, error
   local rawget, rawequal, rawlen, next = rawget, rawequal, rawlen, next
   local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
@@ -10,7 +10,6 @@ return function(host, stop, encode)
   local concat, format = table.concat, string.format
   local guard, resume, adopt = stop.guard, stop.resume, stop.adopt
   local exchange, kind = host.exchange, host.kind
-  local ARRAY = host.array
   local MOST_UNDER_WAY = 1000 -- the host refuses ten times as many at once
 
   local M = {}
@@ -239,7 +238,7 @@ return function(host, stop, encode)
         end
       end
     end
-    return setmetatable(results, ARRAY)
+    return nulls.array(results, count)
   end
   M.schedule = schedule
 
@@ -290,7 +289,7 @@ return function(host, stop, encode)
     local function job(index)
       return function() return f(list[index], index) end
     end
-    return (schedule(rawlen(list), job, width, settle))
+    return (schedule(nulls.length(list), job, width, settle))
   end
 
   M.parallel = host.seal(members, "parallel", {

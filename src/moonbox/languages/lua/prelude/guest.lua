@@ -1,7 +1,7 @@
 -- Guest languages: compiled to Lua and run here by a compiler and a runtime of their own, with the same stops, calls and values.
 --
 -- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see translation.py beside the languages' folders.
-return function(host, stop, encode, calls)
+return function(host, stop, encode, calls, nulls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
   local gsub, concat, unpack = string.gsub, table.concat, table.unpack
   local getmetatable, setmetatable = debug.getmetatable, debug.setmetatable
@@ -20,6 +20,13 @@ return function(host, stop, encode, calls)
   }
 
   local surroundings = { lib = lib, limits = limits, null = host.null, array_mt = host.array }
+
+  -- The set of an object's null fields, or nil. An array's length counts its nulls.
+  function surroundings.null_fields(value)
+    local _, fields = nulls.of(value)
+    return fields
+  end
+  surroundings.is_array = nulls.is_array
 
   function surroundings.has_tool(name) return targets[name] ~= nil end
 

@@ -7,7 +7,7 @@ local find, match, format, gmatch = string.find, string.match, string.format, st
 local concat, pack, unpack = table.concat, table.pack, table.unpack
 local collect = collectgarbage
 
--- null is a light userdata: one value, equal to itself only, that nothing can be stored in.
+-- The explicit null, json.null, is a light userdata: one value, equal to itself only, that nothing can be stored in.
 local anchor
 local null = debug.upvalueid(function() return anchor end, 1)
 debug.setmetatable(null, {
@@ -22,13 +22,14 @@ local ARRAY = host.array
 
 local allowed = import("allowed")
 local stop = import("stop")(host)
-local library = import("library")(host, allowed, stop)
+local nulls = import("nulls")(host)
+local library = import("library")(host, allowed, stop, nulls)
 host.seal = library.seal
 host.is_sealed = library.is_sealed
 host.tostring = library.tostring
-local encode = import("encode")(host, stop)
-local calls = import("calls")(host, stop, encode)
-local guest = import("guest")(host, stop, encode, calls)
+local encode = import("encode")(host, stop, nulls)
+local calls = import("calls")(host, stop, encode, nulls)
+local guest = import("guest")(host, stop, encode, calls, nulls)
 
 local builtins, features, baseline = {}, {}, {}
 -- Globals are looked up in a table with room for twice as many as there are: few share a slot, whatever the seed of the hash.
@@ -46,7 +47,7 @@ local MOST_NAMES, MOST_NAME = 10000, 200
 
 local function text_of(value)
   local meta = getmetatable(value)
-  if type(value) == "table" and not meta or rawequal(meta, ARRAY) then
+  if type(value) == "table" and (not meta or rawequal(meta, ARRAY) or nulls.is_mark(meta)) then
     local ok, text = stop.pcall(encode.json, value)
     if ok then return text end
   end
@@ -113,6 +114,7 @@ local function array(items)
   if items == nil then items = {} end
   if type(items) ~= "table" then raw_error("array expects a table, got " .. library.kind(items), 2) end
   if host.is_sealed(items) then raw_error("array expects a table of your own", 2) end
+  if nulls.is_array(items) then return items end
   return setmetatable(items, ARRAY)
 end
 
@@ -230,7 +232,7 @@ local function safe_metatables(into)
   function into.getmetatable(value)
     if type(value) ~= "table" then return nil end
     local meta = getmetatable(value)
-    if meta == nil or rawequal(meta, ARRAY) or rawequal(meta, ENVIRONMENT) then return nil end
+    if meta == nil or rawequal(meta, ARRAY) or rawequal(meta, ENVIRONMENT) or nulls.is_mark(meta) then return nil end
     local field = rawget(meta, "__metatable")
     if field ~= nil then return field end
     return meta
@@ -243,13 +245,13 @@ local function safe_metatables(into)
       raw_error("bad argument #2 to 'setmetatable' (nil or table expected, got " .. library.kind(meta) .. ")", 2)
     end
     local before = getmetatable(value)
-    if before and not rawequal(before, ARRAY) and rawget(before, "__metatable") ~= nil then
+    if before and not rawequal(before, ARRAY) and not nulls.is_mark(before) and rawget(before, "__metatable") ~= nil then
       raw_error("cannot change a protected metatable", 2)
     end
     if meta and (rawget(meta, "__gc") ~= nil or rawget(meta, "__mode") ~= nil) then
       raw_error("the metamethods __gc and __mode are not available", 2)
     end
-    return setmetatable(value, meta)
+    return nulls.setmetatable(value, meta)
   end
 end
 
@@ -258,7 +260,7 @@ local function rebuild(config)
   for name, value in next, library.base do builtins[name] = value end
   for name, value in next, library.libraries do builtins[name] = value end
   builtins.pcall, builtins.xpcall = stop.pcall, stop.xpcall
-  builtins.print, builtins.array, builtins.null = print, array, null
+  builtins.print, builtins.array = print, array
   builtins.json = library.seal(json, "json")
   builtins.docs = docs_table
   builtins.parallel = calls.parallel
@@ -391,12 +393,33 @@ end
 function engine.mark(list) return setmetatable(list, ARRAY) end
 
 local builders, builder_count = {}, 0
+local MOST_MASKS = 256
+
+-- The metatables for rows with nulls, by the mask of the columns that are null.
+local function row_metatables(names, nullable)
+  local known, count = {}, 0
+  return function(mask)
+    local meta = known[mask]
+    if meta then return meta end
+    local keys = {}
+    for bit = 1, #nullable do
+      if mask & (1 << bit) ~= 0 then keys[#keys + 1] = names[nullable[bit]] end
+    end
+    local shared
+    meta, shared = nulls.metatable_of(keys)
+    if not shared then return meta end
+    if count == MOST_MASKS then known, count = {}, 0 end
+    known[mask] = meta
+    count = count + 1
+    return meta
+  end
+end
 
 -- A function that makes one table for each row from a list for each column. Compiled once for each set of keys: a
--- constructor that names its keys makes tables of the right size at once.
-local function builder(names)
-  local parts = {}
-  for column = 1, #names do parts[column] = #names[column] .. ":" .. names[column] end
+-- constructor that names its keys makes tables of the right size at once. `nullable` lists the columns with nulls.
+local function builder(names, nullable)
+  local parts = { concat(nullable, " ") }
+  for column = 1, #names do parts[column + 1] = #names[column] .. ":" .. names[column] end
   local signature = concat(parts) -- with lengths, so that no two sets of keys have the same
   local build = builders[signature]
   if build then return build end
@@ -405,21 +428,34 @@ local function builder(names)
     parameters[column] = "c" .. column
     fields[column] = format("[%q] = c%d[i]", names[column], column)
   end
-  local text = format("return function(n, mark, %s) local rows = {} for i = 1, n do rows[i] = {%s} end return mark(rows) end",
-    concat(parameters, ", "), concat(fields, ", "))
-  build = load(text, "=moonbox", "t", {})()
+  local masks = {}
+  for bit = 1, #nullable do
+    masks[bit] = format("if c%d[i] == nil then mask = mask | %d end", nullable[bit], 1 << bit)
+  end
+  local text = format([[
+    local setmetatable, metatable = ...
+    return function(n, mark, %s)
+      local rows = {}
+      for i = 1, n do
+        rows[i] = {%s}
+        %s
+      end
+      return mark(rows)
+    end]], concat(parameters, ", "), concat(fields, ", "), #masks == 0 and "" or
+    "local mask = 0 " .. concat(masks, " ") .. " if mask ~= 0 then setmetatable(rows[i], metatable(mask)) end")
+  build = load(text, "=moonbox", "t", {})(setmetatable, row_metatables(names, nullable))
   if builder_count == 64 then builders, builder_count = {}, 0 end
   builders[signature] = build
   builder_count = builder_count + 1
   return build
 end
 
--- An array of tables with the given keys from one list for each key.
-function engine.rows(count, names, columns)
-  return builder(names)(count, engine.mark, unpack(columns))
+-- An array of tables with the given keys from one list for each key; `nullable` lists the columns that have nulls.
+function engine.rows(count, names, columns, nullable)
+  return builder(names, nullable)(count, engine.mark, unpack(columns))
 end
 
-engine.null = null
+engine.nulls = nulls
 engine.hook = stop.hook
 function engine.collect() collect() collect() end
 function engine.main_thread() return format("%p", (coroutine.running())) end
