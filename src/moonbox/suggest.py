@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "nearest", "unknown"]
+__all__ = ["did_you_mean", "nearest", "suggestion", "unknown"]
 
 _MOST_COMPARED = 5_000
 _LONGEST = 64
@@ -35,6 +35,12 @@ def did_you_mean(found: list[str]) -> str | None:
     if not found:
         return None
     return f"did you mean {', '.join(found[:-1])}{' or ' if len(found) > 1 else ''}{found[-1]}?"
+
+
+def suggestion(name: str, options: Iterable[str]) -> str:
+    """`; did you mean 'y'?` for the end of a message, or nothing."""
+    close = nearest(name, options)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def unknown(what: str, name: str, options: Iterable[str]) -> str:

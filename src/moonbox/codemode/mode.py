@@ -13,7 +13,7 @@ from moonbox.codemode.definitions import Definition, Format, from_tool, in_forma
 from moonbox.codemode.misdirected import explain_misdirected
 from moonbox.codemode.reading import parsed, script_in, short
 from moonbox.codemode.routing import Routes
-from moonbox.codemode.settings import Settings
+from moonbox.config.codemode import CodeModeSettings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 from moonbox.languages import texts as texts_module
 from moonbox.tools.naming import LONGEST_NAME, suggestion
@@ -44,7 +44,7 @@ class Reply:
 class CodeMode:
     """What the model is shown of a Sandbox's tools, and the handler of its calls.
 
-    `settings` are those of `Settings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
+    `settings` are those of `CodeModeSettings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class CodeMode:
         **settings: Any,
     ) -> None:
         self.sandbox = sandbox
-        self.settings = Settings.from_dict(settings)
+        self.settings = CodeModeSettings.from_dict(settings)
         self._texts = texts_module.load(sandbox.language)
         self._count = count_tokens or rough_tokens
         self._routes = Routes(
@@ -71,12 +71,12 @@ class CodeMode:
     @classmethod
     def from_config(cls, sandbox: Sandbox, config: Mapping[str, Any], **options: Any) -> CodeMode:
         """From a dict or a TOML table; unknown keys, wrong types and unknown tools are refused."""
-        return cls(sandbox, **options, **Settings.checked(config))
+        return cls(sandbox, **options, **vars(CodeModeSettings.from_dict(config)))
 
     @staticmethod
     def config_schema() -> dict[str, Any]:
         """The settings as JSON Schema."""
-        return Settings.schema()
+        return CodeModeSettings.schema()
 
     # What the model is shown
 

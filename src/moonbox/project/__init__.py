@@ -1,4 +1,4 @@
-"""The assembly: one configuration, made into everything it describes."""
+"""A project: everything that one configuration describes, made, tied together, and served."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.scripts.host import furnished
-from moonbox.scripts.settings import ScriptSettings
+from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.source import read_source
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class LuaConnectorKind:
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> LuaConnector:
         name = where.rpartition(".")[2]
         try:
-            settings = ScriptSettings.from_dict(name, dict(options), base_dir, where=f"[{where}]")
+            settings = ScriptSettings.from_dict(name, dict(options), base_dir, section=where)
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
         return LuaConnector(settings, where, self.make_api)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from moonbox.errors import UsageError
 from moonbox.knowledge.connectors.files import Entry, Folder, shown
 from moonbox.knowledge.connectors.globs import DOCUMENTS, Globs
-from moonbox.knowledge.contract import CLOSED, positive
+from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.kinds import Extracted, Unreadable, kind_of

@@ -17,7 +17,7 @@ from moonbox.knowledge.connectors.filesystem import document_item
 from moonbox.knowledge.connectors.globs import Globs
 from moonbox.knowledge.connectors.robots import Robots
 from moonbox.knowledge.connectors.sitemap import MAX_UNPACKED, read_sitemap
-from moonbox.knowledge.contract import CLOSED, positive
+from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.kinds import Unreadable, kind_of, kind_of_type

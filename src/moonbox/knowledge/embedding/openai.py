@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from moonbox.errors import ConfigError, MissingExtra
-from moonbox.knowledge.contract import CLOSED, positive
+from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.errors import EmbeddingError
 
 if TYPE_CHECKING:

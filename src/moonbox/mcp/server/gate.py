@@ -12,7 +12,7 @@ from moonbox.mcp.server.shares import Rate
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from moonbox.mcp.server.settings import ServeSettings
+    from moonbox.config.serve import ServeSettings
 
 __all__ = ["Gate"]
 

@@ -22,7 +22,7 @@ from moonbox.mcp.server.conversations import META_KEY, STATE, Busy, Conversation
 from moonbox.mcp.server.ongoing import Ongoing, OngoingCalls, Rules
 from moonbox.mcp.server.peer import Peer
 from moonbox.mcp.server.resources import Resources
-from moonbox.mcp.server.settings import ServeSettings
+from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.shares import Shares, TooMany
 from moonbox.mcp.server.shown import Shown, View
 from moonbox.mcp.server.starting import Starting

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp_types import Tool as Listed
 
     from moonbox.mcp.upstreams.broker import Offers
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
     Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
 

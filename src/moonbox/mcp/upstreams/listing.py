@@ -15,7 +15,7 @@ from pydantic import ValidationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
 __all__ = ["Listings", "default_folder"]
 

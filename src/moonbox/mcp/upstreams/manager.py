@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.broker import Broker
     from moonbox.mcp.upstreams.listing import Listings
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.status import Status
 
 __all__ = ["Upstreams"]

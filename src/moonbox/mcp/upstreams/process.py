@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from anyio.abc import Process
     from mcp.client._transport import TransportStreams
 
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
 __all__ = ["Pace", "ServerProcess", "Tail", "safe_environment"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mcp_types import Tool as Listed
 
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
 __all__ = ["MOST_TOOLS", "Offer", "annotations_of", "make_tools", "placeholder"]
 

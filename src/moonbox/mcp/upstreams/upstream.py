@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.listing import Listings
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
 __all__ = ["Upstream"]
 

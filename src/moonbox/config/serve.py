@@ -1,4 +1,4 @@
-"""The `[serve]` section: who may use the server, how much at a time, and how long it remembers.
+"""The section [serve]: who may use the server, how much at a time, and how long it keeps state.
 
 [serve]
 host = "0.0.0.0"
@@ -17,11 +17,11 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotation at run time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
+from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, UsageError
-from moonbox.knowledge.contract import CLOSED, positive, read
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
@@ -34,18 +34,18 @@ _SHORTEST_TOKEN = 16
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthSettings:
-    """Tokens of an authorization server: signed JWTs that were issued for us."""
+    """The table [serve.oauth]: signed JWTs that an authorization server issued for this server."""
 
     __pydantic_config__: ClassVar = CLOSED
 
     issuer: str
     """The authorization server; tokens must name it as `iss`."""
     resource: str
-    """Our own public address, with /mcp at the end; tokens must name it as `aud`."""
+    """The public address of this server, with /mcp at the end; tokens must name it as `aud`."""
     scopes: tuple[str, ...] = ()
     """Scopes that a token must have."""
     jwks_url: str | None = None
-    """Where its keys are; else the issuer's metadata says so."""
+    """The address of the issuer's keys; by default the one in its metadata."""
 
     def __post_init__(self) -> None:
         for name in ("issuer", "resource", "jwks_url"):
@@ -56,19 +56,22 @@ class OAuthSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings:
-    """How moonbox is served."""
+    """The section [serve]."""
 
     __pydantic_config__: ClassVar = CLOSED
 
     host: str = "127.0.0.1"
+    """The address to listen on."""
     port: int = 8808
+    """The port; 0 takes a free one."""
     token: str | None = None
-    """Clients send it as `Authorization: Bearer <token>`. Without one, only loopback addresses are served."""
+    """Clients send it as `Authorization: Bearer <token>`. Required for any address but a loopback address."""
     tokens: Mapping[str, str] = field(default_factory=dict)
     """One for each client, by the client's name: each has its own runs, state and share of the limits."""
     oauth: OAuthSettings | None = None
+    """Accept tokens of an authorization server: the table `[serve.oauth]`."""
     hosts: tuple[str, ...] = ()
-    """Host headers that are answered, beside the address that is served and the names of this machine."""
+    """Further Host headers that are accepted, besides the address itself and the loopback names."""
     origins: tuple[str, ...] = ()
     """Web origins whose pages may use the server; none by default."""
     max_calls: int = 16
@@ -80,7 +83,7 @@ class ServeSettings:
     max_body: int = 4 * 1024 * 1024
     """Bytes of one HTTP request."""
     max_conversations: int = 200
-    """Conversations whose state is kept at the same time."""
+    """The most conversations whose state is kept at the same time."""
     idle_seconds: float = 1_800.0
     """How long a conversation's state is kept after its last call."""
     answer_seconds: float = 600.0
@@ -90,9 +93,9 @@ class ServeSettings:
     start_wait: float = 10.0
     """How long the first list of tools waits for servers that are still starting."""
     structured: bool = True
-    """Give the script's value as structured content too, beside the text."""
+    """Send the script's value as structured content too, besides the text."""
     direct_without_asking: bool = True
-    """Whether a client that cannot pass our question on may itself call tools that need approval, asking its way."""
+    """Whether a client that cannot show our question may call tools that need approval directly, and ask by itself."""
 
     def __post_init__(self) -> None:
         names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
@@ -111,21 +114,16 @@ class ServeSettings:
 
     @classmethod
     def from_config(cls, config: Config) -> ServeSettings:
-        return cls.from_dict(config.section("serve"))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ServeSettings:
-        """Unknown keys are refused."""
-        return read(cls, data, "[serve]")
+        return config.read(cls, "serve")
 
     @property
     def protected(self) -> bool:
-        """Whether clients must show a token."""
+        """Whether clients need a token."""
         return bool(self.token is not None or self.tokens or self.oauth is not None)
 
     @property
     def host_names(self) -> frozenset[str]:
-        """The Host headers that are answered, without ports; empty where any is."""
+        """The Host headers that are accepted, without ports; empty where any is."""
         own = {self.host if ":" not in self.host else f"[{self.host.strip('[]')}]"}
         if is_loopback(self.host):
             return frozenset({*LOOPBACK_NAMES, *own, *self.hosts})
@@ -134,18 +132,18 @@ class ServeSettings:
         return frozenset({*own, *self.hosts})
 
     def check_address(self) -> None:
-        """Refuse to serve strangers without a token."""
+        """Refuse to serve other machines without a token."""
         if not self.protected and not is_loopback(self.host):
             raise UsageError(
-                f"serving on {self.host} needs a token: pass --token or set [serve] token, or serve on 127.0.0.1"
+                f"serving on {self.host} requires a token: use --token or [serve] token, or serve on 127.0.0.1"
             )
 
 
 def check_url(name: str, url: str) -> None:
-    """Whatever keys and tokens travel by must be https, or not leave this machine."""
+    """Refuse an address that would carry keys or tokens over the network without TLS."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
-        raise ConfigError(f"{name} must be an https:// address, not {url!r}")
+        raise ConfigError(f"{name} must begin with https://, not {url!r}")
 
 
 def is_loopback(host: str) -> bool:

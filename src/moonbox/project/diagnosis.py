@@ -1,4 +1,4 @@
-"""What can be told about this machine: protections, isolation, versions."""
+"""A diagnosis of this machine: isolation, protections, the configuration, and versions of packages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Check", "Diagnosis", "Package", "diagnose"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One protection or ability: whether it is there, and how, or why not."""
+    """One protection or feature: whether it is active, and how, or why not."""
 
     name: str
     active: bool
@@ -40,7 +40,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that `moonbox doctor` tells."""
+    """Everything that `moonbox doctor` shows."""
 
     moonbox: str
     python: str
@@ -51,7 +51,7 @@ class Diagnosis:
     fork: Check
     layers: tuple[Check, ...]
     configuration: tuple[Check, ...]
-    """The moonbox.toml that holds here and its sections; empty where there is none."""
+    """The moonbox.toml that is used here, and its invalid sections; empty without one."""
     packages: tuple[Package, ...]
 
     @property
@@ -63,10 +63,10 @@ class Diagnosis:
 
 
 def diagnose(config: Path | None = None) -> Diagnosis:
-    """Try everything out; takes a fraction of a second. Without a file, the nearest moonbox.toml is looked at."""
+    """Try everything out, in a fraction of a second. Without a file, the nearest moonbox.toml is checked."""
     from moonbox import __version__
 
-    isolation, told = _isolation()
+    isolation, worker_layers = _isolation()
     return Diagnosis(
         moonbox=__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -74,14 +74,14 @@ def diagnose(config: Path | None = None) -> Diagnosis:
         isolation=isolation,
         interrupt=_interrupt(),
         fork=_fork(),
-        layers=_layers(told),
+        layers=_layers(worker_layers),
         configuration=_configuration(config),
         packages=_packages(),
     )
 
 
 def _isolation() -> tuple[Check, dict[str, Check]]:
-    """Run a script in a worker process; also what that worker told of its own jail."""
+    """Run a script in a worker process; also the layers that this worker reports of its own jail."""
     from moonbox.sandbox.sandbox import Sandbox
 
     began = time.perf_counter()
@@ -90,48 +90,48 @@ def _isolation() -> tuple[Check, dict[str, Check]]:
             run = repl.run("return 6 * 7")
             pid, jail = repl.worker_pid, repl.worker_jail
     except (MoonboxError, OSError) as problem:
-        reason = f"{problem}; only isolation=inline is left, for scripts that you trust"
+        reason = f"{problem}; only isolation=inline works here, for scripts that you trust"
         return Check("process", False, reason), {}
     if run.error is not None or run.value != 42 or pid in (None, os.getpid()):
-        return Check("process", False, f"a worker gave a wrong answer: {run.error or run.value}"), {}
+        return Check("process", False, f"a worker returned a wrong result: {run.error or run.value}"), {}
     spent = (time.perf_counter() - began) * 1000
-    told = {layer.name: Check(layer.name, layer.active, layer.detail) for layer in jail}
-    return Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms from start to end)"), told
+    layers = {layer.name: Check(layer.name, layer.active, layer.detail) for layer in jail}
+    return Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms in all)"), layers
 
 
 def _interrupt() -> Check:
-    """How running code is stopped; the same build of Lua is used in workers."""
+    """How running code is stopped. Workers use the same build of Lua."""
     try:
         from moonbox.languages.lua.vm import LuaVM
 
         why = LuaVM().polling
     except (ImportError, OSError) as problem:
-        return Check("interrupt", False, f"Lua cannot be started: {problem}")
+        return Check("interrupt", False, f"Lua does not start: {problem}")
     if why:
-        return Check("interrupt", False, f"running code is polled, which makes it slower: {why}")
-    return Check("interrupt", True, "running code is stopped from outside, at no cost while it runs")
+        return Check("interrupt", False, f"running code is checked all the time, which makes it slower: {why}")
+    return Check("interrupt", True, "running code is interrupted from outside, at no cost while it runs")
 
 
 def _fork() -> Check:
     if not hasattr(os, "fork"):
-        return Check("fork", False, f"{sys.platform} has none: workers cannot be forked from a zygote")
-    return Check("fork", True, "a worker is forked from a process that has everything loaded")
+        return Check("fork", False, f"{sys.platform} has no fork, which workers need")
+    return Check("fork", True, "workers are forked from a process that has everything loaded")
 
 
-def _layers(told: Mapping[str, Check]) -> tuple[Check, ...]:
-    """Each layer holds if it stood the attempt to get past it and a real worker has put it in force."""
+def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
+    """A layer is active if an attempt to get past it failed, and a real worker reports it as active."""
     from moonbox.worker import jail
 
     try:
         tried = [Check(layer.name, layer.active, layer.detail) for layer in jail.report()]
     except OSError as problem:
-        return (Check("jail", False, f"the layers could not be tried: {problem}"),)
-    return tuple(told.get(check.name, check) if check.active else check for check in tried)
+        return (Check("jail", False, f"the layers could not be tested: {problem}"),)
+    return tuple(reported.get(check.name, check) if check.active else check for check in tried)
 
 
 def _configuration(path: Path | None) -> tuple[Check, ...]:
-    from moonbox.cli.configuration import problems
-    from moonbox.config.file import FILE_NAME, Config
+    from moonbox.config import FILE_NAME, Config
+    from moonbox.project.sections import problems
 
     try:
         config = Config.load(path)
@@ -140,24 +140,24 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     if config.path is None:
         return ()
     wrong = problems(config)
-    fine = [f"[{name}]" for name in config.data if name not in wrong]
-    said = f"{config.path}: {', '.join(fine)} understood" if fine else f"{config.path}"
+    valid = [f"[{name}]" for name in config.data if name not in wrong]
+    detail = f"{config.path}: {', '.join(valid)} valid" if valid else f"{config.path}"
     checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
-    return (Check(config.path.name, True, said), *checks)
+    return (Check(config.path.name, True, detail), *checks)
 
 
 def _packages() -> tuple[Package, ...]:
-    """What moonbox says it needs, and which of it is here."""
+    """The packages that moonbox requires, and their installed versions."""
     try:
         required = metadata.requires("moonbox") or []
     except metadata.PackageNotFoundError:
         required = ["lupa"]
-    found = {}
+    packages = {}
     for line in required:
         name, extra = _NAME.match(line), _EXTRA.search(line)
         if name is not None:
-            found[name[0].lower()] = Package(name[0], _version(name[0]), extra[1] if extra else None)
-    return tuple(found.values())
+            packages[name[0].lower()] = Package(name[0], _version(name[0]), extra[1] if extra else None)
+    return tuple(packages.values())
 
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")

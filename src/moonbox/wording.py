@@ -1,0 +1,10 @@
+"""Words for numbers: a count with its noun, in the singular or the plural."""
+
+from __future__ import annotations
+
+__all__ = ["counted"]
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 call`, `2 calls`, `1,500 calls`; `plural` for nouns that do not just take an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
