@@ -39,6 +39,7 @@ __all__ = [
     "ToolError",
     "UsageError",
     "WorkerError",
+    "is_denial",
 ]
 
 ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled"]
@@ -268,3 +269,8 @@ class ScriptError(MoonboxError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (ScriptError.from_dict, (self.to_dict(),))
+
+
+def is_denial(code: object) -> bool:
+    """Whether a tool's error of that code means that somebody, or the configuration, does not allow the call."""
+    return isinstance(code, str) and (code in ("denied", "not_granted") or code.startswith("approval_"))

@@ -10,7 +10,7 @@ from moonbox.adapters.fastmcp_bridge import CALL_TOOL, ScriptTools, dispatcher, 
 from moonbox.adapters.framework import imported_from
 from moonbox.codemode.conversations import Conversations
 from moonbox.errors import UsageError
-from moonbox.languages import texts
+from moonbox.languages.registry import language
 from moonbox.limits import Limits
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.tools.toolbox import Toolbox
@@ -117,7 +117,7 @@ class LuaCodeMode(CodeMode):
 
     def __init__(self, provider: MoonboxSandboxProvider | None = None, **options: Any) -> None:
         self.provider = provider or MoonboxSandboxProvider()
-        words = texts.load("lua")
+        words = language().texts
         state = "Globals persist between calls; locals do not." if self.provider.keeps_state else _AFRESH
         lines = [_FIRST.format(state), *words.description.splitlines()[1:], words.with_tools, _BY_NAME]
         self._parameter_description = words.parameter_description

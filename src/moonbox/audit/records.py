@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import ScriptError
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Run:
 
     id: str
     source: str
-    language: str = "lua"
+    language: str = DEFAULT_LANGUAGE
     values: tuple[Any, ...] = ()
     output: str = ""
     output_cut: int = 0

@@ -14,6 +14,7 @@ import typer
 
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -285,12 +286,13 @@ class RunOptions:
 
     def _features(self) -> frozenset[str]:
         """The features, given one by one or in a row."""
-        from moonbox.sandbox.environment import FEATURES
+        from moonbox.languages.registry import LANGUAGES
 
+        known = {feature for language in LANGUAGES.values() for feature in language.features}
         names = [name for part in self.features or () for name in part.replace(",", " ").split()]
         for name in names:
-            if name not in FEATURES:
-                raise UsageError(f"--features: unknown feature '{name}'; choose from: {', '.join(sorted(FEATURES))}")
+            if name not in known:
+                raise UsageError(f"--features: {unknown('feature', name, known)}")
         return frozenset(names)
 
 

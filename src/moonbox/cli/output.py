@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "console",
     "is_terminal",
+    "lexer_of",
     "print_error",
     "print_json",
     "print_note",
@@ -41,7 +42,6 @@ _PIPED_WIDTH = 160
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
-_LEXERS = {"rhai": "rust"}
 
 
 def is_terminal(*, stderr: bool = False) -> bool:
@@ -187,11 +187,18 @@ def _traceback_line(line: str, language: str) -> Text:
     return text.append_text(_highlighted(source[2], language))
 
 
+def lexer_of(language: str) -> str:
+    """The name of the lexer for scripts in this language; a record may name a language of another version."""
+    from moonbox.languages.registry import LANGUAGES
+
+    return LANGUAGES[language].lexer if language in LANGUAGES else "text"
+
+
 def _highlighted(source: str, language: str) -> Text:
     """One line of a script in colours."""
     from rich.syntax import Syntax
 
-    syntax = Syntax("", _LEXERS.get(language, language), theme="ansi_dark", background_color="default")
+    syntax = Syntax("", lexer_of(language), theme="ansi_dark", background_color="default")
     text = syntax.highlight(source)
     text.rstrip()
     return text

@@ -100,13 +100,13 @@ def _isolation() -> tuple[Check, dict[str, Check]]:
 
 
 def _interrupt() -> Check:
-    """How running code is stopped. Workers use the same build of Lua."""
+    """How running code is stopped. Workers use the same engine."""
     try:
-        from moonbox.languages.lua.vm import LuaVM
+        from moonbox.languages.engine import create_engine
 
-        why = LuaVM().polling
+        why = create_engine().polling
     except (ImportError, OSError) as problem:
-        return Check("interrupt", False, f"Lua does not start: {problem}")
+        return Check("interrupt", False, f"the engine does not start: {problem}")
     if why:
         return Check("interrupt", False, f"running code is checked all the time, which makes it slower: {why}")
     return Check("interrupt", True, "running code is interrupted from outside, at no cost while it runs")

@@ -60,9 +60,10 @@ def read_knowledge(config: Config) -> KnowledgeConfig:
 def connector_kinds() -> dict[str, ConnectorKind]:
     """Every kind of source that a configuration may name."""
     from moonbox.knowledge.config import builtin_connectors
-    from moonbox.scripts.connector import LuaConnectorKind
+    from moonbox.languages.registry import DEFAULT_LANGUAGE
+    from moonbox.scripts.connector import ScriptConnectorKind
 
-    return {**builtin_connectors(), "lua": LuaConnectorKind()}
+    return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind()}
 
 
 def read_servers(

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits
-from moonbox.languages.lua.vm import LuaVM, Outcome
+from moonbox.languages.lua.vm import LuaVM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from moonbox.languages.engine import EngineReport
 
 
 class Host:
@@ -55,7 +57,7 @@ def make(host: Any = None, *, features: Sequence[str] = (), values: Any = (), **
     return vm
 
 
-def run(vm: LuaVM, source: str, number: int = 1) -> Outcome:
+def run(vm: LuaVM, source: str, number: int = 1) -> EngineReport:
     return vm.run(source.encode(), number, 7)
 
 

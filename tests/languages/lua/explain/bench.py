@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from moonbox.languages.lua.explain import Ending
+from moonbox.languages.language import EngineError
 from moonbox.languages.lua.explain.compose import compose
 from moonbox.languages.lua.vm import LuaVM
 from moonbox.limits import Limits
@@ -39,7 +39,7 @@ class Bench:
         self.vm.configure({"tools": entries, "functions": [], "values": [], "features": list(features)})
         self.vm.set_limits(self.limits.to_dict())
 
-    def ending(self, source: str) -> Ending | None:
+    def ending(self, source: str) -> EngineError | None:
         """What the engine reports of a run; None when it went well."""
         number = len(self.sources) + 1
         self.sources["script" if number == 1 else f"script#{number}"] = source
@@ -47,7 +47,7 @@ class Bench:
         if outcome.kind == "ok":
             return None
         extra = json.loads(outcome.extra)
-        return Ending(
+        return EngineError(
             kind=outcome.kind,
             message=outcome.message.decode(),
             limit=outcome.limit,
@@ -65,7 +65,7 @@ class Bench:
         assert error is not None, "the script did not fail"
         return error
 
-    def explain(self, ending: Ending) -> ScriptError:
+    def explain(self, ending: EngineError) -> ScriptError:
         return compose(ending, sources=self.sources, tools=self.tools, limits=self.limits)
 
     # The wire of the engine

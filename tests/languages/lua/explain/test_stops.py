@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from languages.lua.explain.bench import Bench
-from moonbox.languages.lua.explain import Ending
+from moonbox.languages.language import EngineError
 from moonbox.limits import Limits
 
 SPLIT = "do less in one run, or split the work over several runs"
@@ -124,7 +124,7 @@ def test_time(source: str, lines: tuple[int, ...], hint: str) -> None:
 
 def test_time_in_tool_calls(bench: Bench) -> None:
     bench.sources["script"] = "local x = 1\nlocal y = tools.echo{}"
-    error = bench.explain(Ending("stop", limit="time", frames=(("script", 2, "main chunk"),)))
+    error = bench.explain(EngineError("stop", limit="time", frames=(("script", 2, "main chunk"),)))
     assert error.hint == (
         "it was at line 2; tool calls count too: make fewer of them, or run them at the same time with parallel"
     )
@@ -141,24 +141,25 @@ def test_time_in_tool_calls(bench: Bench) -> None:
 def test_calls(most: int, message: str, hint: str) -> None:
     bench = Bench(limits=Limits(max_tool_calls=most))
     bench.sources["script"] = "tools.echo{}"
-    error = bench.explain(Ending("stop", limit="calls", frames=(("script", 1, "main chunk"),)))
+    error = bench.explain(EngineError("stop", limit="calls", frames=(("script", 1, "main chunk"),)))
     assert error.message == f"the script made {message}"
     assert error.hint == f"{hint}: ask for more with each call, or split the work over several runs"
 
 
 @pytest.mark.parametrize(("limit", "message"), [("cancelled", "the run was cancelled"), ("", "the run was stopped")])
 def test_cancelled(limit: str, message: str, bench: Bench) -> None:
-    error = bench.explain(Ending("stop", limit=limit))
+    error = bench.explain(EngineError("stop", limit=limit))
     assert (error.kind, error.limit, error.message, error.hint, error.line) == ("cancelled", None, message, None, None)
 
 
 def test_every_limit_has_a_message_when_the_engine_gives_none(bench: Bench) -> None:
     for limit in ("operations", "time", "memory", "calls", "output", "string", "array", "depth"):
-        error = bench.explain(Ending("stop", limit=limit))
+        error = bench.explain(EngineError("stop", limit=limit))
         assert error.limit == limit
         assert error.message and error.hint
     assert (
-        Bench(limits=Limits(timeout=None)).explain(Ending("stop", limit="time")).message == "the script ran out of time"
+        Bench(limits=Limits(timeout=None)).explain(EngineError("stop", limit="time")).message
+        == "the script ran out of time"
     )
 
 

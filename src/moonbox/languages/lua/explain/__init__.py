@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.ending import Ending
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from moonbox.errors import ScriptError
+    from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["Ending", "explain"]
+__all__ = ["explain"]
 
 
 def explain(
-    ending: Ending,
+    ending: EngineError,
     *,
     sources: Mapping[str, str],
     tools: Collection[str],

@@ -16,7 +16,7 @@ from moonbox.languages.lua.explain.traceback import frames_of, render
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from moonbox.languages.lua.explain.ending import Ending
+    from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
 __all__ = ["bare", "compose"]
@@ -27,7 +27,7 @@ _DENIED = frozenset({"denied", "not_granted"})
 
 
 def compose(
-    ending: Ending,
+    ending: EngineError,
     *,
     sources: Mapping[str, str],
     tools: Collection[str],
@@ -52,7 +52,7 @@ def compose(
     return _runtime(ending, said, place, listings, current, Tools(tools))
 
 
-def bare(ending: Ending) -> ScriptError:
+def bare(ending: EngineError) -> ScriptError:
     """The error in the engine's own words alone."""
     limit = ending.limit if ending.limit in LIMIT_NAMES else None
     kind = {"stop": "limit" if limit else "cancelled"}.get(ending.kind, ending.kind)
@@ -74,7 +74,7 @@ def _syntax(said: str, prefix: list[tuple[str, int]], listings: Mapping[str, Lis
 
 
 def _runtime(
-    ending: Ending, said: str, place: Place, listings: Mapping[str, Listing], current: str, tools: Tools
+    ending: EngineError, said: str, place: Place, listings: Mapping[str, Listing], current: str, tools: Tools
 ) -> ScriptError:
     listing = listings.get(place.chunk) or Listing("")
     earlier = [other for name, other in reversed(list(listings.items())) if name not in (place.chunk, current)]
@@ -96,7 +96,7 @@ def _runtime(
     )
 
 
-def _tool(ending: Ending, said: str, place: Place, listings: Mapping[str, Listing], current: str) -> ScriptError:
+def _tool(ending: EngineError, said: str, place: Place, listings: Mapping[str, Listing], current: str) -> ScriptError:
     fields: dict[str, Any] = ending.data if isinstance(ending.data, dict) else {}
     code, tool = _text(fields.get("code")), _text(fields.get("tool"))
     retryable = fields.get("retryable") is True
@@ -127,7 +127,7 @@ def _tool(ending: Ending, said: str, place: Place, listings: Mapping[str, Listin
 
 
 def _stopped(
-    ending: Ending, said: str, place: Place, listings: Mapping[str, Listing], current: str, limits: Limits
+    ending: EngineError, said: str, place: Place, listings: Mapping[str, Listing], current: str, limits: Limits
 ) -> ScriptError:
     limit = ending.limit if ending.limit in LIMIT_NAMES else None
     message = limit_message(ending.limit, said, limits)

@@ -11,7 +11,7 @@ from moonbox.languages.lua.explain.traceback import run_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from moonbox.languages.lua.explain.ending import Ending
+    from moonbox.languages.language import EngineError
     from moonbox.languages.lua.explain.listing import Listing
 
 __all__ = ["Place", "place_of", "split_prefix"]
@@ -50,7 +50,7 @@ def split_prefix(message: str, current: str) -> tuple[str, list[tuple[str, int]]
 
 
 def place_of(
-    ending: Ending, said: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
+    ending: EngineError, said: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
 ) -> Place:
     """Where the run failed. `said` is the message without its prefix."""
     gone = bool(ending.frames) and ending.frames[0][0] == _GONE
@@ -78,7 +78,7 @@ def _from(frames: tuple[tuple[str, int, str], ...], chunk: str, line: int) -> tu
     return frames
 
 
-def _returned(ending: Ending, said: str, listings: Mapping[str, Listing]) -> tuple[str, int] | None:
+def _returned(ending: EngineError, said: str, listings: Mapping[str, Listing]) -> tuple[str, int] | None:
     """The only `return f(…)` in a function that can be the call that failed: that function left no frame."""
     if ending.kind == "stop":
         return None
@@ -115,7 +115,7 @@ def _is_call(listing: Listing, start: int, stop: int, names: tuple[str, ...]) ->
     return False
 
 
-def _guess(listing: Listing | None, ending: Ending, said: str) -> int | None:
+def _guess(listing: Listing | None, ending: EngineError, said: str) -> int | None:
     """The line of a value that the script returned and that cannot leave it: no frame is left of that."""
     if listing is None or not listing.whole or (ending.kind == "stop" and not said.startswith("value")):
         return None
@@ -124,7 +124,7 @@ def _guess(listing: Listing | None, ending: Ending, said: str) -> int | None:
     return places.pop() if len(places) == 1 else None
 
 
-def _names(ending: Ending, said: str) -> tuple[str, ...]:
+def _names(ending: EngineError, said: str) -> tuple[str, ...]:
     """What the function or tool that the error is about is called."""
     if ending.kind == "tool":
         tool = ending.data.get("tool") if isinstance(ending.data, dict) else None

@@ -22,7 +22,7 @@ return {
     utf8 = { "char", "charpattern", "codepoint", "codes", "len", "offset" },
     os = { "clock", "date", "difftime", "time" },
   },
-  -- Opened by Sandbox(lua_features={...}), in safe versions.
+  -- Opened one by one where the host says so, in safe versions.
   features = {
     coroutines = { "close", "create", "isyieldable", "resume", "running", "status", "wrap", "yield" },
     metatables = { "getmetatable", "setmetatable" },
