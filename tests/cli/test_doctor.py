@@ -88,8 +88,8 @@ def test_a_configuration_that_cannot_be_read(moonbox: Moonbox, tmp_path: Path) -
 
 
 def test_every_section_has_a_reader() -> None:
-    from moonbox.cli.configuration import READERS
-    from moonbox.config.file import SECTIONS
+    from moonbox.project.sections import READERS
+    from moonbox.config import SECTIONS
 
     assert tuple(READERS) == SECTIONS
 

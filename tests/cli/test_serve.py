@@ -46,7 +46,7 @@ def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[...
 
     def start(*args: str) -> subprocess.Popen[str]:
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [sys.executable, "-m", "moonbox.cli", "serve", *args]
+        command = [sys.executable, "-m", "moonbox", "serve", *args]
         started.append(subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes))
         return started[-1]
 
@@ -120,7 +120,7 @@ def test_a_signal_ends_it_and_everything_that_it_started(server: Any, number: si
 def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "in").write_text(lines(HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))
     with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
-        command = [sys.executable, "-m", "moonbox.cli", "serve"]
+        command = [sys.executable, "-m", "moonbox", "serve"]
         done = subprocess.run(
             command, stdin=source, stdout=sink, stderr=subprocess.PIPE, env=environment, timeout=100, check=False
         )

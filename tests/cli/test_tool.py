@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def moonbox(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "moonbox.cli", *arguments]
+    command = [sys.executable, "-m", "moonbox", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

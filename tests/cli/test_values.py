@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.cli.quantities import Quantity, byte_count, count, duration
+from moonbox.cli.options import Quantity, byte_count, count, duration
 from moonbox.cli.values import plain_text, pretty
 from moonbox.errors import UsageError
 

@@ -9,7 +9,7 @@ import peers
 import pytest
 
 from moonbox import Limits
-from moonbox.config.file import Config
+from moonbox.config import Config
 from moonbox.errors import ConfigError
 from moonbox.project import assemble
 

@@ -25,7 +25,7 @@ from moonbox.errors import ConfigError
 from moonbox.mcp.upstreams.faults import sentence
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import Tail
-from moonbox.mcp.upstreams.settings import ServerSettings
+from moonbox.config.mcp import ServerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

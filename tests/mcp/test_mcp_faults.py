@@ -19,7 +19,7 @@ from moonbox import Limits, Sandbox, ToolError
 from moonbox.mcp.upstreams import upstream as upstream_module
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import ServerProcess
-from moonbox.mcp.upstreams.settings import ServerSettings
+from moonbox.config.mcp import ServerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

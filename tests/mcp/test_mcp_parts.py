@@ -19,7 +19,7 @@ from moonbox import ToolError
 from moonbox.mcp.media import Media, Medium
 from moonbox.mcp.server.conversations import Busy, Conversations
 from moonbox.mcp.server.gate import Gate
-from moonbox.mcp.server.settings import ServeSettings
+from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.shares import Rate, Shares, TooMany
 from moonbox.mcp.upstreams.process import Pace, Tail
 from moonbox.mcp.upstreams.results import unwrap

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.config.file import Config
+from moonbox.config import Config
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.server.settings import ServeSettings
+from moonbox.config.serve import ServeSettings
 from moonbox.mcp.upstreams.foreign import servers_from_file
-from moonbox.mcp.upstreams.settings import ServerSettings, servers_from_config
+from moonbox.config.mcp import ServerSettings, servers_from_config
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from moonbox.errors import UsageError
 from moonbox.mcp.media import Media
 from moonbox.mcp.upstreams.listing import Listings
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
+from moonbox.config.mcp import ServerSettings, ToolRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -228,7 +228,7 @@ def changing(tmp_path: Path) -> tuple[ServerSettings, Path]:
     scripts.mkdir()
     (tmp_path / "inner.toml").write_text('[tools]\nfolders = ["scripts"]\n[codemode]\nkeep_visible = ["first"]\n')
     (scripts / "first.lua").write_text(SCRIPT)
-    args = ("-m", "moonbox.cli", "serve", "--config", str(tmp_path / "inner.toml"))
+    args = ("-m", "moonbox", "serve", "--config", str(tmp_path / "inner.toml"))
     home = {"MOONBOX_HOME": str(tmp_path / "home")}
     return ServerSettings(name="other", command=sys.executable, args=args, env=home), scripts
 

@@ -9,7 +9,7 @@ import pytest
 
 from moonbox import Sandbox, Toolbox
 from moonbox.audit.sinks import MemorySink
-from moonbox.config.file import Config
+from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
 from moonbox.scripts.library import ScriptLibrary
 

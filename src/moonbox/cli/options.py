@@ -64,8 +64,8 @@ Tools = Annotated[
         "--tools",
         "-t",
         metavar="MODULE:NAME",
-        help="Python tools: a function, a list of functions or a Toolbox (crm:tools, crm.py:tools), or every @tool of a "
-        "module (crm). Repeatable.",
+        help="Python tools: a function, a list of functions or a Toolbox (crm:tools, crm.py:tools), or every @tool "
+        "of a module (crm). Repeatable.",
         show_default=False,
     ),
 ]
@@ -245,7 +245,9 @@ class RunOptions:
         if self.audit == "on":
             return default_path()
         if not names_a_file(self.audit):
-            raise UsageError(f"--audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not '{self.audit}'")
+            raise UsageError(
+                f"--audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not '{self.audit}'"
+            )
         return self.audit
 
     def open(

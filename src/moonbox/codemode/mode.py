@@ -13,7 +13,7 @@ from moonbox.codemode.definitions import Definition, Format, from_tool, in_forma
 from moonbox.codemode.misdirected import explain_misdirected
 from moonbox.codemode.reading import parsed, script_in, short
 from moonbox.codemode.routing import Routes
-from moonbox.config.codemode import CodeModeSettings
+from moonbox.config.sections import CodeModeSettings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
 from moonbox.tools.naming import LONGEST_NAME, suggestion

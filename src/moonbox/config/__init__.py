@@ -1,12 +1,8 @@
 """moonbox.toml: where it is found, one reader, and the settings of each section.
 
-file.py        the file: found, read, and handed out section by section
-variables.py   `${NAME}` in its texts
-reader.py      a table of it as a settings model, and what is wrong with it
-sandbox.py     [sandbox], [limits] and [audit]
-tools.py       [tools]
-codemode.py    [codemode]
-knowledge.py   [knowledge]
+file.py        the file: found, read, its variables expanded
+reader.py      a table as a settings model, and what is wrong with it
+sections.py    [sandbox], [limits], [audit], [tools], [codemode], [knowledge]
 mcp.py         [mcp.servers.<name>]
 serve.py       [serve]
 

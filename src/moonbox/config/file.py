@@ -1,26 +1,28 @@
-"""The configuration file: found, read, and handed out section by section."""
+"""The configuration file: found, read, its variables expanded, and handed out section by section."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.config.reader import check_keys, read, table
-from moonbox.config.variables import expand
 from moonbox.errors import ConfigError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["FILE_NAME", "SECTIONS", "Config", "find"]
+__all__ = ["FILE_NAME", "SECTIONS", "Config", "expand", "find"]
 
 FILE_NAME = "moonbox.toml"
 SECTIONS = ("audit", "codemode", "knowledge", "limits", "mcp", "sandbox", "serve", "tools")
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 T = TypeVar("T")
 
@@ -120,3 +122,40 @@ def _display_name(path: Path | None) -> str:
     with contextlib.suppress(ValueError, OSError):
         return str(path.absolute().relative_to(Path.cwd()))
     return str(path)
+
+
+def expand(value: Any, environ: Mapping[str, str], where: str) -> Any:
+    """Replace the variables in every text: ${NAME}, or ${NAME:-default}; $${…} stays as ${…}. One pass only.
+
+    `where` begins the messages: it names the file, and may name a table in it.
+    """
+    if isinstance(value, dict):
+        return {
+            key: expand(item, environ, f"{where}: {key}" if ":" not in where else f"{where}.{key}")
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [expand(item, environ, f"{where}[{index}]") for index, item in enumerate(value)]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+
+    def replacement(match: re.Match[str]) -> str:
+        escaped = match.start() > 0 and value[match.start() - 1] == "$"
+        return match[0] if escaped else _variable(match[1], environ, where)
+
+    return _VARIABLE.sub(replacement, value).replace("$${", "${")
+
+
+def _variable(text: str, environ: Mapping[str, str], where: str) -> str:
+    """The value of what stands between the braces."""
+    name, has_default, default = text.partition(":-")
+    if not _VARIABLE_NAME.fullmatch(name):
+        raise ConfigError(f"{where}: '${{{text}}}' is not the name of an environment variable")
+    value = environ.get(name)
+    if value is not None and not (value == "" and has_default):
+        return value
+    if has_default:
+        return default
+    raise ConfigError(
+        f"{where}: the environment variable {name} is not set; set it, or give a default: ${{{name}:-default}}"
+    )

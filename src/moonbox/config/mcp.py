@@ -77,7 +77,7 @@ class ServerSettings:
     enabled: bool = True
     """Whether the server is used at all."""
     lazy: bool = False
-    """Start it at the first call. Its tools are remembered from the last time; the very first time it starts at once."""
+    """Start it at the first call. Its tools are remembered from the last time; the first time it starts at once."""
     start_timeout: float = 30.0
     """Seconds that it may take to start and list its tools."""
     timeout: float = 60.0

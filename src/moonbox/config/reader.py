@@ -14,6 +14,7 @@ import json
 import os
 import textwrap
 from collections.abc import Mapping
+from datetime import date, time
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from moonbox.errors import ConfigError
@@ -37,7 +38,7 @@ def read(kind: type[T], data: Any, section: str) -> T:
     given = table(data, section)
     try:
         # As JSON, because a strict reading then still takes an array for a tuple and a string for a path.
-        model: T = _adapter(kind).validate_json(json.dumps(given, default=_json_value))
+        model: T = _adapter(kind).validate_json(json.dumps(given, default=_json_value))  # type: ignore[arg-type]  # a class is hashable
     except ValidationError as error:
         lines = [_line(problem, kind, section) for problem in error.errors(include_url=False)]
         raise ConfigError("\n".join(lines)) from None
@@ -69,7 +70,7 @@ def positive(name: str, value: float | None) -> None:
 
 def schema(kind: type[Any]) -> dict[str, Any]:
     """The JSON Schema of what `read` takes, with the descriptions of the fields."""
-    whole: dict[str, Any] = _adapter(kind).json_schema()
+    whole: dict[str, Any] = _adapter(kind).json_schema()  # type: ignore[arg-type]  # a class is hashable
     for model in _models(kind):
         part = whole if model is kind else whole.get("$defs", {}).get(model.__name__, {})
         for name, text in _descriptions(model).items():
@@ -88,6 +89,8 @@ def _adapter(kind: Any) -> Any:
 def _json_value(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, date | time):  # of TOML
+        return value.isoformat()
     raise TypeError(f"a value of type {type(value).__name__} is not allowed: {value}")
 
 

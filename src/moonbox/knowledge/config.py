@@ -15,18 +15,17 @@ path = "docs"
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.config.knowledge import DEFAULT_PATH, SOURCE_NAME, KnowledgeTable
 from moonbox.config.reader import check_keys, read, schema
+from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
 from moonbox.errors import ConfigError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from moonbox.knowledge.connectors.fetching import Fetch
     from moonbox.knowledge.embedding import Embedder
@@ -54,7 +53,7 @@ class ConnectorKind(Protocol):
 class KnowledgeConfig:
     """The whole section, with its sources made."""
 
-    path: Path = DEFAULT_PATH
+    path: Path = DEFAULT_STORE
     sources: Mapping[str, Connector] = field(default_factory=dict)
     embeddings: OpenAIEmbeddings | None = None
     local_embeddings: bool = False

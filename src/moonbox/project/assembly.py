@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config import Config
-from moonbox.config.sandbox import read_limits
+from moonbox.config.sections import read_limits
 from moonbox.errors import ConfigError, MissingExtra, UsageError
 from moonbox.project.sections import (
     read_audit,
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from moonbox.audit.sinks import Sink
     from moonbox.codemode.mode import CodeMode
-    from moonbox.config.codemode import CodeModeSettings
     from moonbox.config.mcp import ServerSettings
+    from moonbox.config.sections import CodeModeSettings
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.manager import Upstreams
@@ -239,9 +239,7 @@ def _make_upstreams(
     return upstreams, media
 
 
-def _route(
-    settings: CodeModeSettings, servers: list[ServerSettings]
-) -> tuple[CodeModeSettings, list[ServerSettings]]:
+def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[CodeModeSettings, list[ServerSettings]]:
     """Tools of servers are not known yet: `keep_visible` becomes a rule of the server that will have them."""
     kept, changed = list(settings.keep_visible), []
     for server in servers:

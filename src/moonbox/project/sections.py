@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.codemode import CodeModeSettings
-from moonbox.config.sandbox import AuditSettings, SandboxSettings, read_limits
+from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, read_limits
 from moonbox.config.serve import ServeSettings
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError
 

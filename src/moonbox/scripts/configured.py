@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config.reader import read
-from moonbox.config.tools import DEFAULT_TIMEOUT, ScriptTable, ToolsTable
+from moonbox.config.sections import DEFAULT_TIMEOUT, ScriptTable, ToolsTable
 from moonbox.errors import ConfigError
 from moonbox.scripts.hostapi.grants import Grants
 

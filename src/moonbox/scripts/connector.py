@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.errors import KnowledgeError
-from moonbox.scripts.host import furnished
 from moonbox.scripts.configured import ScriptSettings
+from moonbox.scripts.host import furnished
 from moonbox.scripts.source import read_source
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.limits import Limits
+from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
 from moonbox.scripts.host import furnished
-from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.source import read_source, stamp
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
+from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import UsageError
 from moonbox.knowledge.connectors.files import Entry, Folder, shown
 from moonbox.knowledge.connectors.globs import DOCUMENTS, Globs
-from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.kinds import Extracted, Unreadable, kind_of

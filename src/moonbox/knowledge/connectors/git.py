@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
+from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.connectors.files import shown
 from moonbox.knowledge.connectors.filesystem import document_item
 from moonbox.knowledge.connectors.gitlib import Blob, Blobs, Change, Repository
 from moonbox.knowledge.connectors.globs import DOCUMENTS, Globs
-from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.kinds import Unreadable, kind_of
 from moonbox.knowledge.items import Failed, Skipped, Total, Unchanged

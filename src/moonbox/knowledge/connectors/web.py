@@ -11,13 +11,13 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote, urldefrag, urlsplit
 
+from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, MoonboxError
 from moonbox.knowledge.connectors.fetching import Fetch, Fetcher, Response
 from moonbox.knowledge.connectors.filesystem import document_item
 from moonbox.knowledge.connectors.globs import Globs
 from moonbox.knowledge.connectors.robots import Robots
 from moonbox.knowledge.connectors.sitemap import MAX_UNPACKED, read_sitemap
-from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.kinds import Unreadable, kind_of, kind_of_type

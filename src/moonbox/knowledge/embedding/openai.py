@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from moonbox.errors import ConfigError, MissingExtra
 from moonbox.config.reader import CLOSED, positive
+from moonbox.errors import ConfigError, MissingExtra
 from moonbox.knowledge.errors import EmbeddingError
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ class Entry:
         found = shutil.which("moonbox")
         if found is not None:
             return cls(name, str(Path(found).resolve()), tuple(args))
-        return cls(name, sys.executable, ("-m", "moonbox.cli", *args))
+        return cls(name, sys.executable, ("-m", "moonbox", *args))
 
 
 @dataclass(frozen=True, slots=True)

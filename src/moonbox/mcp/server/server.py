@@ -14,6 +14,7 @@ from mcp_types import INVALID_PARAMS, ListToolsResult
 
 from moonbox._version import __version__
 from moonbox.codemode.mode import Reply
+from moonbox.config.serve import ServeSettings
 from moonbox.errors import MoonboxError
 from moonbox.mcp.media import Media
 from moonbox.mcp.server import answers
@@ -22,7 +23,6 @@ from moonbox.mcp.server.conversations import META_KEY, STATE, Busy, Conversation
 from moonbox.mcp.server.ongoing import Ongoing, OngoingCalls, Rules
 from moonbox.mcp.server.peer import Peer
 from moonbox.mcp.server.resources import Resources
-from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.shares import Shares, TooMany
 from moonbox.mcp.server.shown import Shown, View
 from moonbox.mcp.server.starting import Starting

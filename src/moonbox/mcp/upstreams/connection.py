@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ErrorData, InputRequest, InputResponse, ServerCapabilities
     from mcp_types import Tool as Listed
 
-    from moonbox.mcp.upstreams.broker import Offers
     from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.upstreams.broker import Offers
 
     Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
 

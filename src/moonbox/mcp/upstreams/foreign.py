@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from moonbox.errors import ConfigError
+from moonbox.config.file import expand
 from moonbox.config.mcp import ServerSettings
-from moonbox.config.variables import expand
+from moonbox.errors import ConfigError
 
 __all__ = ["ROOTS", "parse_jsonc", "servers_from_file"]
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
     from mcp_types import Tool as Listed
 
+    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.broker import Broker
     from moonbox.mcp.upstreams.listing import Listings
-    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.status import Status
 
 __all__ = ["Upstreams"]

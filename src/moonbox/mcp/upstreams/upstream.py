@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
     from mcp_types import Tool as Listed
 
+    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.listing import Listings
-    from moonbox.config.mcp import ServerSettings
 
 __all__ = ["Upstream"]
 

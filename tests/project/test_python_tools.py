@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.cli.toolrefs import load_tools
+from moonbox.project.python_tools import load_tools
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,18 +48,18 @@ def test_functions_lists_objects_and_packages(here: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("kit:", "--tools 'kit:': name them as module:name, for example crm:find_customer"),
-        ("kit:twoo", "--tools kit:twoo: the module 'kit' has no 'twoo'; did you mean `two`?"),
+        ("kit:", "--tools kit:: write module:name, for example crm:find_customer"),
+        ("kit:twoo", "--tools kit:twoo: the module 'kit' has no 'twoo'; did you mean 'two'?"),
         ("kit:zzz", "--tools kit:zzz: the module 'kit' has no 'zzz'; it has: two, many"),
         ("kit:two.x", "--tools kit:two.x: 'two' has no 'x'"),
-        ("kit", "--tools kit: the module 'kit' has no @tool in it; name what to take, for example kit:two"),
-        ("qqq:x", "--tools qqq:x: there is no module 'qqq'; here there are: broken, kit, needy"),
-        ("kti.py:x", "--tools kti.py:x: there is no file 'kti.py'; did you mean `kit.py`?"),
-        ("pack", "--tools pack: the package 'pack' has no @tool in it; name a module in it: pack.one, pack.two"),
-        ("pack/", "--tools pack/: 'pack/' is a folder; name a file in it: pack/one.py, pack/two.py"),
-        ("pack/on:x", "--tools pack/on:x: there is no file 'pack/on'"),
-        ("notes.md", "--tools notes.md: 'notes.md' is not a Python file; those end in .py"),
-        ("needy:x", "--tools needy:x: 'needy' needs a module that is not installed: not_there_at_all"),
+        ("kit", "--tools kit: the module 'kit' has no @tool; name a function, for example kit:two"),
+        ("qqq:x", "--tools qqq:x: the module 'qqq' does not exist; modules here: broken, kit, needy"),
+        ("kti.py:x", "--tools kti.py:x: the file 'kti.py' does not exist; did you mean 'kit.py'?"),
+        ("pack", "--tools pack: the package 'pack' has no @tool; choose one of its modules: pack.one, pack.two"),
+        ("pack/", "--tools pack/: 'pack/' is a folder; choose one of its files: pack/one.py, pack/two.py"),
+        ("pack/on:x", "--tools pack/on:x: the file 'pack/on' does not exist"),
+        ("notes.md", "--tools notes.md: 'notes.md' is not a Python file (.py)"),
+        ("needy:x", "--tools needy:x: 'needy' imports 'not_there_at_all', which is not installed"),
         (
             "broken:x",
             "--tools broken:x: 'broken' cannot be loaded: ZeroDivisionError: division by zero (broken.py, line 2)",

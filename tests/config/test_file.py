@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.config.file import Config, find
+from moonbox.config import Config, find
 from moonbox.errors import ConfigError
 
 if TYPE_CHECKING:
