@@ -28,8 +28,8 @@ import peers
 from mcp import Client, StdioServerParameters
 
 from moonbox import Limits, Sandbox
-from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.config.mcp import ServerSettings
+from moonbox.mcp.upstreams.manager import Upstreams
 
 BARE = """
 import asyncio, sys

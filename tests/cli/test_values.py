@@ -1,4 +1,4 @@
-"""Values and quantities: as they are shown, and as they are typed."""
+"""Values and quantities: how they are shown, and how they are typed."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from mcp import MCPError
 from mcp_driver import http_server, moonbox, over_http
 
 from moonbox import CodeMode, Sandbox, ToolError
+from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError
 from moonbox.mcp.upstreams.faults import sentence
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import Tail
-from moonbox.config.mcp import ServerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

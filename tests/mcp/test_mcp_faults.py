@@ -16,10 +16,10 @@ import peers
 import pytest
 
 from moonbox import Limits, Sandbox, ToolError
+from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams import upstream as upstream_module
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import ServerProcess
-from moonbox.config.mcp import ServerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

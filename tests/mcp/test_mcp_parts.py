@@ -16,10 +16,10 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from moonbox import ToolError
+from moonbox.config.serve import ServeSettings
 from moonbox.mcp.media import Media, Medium
 from moonbox.mcp.server.conversations import Busy, Conversations
 from moonbox.mcp.server.gate import Gate
-from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.shares import Rate, Shares, TooMany
 from moonbox.mcp.upstreams.process import Pace, Tail
 from moonbox.mcp.upstreams.results import unwrap

@@ -17,11 +17,11 @@ import pytest
 from mcp_driver import stdio
 
 from moonbox import Sandbox, ToolError
+from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.errors import UsageError
 from moonbox.mcp.media import Media
 from moonbox.mcp.upstreams.listing import Listings
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.config.mcp import ServerSettings, ToolRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

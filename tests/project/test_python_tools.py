@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.project.python_tools import load_tools
 from moonbox.errors import UsageError
+from moonbox.project.python_tools import load_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table
     from rich.text import Text
 
     from moonbox.audit.query import DayStats, RunSummary, Stats, ToolStats
@@ -64,7 +63,8 @@ def list_runs(
             typer.echo("no runs" + (" match" if failed or tool or since or repl else " in this trail"))
         else:
             screen = console()
-            screen.print(*_run_list(runs, screen.width), sep="\n")
+            for line in _run_list(runs, screen.width):
+                screen.print(line, no_wrap=True, overflow="ellipsis")
 
 
 @app.command("show")
@@ -148,7 +148,7 @@ def _which(border: float | None, keep: int | None) -> str:
 def _confirm(question: str) -> None:
     if not (sys.stdin.isatty() and is_terminal(stderr=True)):
         raise UsageError(
-            "there is no terminal to ask for confirmation; use --yes to delete the runs, or --dry-run to count them"
+            "no terminal to ask for confirmation; use --yes to delete the runs, or --dry-run to count them"
         )
     if not typer.confirm(question, err=True):
         typer.echo("nothing was deleted", err=True)
@@ -165,57 +165,51 @@ def _since(text: str | None) -> float | None:
     return None if text is None else moment(text, time.time())
 
 
-def _run_list(runs: Sequence[RunSummary], width: int) -> Iterator[RenderableType]:
-    """A table with the script in its last column, or two lines for each run where that is too narrow.
+def _run_list(runs: Sequence[RunSummary], width: int) -> Iterator[Text]:
+    """One line for each run with the script at its end, or two lines where that is too narrow.
 
-    Only the script is ever cut: every other column is wide enough for all that is in it.
+    Only the script is ever cut: every other column is as wide as what is in it.
     """
     from rich.text import Text
 
     length = _telling_length([run.id for run in runs])
-    results = [Text("ok", "green") if run.ok else Text(visible(str(run.kind)), "red") for run in runs]
     calls = [f"{run.calls}" + (f" ({run.failed_calls} failed)" if run.failed_calls else "") for run in runs]
     columns = {
         "when": [Text(_when(run.started)) for run in runs],
         "id": [Text(visible(run.id[:length], keep="")) for run in runs],
-        "result": results,
+        "result": [Text("ok", "green") if run.ok else Text(visible(str(run.kind)), "red") for run in runs],
         "calls": [Text(text) for text in calls],
         "time": [Text(seconds(run.wall)) for run in runs],
     }
-    scripts = [Text(visible(run.title, keep=""), no_wrap=True, overflow="ellipsis") for run in runs]
     widths = {name: max(len(name), *(cell.cell_len for cell in cells)) for name, cells in columns.items()}
-    left = width - sum(widths.values()) - _GAP * len(widths)
-    if left >= _NARROWEST_SCRIPT:
-        yield _run_table(columns, scripts, {**widths, "script": left})
+    scripts = [Text(visible(run.title, keep="")) for run in runs]
+    used = sum(widths.values()) + len(_GAP) * len(widths)
+    if width - used >= _NARROWEST_SCRIPT:
+        yield _columns({name: Text(name, "bold") for name in columns}, widths, Text("script", "bold"))
+        yield Text("─" * width, "dim")
+        for place, script in enumerate(scripts):
+            yield _columns({name: cells[place] for name, cells in columns.items()}, widths, script)
         return
+    when = columns.pop("when")
     for place, script in enumerate(scripts):
-        head = Text("  ").join(_aligned(name, columns[name][place], widths[name]) for name in columns if name != "when")
-        yield head
-        about = Text("  ", "dim", no_wrap=True, overflow="ellipsis").append_text(columns["when"][place])
-        yield about.append("  ").append_text(script)
+        yield _columns({name: cells[place] for name, cells in columns.items()}, widths)
+        yield _columns({}, widths, Text(_GAP, "dim").append_text(when[place]).append(_GAP).append_text(script))
 
 
-_GAP = 2
+_GAP = "  "
 _NARROWEST_SCRIPT = 12
 _NUMBERS = ("calls", "time")
 
 
-def _run_table(columns: Mapping[str, Sequence[Text]], scripts: Sequence[Text], widths: Mapping[str, int]) -> Table:
-    from rich import box
-    from rich.table import Table
+def _columns(cells: Mapping[str, Text], widths: Mapping[str, int], rest: Text | None = None) -> Text:
+    """A line of cells, each as wide as its column, and a last one that may be cut."""
+    from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name, width in widths.items():
-        table.add_column(name, width=width, no_wrap=True, justify="right" if name in _NUMBERS else "left")
-    for row in zip(*columns.values(), scripts, strict=True):
-        table.add_row(*row)
-    return table
-
-
-def _aligned(name: str, cell: Text, width: int) -> Text:
-    aligned = cell.copy()
-    aligned.align("right" if name in _NUMBERS else "left", width)
-    return aligned
+    line = []
+    for name, cell in cells.items():
+        line.append(cell.copy())
+        line[-1].align("right" if name in _NUMBERS else "left", widths[name])
+    return Text(_GAP).join([*line, *([rest] if rest is not None else [])])
 
 
 def _telling_length(ids: Sequence[str]) -> int:

@@ -18,7 +18,7 @@ from moonbox.cli.options import (
 from moonbox.cli.output import is_terminal, print_json, reporting_errors
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
-from moonbox.wording import counted
+from moonbox.wording import counted, noun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,8 +155,8 @@ def _sizes(mode: CodeMode) -> list[str]:
         ("code mode", choice.code_tokens, f"the code tool, {listed}, {every - catalog.tools} direct"),
         ("every tool direct", choice.direct_tokens, counted(every, "tool")),
     ]
-    width = max(len(counted(tokens, "token")) for _, tokens, _ in rows)
-    lines = [f"{name:<17}  {counted(tokens, 'token'):>{width}}  {what}" for name, tokens, what in rows]
+    width = max(len(f"{tokens:,}") for _, tokens, _ in rows)
+    lines = [f"{name:<17}  {tokens:>{width},} {noun(tokens, 'token'):<6}  {what}" for name, tokens, what in rows]
     return [*lines, *([_compared(choice.code_tokens, choice.direct_tokens)] if every else [])]
 
 

@@ -12,7 +12,7 @@ from moonbox.audit.terminal import seconds, size, visible
 from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import console, print_json, reporting_errors
 from moonbox.errors import ConfigError
-from moonbox.wording import counted
+from moonbox.wording import counted, noun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,7 +145,7 @@ def _configured(path: Path | None) -> KnowledgeConfig:
     config = Config.load(path)
     if config.path is None:
         raise ConfigError(
-            f"no {FILE_NAME} in this folder or above; create one with `moonbox init`, or name a file with --config"
+            f"no {FILE_NAME} in this folder or above; create one with `moonbox init`, or use --config"
         )
     return read_knowledge(config)
 
@@ -227,7 +227,7 @@ def _print_report(report: SyncReport) -> None:
             (report.removed, "removed"),
             (report.skipped, "skipped"),
             (report.problem_count, "could not be read"),
-            (report.embedded, "passage embedded" if report.embedded == 1 else "passages embedded"),
+            (report.embedded, f"{noun(report.embedded, 'passage')} embedded"),
         )
         if count
     ]

@@ -163,8 +163,15 @@ def _refuse_constant(name: str) -> Any:
 
 
 PRESETS = ("default", "quick", "standard", "extended", "untrusted")
-_ISOLATIONS = ("process", "inline")
 _LIMIT_NAME = re.compile(r"Limits\.(\w+)")
+
+
+def _presets() -> list[str]:
+    return list(PRESETS)
+
+
+def _isolations() -> list[str]:
+    return ["process", "inline"]
 
 
 def _limit(flag: str, parser: Callable[[str], Quantity], metavar: str, help: str) -> Any:
@@ -194,7 +201,7 @@ class RunOptions:
         str,
         typer.Option(
             metavar="process|inline",
-            autocompletion=lambda: list(_ISOLATIONS),
+            autocompletion=_isolations,
             help="Where scripts run: in a locked-in process, or inline (only for scripts that you trust).",
         ),
     ] = "process"
@@ -215,7 +222,7 @@ class RunOptions:
         str,
         typer.Option(
             metavar="PRESET",
-            autocompletion=lambda: list(PRESETS),
+            autocompletion=_presets,
             help=f"A set of limits: {', '.join(PRESETS)}. The options below change single ones.",
             rich_help_panel="Limits",
         ),

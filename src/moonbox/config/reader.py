@@ -65,7 +65,7 @@ def check_keys(data: Mapping[str, Any], known: Iterable[str], section: str) -> N
 def positive(name: str, value: float | None) -> None:
     """Refuse a number that is not above 0, in `__post_init__`."""
     if value is not None and not 0 < value < float("inf"):
-        raise ConfigError(f"{name} must be more than 0, not {value}")
+        raise ConfigError(f"{name} must be more than 0, not {value:g}")
 
 
 def schema(kind: type[Any]) -> dict[str, Any]:
