@@ -40,7 +40,7 @@ Db = Annotated[
     ),
 ]
 Since = Annotated[
-    str | None, typer.Option(help="Only runs of this period: 45m, 12h, 7d, or since a date.", show_default=False)
+    str | None, typer.Option(help="Only runs of the last 45m, 12h or 7d, or since a date.", show_default=False)
 ]
 
 
