@@ -77,11 +77,11 @@ def test_the_configuration_is_used(moonbox: Moonbox, tmp_path: Path) -> None:
 def test_mistakes(moonbox: Moonbox) -> None:
     done = moonbox("catalog", "--format", "xml")
     assert done.returncode == 2
-    known = "anthropic, gemini, json, mcp, openai, openai-responses, text"
-    assert done.stderr == f"error: --format: unknown value 'xml'; known: {known}\n"
+    known = "text, json, openai, openai-responses, anthropic, gemini, mcp"
+    assert done.stderr == f"error: --format: unknown value 'xml'; known values: {known}\n"
     done = moonbox("catalog", "--mode", "sometimes")
     assert done.returncode == 2
-    assert done.stderr == "error: --mode: unknown value 'sometimes'; known: always, auto, never\n"
+    assert done.stderr == "error: --mode: unknown value 'sometimes'; known values: always, auto, never\n"
     done = moonbox("catalog", "--tokens", "-1")
     assert (done.returncode, done.stderr) == (2, "error: --tokens must be at least 0, not -1\n")
     done = moonbox("catalog", "--tools", "kit:doubel")

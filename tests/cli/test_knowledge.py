@@ -230,6 +230,6 @@ def test_a_bar_with_counts_and_rate_on_a_terminal(project: Path) -> None:
 
 
 def test_the_phases_all_have_words() -> None:
-    from moonbox.cli.knowledge import _PHASES
+    from moonbox.cli.knowledge import PHASES
 
-    assert set(_PHASES) == {"scan", "remove", "embed", "done"}
+    assert set(PHASES) == {"scan", "remove", "embed", "done"}

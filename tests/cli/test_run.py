@@ -116,12 +116,12 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         ([], "error: a script is required: a file, - for standard input, or -e SCRIPT\n"),
         (["summary.lua", "-e", "1"], "error: use either a file or -e, not both\n"),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
-        (["-e", "1", "--features", "io"], "error: --features: unknown feature 'io'; known: coroutines, metatables\n"),
+        (["-e", "1", "--features", "io"], "error: --features: unknown feature 'io'; known features: coroutines, metatables\n"),
         (
             ["-e", "1", "--audit", "yes"],
             "error: --audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not 'yes'\n",
         ),
-        (["-e", "1", "-t", "kit:adn"], "error: --tools kit:adn: the module 'kit' has no 'adn'; did you mean 'add'?\n"),
+        (["-e", "1", "-t", "kit:ad"], "error: --tools kit:ad: the module 'kit' has no 'ad'; did you mean 'add'?\n"),
         (["-e", "1", "-t", "kitt:x"], "error: --tools kitt:x: the module 'kitt' does not exist; did you mean 'kit'?\n"),
     ],
 )

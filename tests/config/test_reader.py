@@ -79,7 +79,7 @@ def test_a_table_becomes_a_model() -> None:
         ({"paht": "x"}, "[outer] path is missing\n[outer] unknown key 'paht'; did you mean 'path'?"),
         (
             {"path": "x", "zzz": 1},
-            "[outer] unknown key 'zzz'; known: anything, count, inner, many, names, on, path, ratio",
+            "[outer] unknown key 'zzz'; known keys: path, names, count, ratio, on, inner, many, anything",
         ),
         ({"path": 1}, "[outer] path must be a string, not 1"),
         ({"path": "x", "names": "a"}, '[outer] names must be an array: write names = ["a"]'),

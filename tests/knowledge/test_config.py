@@ -86,7 +86,7 @@ def source(**table: Any) -> dict[str, Any]:
     [
         ([], "[knowledge] must be a table, not []"),
         ({"paht": "x"}, "[knowledge] unknown key 'paht'; did you mean 'path'?"),
-        ({"zzz": "x"}, "[knowledge] unknown key 'zzz'; known: embeddings, path, sources"),
+        ({"zzz": "x"}, "[knowledge] unknown key 'zzz'; known keys: path, embeddings, sources"),
         ({"path": 7}, "[knowledge] path must be a string, not 7"),
         ({"sources": []}, "[knowledge] sources must be a table, not []"),
         ({"sources": {"docs": "x"}}, "[knowledge.sources] docs must be a table, not 'x'"),
@@ -131,17 +131,17 @@ def source(**table: Any) -> dict[str, Any]:
         (source(connector="web"), "[knowledge.sources.docs] a web source needs urls or sitemaps"),
         (
             source(connector="web", urls=["x"], fetch="y"),
-            "[knowledge.sources.docs] unknown key 'fetch'; known: ",
+            "[knowledge.sources.docs] unknown key 'fetch'; known keys: ",
         ),
         ({"embeddings": 1}, "[knowledge] embeddings must be a table, not 1"),
         ({"embeddings": {}}, "[knowledge.embeddings] provider is missing; choose one of: openai, local"),
         (
             {"embeddings": {"provider": "x"}},
-            "[knowledge.embeddings] unknown provider 'x'; known: local, openai",
+            "[knowledge.embeddings] unknown provider 'x'; known providers: openai, local",
         ),
         (
             {"embeddings": {"provider": "local", "model": "x"}},
-            "[knowledge.embeddings] unknown key 'model'; known: provider",
+            "[knowledge.embeddings] unknown key 'model'; known keys: provider",
         ),
         ({"embeddings": {"provider": "openai", "url": "http://x"}}, "[knowledge.embeddings] model is missing"),
     ],

@@ -128,7 +128,7 @@ def test_a_script_file_that_changes_is_taken_up(tmp_path: Path, home: Path, conf
         ("[limits]\ntimeout = -1", "[limits] timeout must be more than 0, not -1"),
         ('[limits]\npreset = "huge"', "[limits] unknown limits preset 'huge'"),
         ('[audit]\npath = "trail.txt"', "[audit] unknown audit sink"),
-        ("[codemode]\nkeep = []", "[codemode] unknown key 'keep'; known: "),
+        ("[codemode]\nkeep = []", "[codemode] unknown key 'keep'; did you mean 'keep_visible'?"),
         ('[codemode]\nkeep_visible = ["x"]', "[codemode] keep_visible names an unknown tool 'x'"),
         ("[tools]\nfolder = 1", "[tools] unknown key 'folder'; did you mean 'folders'?"),
         ('[mcp.servers.a]\ncomand = "x"', "[mcp.servers.a] unknown key 'comand'; did you mean 'command'?"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from moonbox.knowledge.config import KnowledgeConfig
     from moonbox.knowledge.records import Hits, Progress, SourceInfo, SyncReport
 
-__all__ = ["register"]
+__all__ = ["PHASES", "register"]
 
 SHOWN_PROBLEMS = 10
 MARKS = ("\ue000", "\ue001")  # private characters, which no ordinary text holds
@@ -144,9 +144,7 @@ def _configured(path: Path | None) -> KnowledgeConfig:
 
     config = Config.load(path)
     if config.path is None:
-        raise ConfigError(
-            f"no {FILE_NAME} in this folder or above; create one with `moonbox init`, or use --config"
-        )
+        raise ConfigError(f"no {FILE_NAME} in this folder or above; create one with `moonbox init`, or use --config")
     return read_knowledge(config)
 
 
@@ -207,7 +205,7 @@ def _progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
 
         def show(progress: Progress) -> None:
             rate = f"{progress.rate:,.0f}/s" if progress.rate else ""
-            described = f"{name}: {_PHASES[progress.phase]}"
+            described = f"{name}: {PHASES[progress.phase]}"
             bar.update(task, description=described, completed=progress.done, total=progress.total, rate=rate)
             if progress.phase == "done":
                 bar.refresh()  # the last figures, however quick it was
@@ -215,7 +213,7 @@ def _progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
         yield show
 
 
-_PHASES = {"scan": "reading", "remove": "removing", "embed": "embedding", "done": "done"}
+PHASES = {"scan": "reading", "remove": "removing", "embed": "embedding", "done": "done"}
 
 
 def _print_report(report: SyncReport) -> None:

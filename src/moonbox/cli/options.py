@@ -297,7 +297,7 @@ class RunOptions:
         """The features, given one by one or in a row."""
         from moonbox.languages.registry import LANGUAGES
 
-        known = {feature for language in LANGUAGES.values() for feature in language.features}
+        known = sorted({feature for language in LANGUAGES.values() for feature in language.features})
         names = [name for part in self.features or () for name in part.replace(",", " ").split()]
         for name in names:
             if name not in known:
