@@ -257,7 +257,7 @@ def test_sources_tell_how_they_are(store: Path, listed: Listed) -> None:
             "notes": ["never synchronised; run: moonbox sync new"],
         }
         assert (notes.healthy, notes.documents) == (True, 3)
-        assert notes.notes == ("1 items could not be read, first x: no such luck", "1 skipped: binary file")
+        assert notes.notes == ("1 item could not be read, first x: no such luck", "1 skipped: binary file")
         assert notes.last_sync is not None
     with KnowledgeBase(store) as base:
         (info,) = base.sources()

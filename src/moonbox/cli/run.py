@@ -161,9 +161,9 @@ def _read(path: Path) -> bytes:
 
 
 def _read_stdin() -> bytes:
-    if sys.stdin.isatty():
-        print("Type a script; Ctrl-D runs it.", file=sys.stderr)
     try:
+        if sys.stdin.isatty():
+            print("Type a script; Ctrl-D runs it.", file=sys.stderr)
         return sys.stdin.buffer.read()
     except KeyboardInterrupt:
         print_note("")  # after the terminal's own ^C
