@@ -116,7 +116,10 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         ([], "error: a script is required: a file, - for standard input, or -e SCRIPT\n"),
         (["summary.lua", "-e", "1"], "error: use either a file or -e, not both\n"),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
-        (["-e", "1", "--features", "io"], "error: --features: unknown feature 'io'; known features: coroutines, metatables\n"),
+        (
+            ["-e", "1", "--features", "io"],
+            "error: --features: unknown feature 'io'; known features: coroutines, metatables\n",
+        ),
         (
             ["-e", "1", "--audit", "yes"],
             "error: --audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not 'yes'\n",
