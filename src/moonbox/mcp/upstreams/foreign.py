@@ -89,7 +89,7 @@ def _is_moonbox(table: Mapping[str, Any]) -> bool:
     """Whether the entry is our own: a client that has moonbox lists it, and we must not start ourselves."""
     command, args = str(table.get("command", "")), table.get("args", [])
     words = [str(item) for item in args] if isinstance(args, list) else []
-    return "serve" in words and (Path(command).stem == "moonbox" or "moonbox.cli" in words or "moonbox" in words)
+    return "serve" in words and "moonbox" in {Path(command).stem, *(word.partition(".")[0] for word in words)}
 
 
 def _plain_variables(value: Any) -> Any:
