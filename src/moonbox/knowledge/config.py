@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.knowledge.connectors.fetching import Fetch
-    from moonbox.knowledge.embedding import Embedder
-    from moonbox.knowledge.embedding.openai import OpenAIEmbeddings
+    from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
     from moonbox.knowledge.items import Connector
 
 __all__ = ["ConnectorKind", "KnowledgeConfig", "builtin_connectors"]
@@ -75,11 +74,11 @@ class KnowledgeConfig:
     def embedder(self) -> Embedder | None:
         """The configured embedder, or None."""
         if self.local_embeddings:
-            from moonbox.knowledge.embedding.local import LocalEmbedder
+            from moonbox.knowledge.embedding import LocalEmbedder
 
             return LocalEmbedder()
         if self.embeddings is not None:
-            from moonbox.knowledge.embedding.openai import OpenAIEmbedder
+            from moonbox.knowledge.embedding import OpenAIEmbedder
 
             return OpenAIEmbedder(self.embeddings)
         return None
@@ -87,7 +86,7 @@ class KnowledgeConfig:
     @staticmethod
     def schema(connectors: Mapping[str, ConnectorKind] | None = None) -> dict[str, Any]:
         """The JSON Schema of the section."""
-        from moonbox.knowledge.embedding.openai import OpenAIEmbeddings
+        from moonbox.knowledge.embedding import OpenAIEmbeddings
 
         kinds = builtin_connectors() if connectors is None else connectors
         local = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -143,7 +142,7 @@ def _embeddings(table: Mapping[str, Any] | None) -> tuple[OpenAIEmbeddings | Non
     if provider == "local":
         check_keys(options, ["provider"], section)
         return None, True
-    from moonbox.knowledge.embedding.openai import OpenAIEmbeddings
+    from moonbox.knowledge.embedding import OpenAIEmbeddings
 
     return read(OpenAIEmbeddings, options, section), False
 
