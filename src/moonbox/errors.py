@@ -39,7 +39,6 @@ __all__ = [
     "ToolError",
     "UsageError",
     "WorkerError",
-    "is_denial",
 ]
 
 ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled"]

@@ -99,9 +99,7 @@ def test_mistakes_in_the_configuration(moonbox: Moonbox, tmp_path: Path) -> None
     where.write_text('[codemode]\nkeep_visible = ["ad"]\n', encoding="utf-8")
     done = moonbox("catalog", "--tools", "kit:box")
     assert done.returncode == 2
-    assert (
-        done.stderr == "error: moonbox.toml: [codemode] keep_visible names an unknown tool 'ad'; did you mean `add`?\n"
-    )
+    assert done.stderr == "error: moonbox.toml: [codemode] keep_visible: unknown tool 'ad'; did you mean 'add'?\n"
 
 
 def test_without_tools_it_is_a_calculator(moonbox: Moonbox) -> None:

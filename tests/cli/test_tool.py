@@ -40,7 +40,7 @@ def test_a_tool_is_found_by_its_name_too(project: Path) -> None:
     ("arguments", "says"),
     [
         (["hello"], "name: missing, expected string"),
-        (["hello", "--param", "nam=x"], "did you mean `name`?"),
+        (["hello", "--param", "nam=x"], "did you mean 'name'?"),
         (["hello", "--param", "name=x", "--param", "times=many"], "times: expected integer"),
         (["hello", "--param", "name"], "--param must be key=value or one JSON object, not 'name'"),
         (["nothing"], "unknown tool script 'nothing'; `moonbox tool list` lists the configured ones"),

@@ -129,7 +129,7 @@ def test_a_script_file_that_changes_is_taken_up(tmp_path: Path, home: Path, conf
         ('[limits]\npreset = "huge"', "[limits] unknown limits preset 'huge'"),
         ('[audit]\npath = "trail.txt"', "[audit] unknown audit sink"),
         ("[codemode]\nkeep = []", "[codemode] unknown key 'keep'; did you mean 'keep_visible'?"),
-        ('[codemode]\nkeep_visible = ["x"]', "[codemode] keep_visible names an unknown tool 'x'"),
+        ('[codemode]\nkeep_visible = ["x"]', "[codemode] keep_visible: unknown tool 'x'"),
         ("[tools]\nfolder = 1", "[tools] unknown key 'folder'; did you mean 'folders'?"),
         ('[mcp.servers.a]\ncomand = "x"', "[mcp.servers.a] unknown key 'comand'; did you mean 'command'?"),
         ('[knowledge]\npth = "x"', "[knowledge] unknown key 'pth'; did you mean 'path'?"),

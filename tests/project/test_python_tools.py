@@ -66,7 +66,7 @@ def test_functions_lists_objects_and_packages(here: Path) -> None:
         ),
         (
             "kit:number",
-            "--tools kit:number: 5 is not a tool: give functions, Tools, Toolboxes, or namespaces mapped to them",
+            "--tools kit:number: 5 is not a tool; give functions, Tools, Toolboxes, or a dict of namespaces",
         ),
     ],
 )

@@ -73,7 +73,7 @@ def test_scripts_are_tools_for_other_scripts(tmp_path: Path) -> None:
         error = box.run('tools.greet{wo = "x", tone = "hot"}').error
         assert error is not None
         assert "who: missing, expected string" in error.message
-        assert "did you mean `who`?" in error.message
+        assert "did you mean 'who'?" in error.message
         assert "warm" in error.message
 
 
@@ -157,7 +157,7 @@ def test_context_functions_reach_the_host(tmp_path: Path) -> None:
     ("toml", "message"),
     [
         ('[tools]\nfolder = ["x"]', "[tools] unknown key 'folder'; did you mean 'folders'?"),
-        ("[tools.script.a]\ntimeout = 3", '[tools.script.a] path is missing'),
+        ("[tools.script.a]\ntimeout = 3", "[tools.script.a] path is missing"),
         ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "[tools.script.a] timeout must be more than 0, not -1"),
         ('[tools.script.a]\npath = "${NOT_SET}"', "the environment variable NOT_SET is not set"),
         ('[tools.script.a]\npath = "a.lua"\nhttp = "x"', "[tools.script.a]"),

@@ -20,9 +20,9 @@ DEFAULT_LANGUAGE = LUA.name
 
 def language(name: str = DEFAULT_LANGUAGE) -> Language:
     """The language of that name."""
-    found = LANGUAGES.get(name) if isinstance(name, str) else None
-    if found is not None:
-        return found
+    known = LANGUAGES.get(name) if isinstance(name, str) else None
+    if known is not None:
+        return known
     close = nearest(name, LANGUAGES) if isinstance(name, str) else []
     advice = f"did you mean '{close[0]}'?" if close else f"known languages: {', '.join(LANGUAGES)}"
     raise UsageError(f"unknown language {name!r}; {advice}")

@@ -39,7 +39,7 @@ SPLIT = "do less in one run, or split the work over several runs"
             "string",
             (2,),
             "string.rep would make a string of 200 bytes; max_string is 100",
-            "make shorter texts: work on parts, or keep the parts in a list",
+            "make shorter strings: work on parts, or keep the parts in a list",
         ),
         (
             {"max_array": 10},
@@ -73,7 +73,7 @@ SPLIT = "do less in one run, or split the work over several runs"
             "the script needed more memory than max_memory = 4194304 bytes",
             (
                 "process the data in parts and keep only what is needed; "
-                "build long texts with table.concat, not with .. in a loop"
+                "build long strings with table.concat, not with .. in a loop"
             ),
         ),
         (
@@ -84,8 +84,8 @@ SPLIT = "do less in one run, or split the work over several runs"
             "the script needed more memory than max_memory = 4194304 bytes",
             (
                 "process the data in parts and keep only what is needed; "
-                "build long texts with table.concat, not with .. in a loop; "
-                "make sure that down, which calls itself, comes to an end"
+                "build long strings with table.concat, not with .. in a loop; "
+                "make sure that down, which calls itself, ends"
             ),
         ),
     ],
@@ -104,7 +104,7 @@ def test_limit(
         (
             "local n = 0\nwhile true do\n  n = n + 1\nend",
             (2, 3, 4),
-            "the loop of line 2 never ends: give it a break or a condition",
+            "the loop of line 2 never ends: add a break or a condition",
         ),
         ("local n = 0\nwhile true do\n  n = n + 1\n  if n < 0 then break end\nend", (2, 3, 4, 5), SPLIT),
         ("for i = 1, 1e18 do end", (1,), SPLIT),

@@ -105,7 +105,7 @@ def test_function_of_an_earlier_run(bench: Bench) -> None:
 
 def test_source_of_an_earlier_run_may_be_gone(bench: Bench) -> None:
     assert bench.run("function fail() error('no') end") is None
-    ending = bench.ending("local x = 1\nfail()\nreturn x")
+    ending = bench.error("local x = 1\nfail()\nreturn x")
     assert ending is not None
     del bench.sources["script"]
     error = bench.explain(ending)

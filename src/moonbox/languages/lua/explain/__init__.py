@@ -15,7 +15,7 @@ __all__ = ["explain"]
 
 
 def explain(
-    ending: EngineError,
+    error: EngineError,
     *,
     sources: Mapping[str, str],
     tools: Collection[str],
@@ -30,6 +30,6 @@ def explain(
     from moonbox.languages.lua.explain.compose import bare, compose
 
     try:
-        return compose(ending, sources=sources, tools=tools, limits=limits, chunk=chunk)
+        return compose(error, sources=sources, tools=tools, limits=limits, chunk=chunk)
     except Exception:  # noqa: BLE001 - a flaw in a hint must never cost the error that it is about
-        return bare(ending)
+        return bare(error)
