@@ -22,9 +22,9 @@ from mcp_driver import http_server, moonbox, over_http
 
 from moonbox import CodeMode, Sandbox, ToolError
 from moonbox.errors import ConfigError
-from moonbox.mcp.upstreams.faults import sentence
+from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.process import Tail
+from moonbox.mcp.upstreams.process import OutputTail
 from moonbox.mcp.upstreams.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -142,10 +142,10 @@ def test_what_a_server_calls_itself_cannot_forge_a_line_or_steer_the_terminal(ho
 
 
 def test_last_words_and_errors_are_harmless() -> None:
-    tail = Tail()
+    tail = OutputTail()
     tail.add(b"first\nbye \x1b[2J\x1b]0;owned\x07 now\n")
     assert tail.last_line() == r"bye \x1b[2J\x1b]0;owned\x07 now"
-    assert sentence(MCPError(-1, "no \x1b[31m\nred")) == r"no \x1b[31m red"
+    assert describe(MCPError(-1, "no \x1b[31m\nred")) == r"no \x1b[31m red"
 
 
 def test_a_flood_of_list_changes_is_answered_ever_more_seldom(hostile: Any) -> None:

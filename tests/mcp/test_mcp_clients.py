@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.clients.entry import Entry, install, snippet
+from moonbox.mcp.clients.files import Entry, install, snippet
 from moonbox.mcp.clients.known import CLIENTS, find
-from moonbox.mcp.upstreams.foreign import servers_from_file
+from moonbox.mcp.clients.files import servers_from_file
 
 if TYPE_CHECKING:
     from moonbox.mcp.clients.known import Client

@@ -19,7 +19,7 @@ from mcp_driver import stdio
 from moonbox import Sandbox, ToolError
 from moonbox.errors import UsageError
 from moonbox.mcp.media import Media
-from moonbox.mcp.upstreams.listing import Listings
+from moonbox.mcp.upstreams.tool_cache import ToolCache
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
 
@@ -207,12 +207,12 @@ def test_the_configuration_decides_what_is_offered(folder: Path) -> None:
 
 
 def test_a_lazy_server_starts_at_the_first_call(folder: Path, tmp_path: Path) -> None:
-    listings = Listings(tmp_path)
+    cache = ToolCache(tmp_path)
     lazy = settings("fs", str(folder), server="filesystem", lazy=True)
-    with Upstreams([lazy], listings=listings) as first:
+    with Upstreams([lazy], cache=cache) as first:
         assert first.wait(100)
         assert first.status("fs").state == "ready", "what it offers is not known yet, so it starts at once"
-    with Upstreams([lazy], listings=listings) as second:
+    with Upstreams([lazy], cache=cache) as second:
         assert second.wait(1)
         assert (second.status("fs").state, second.pid("fs"), len(second.toolbox)) == ("idle", None, 14)
         assert second.call("fs.list_allowed_directories")["content"].endswith(str(folder))

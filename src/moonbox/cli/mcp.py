@@ -123,8 +123,8 @@ def install(
     """Enter moonbox in an MCP client's configuration; what is there stays, and a copy of it is kept."""
     with told():
         from moonbox.config.file import Config, find
-        from moonbox.mcp.clients.entry import Entry, snippet
-        from moonbox.mcp.clients.entry import install as write
+        from moonbox.mcp.clients.files import Entry, snippet
+        from moonbox.mcp.clients.files import install as write
         from moonbox.mcp.clients.known import CLIENTS
         from moonbox.mcp.clients.known import find as find_client
         from moonbox.project.settings import servers_of
@@ -145,10 +145,10 @@ def install(
             note(f"for {path}:")
             typer.echo(snippet(chosen, entry), nl=False)
             return
-        outcome = write(chosen, entry, path)
-        kept = f"; the file as it was: {outcome.backup}" if outcome.backup is not None else ""
-        typer.echo(f"{_DONE[outcome.done].format(name=name)} {outcome.path}{kept}")
-        if outcome.done != "unchanged":
+        installed = write(chosen, entry, path)
+        kept = f"; the file as it was: {installed.backup}" if installed.backup is not None else ""
+        typer.echo(f"{_DONE[installed.action].format(name=name)} {installed.path}{kept}")
+        if installed.action != "unchanged":
             typer.echo(f"restart {chosen.title} to use it", err=True)
 
 

@@ -33,7 +33,7 @@ def run_stdio(config: Config, load_tools: Callable[[], Any], mcp_config: list[Pa
     """Serve MCP on standard input and output until the client goes or a signal ends it."""
     need_mcp()
     from moonbox.mcp.server.settings import ServeSettings
-    from moonbox.mcp.server.stdio import serve_stdio, taken_over
+    from moonbox.mcp.server.stdio import capture_stdio, serve_stdio
 
     settings = ServeSettings.from_config(config)
 
@@ -42,7 +42,7 @@ def run_stdio(config: Config, load_tools: Callable[[], Any], mcp_config: list[Pa
             await serve_stdio(mcp_server(assembly, settings), stdin, stdout)
 
     # The streams come first, because a user's module may print while it is loaded.
-    with taken_over() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as assembly:
+    with capture_stdio() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as assembly:
         asyncio.run(serve(assembly, stdin, stdout))
 
 

@@ -1,1 +1,1 @@
-"""The clients: where each MCP client keeps its configuration, and how moonbox is entered there."""
+"""MCP clients: where they keep their configuration, and how moonbox is added to it."""

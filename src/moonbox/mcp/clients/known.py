@@ -1,4 +1,4 @@
-"""The clients that moonbox knows: where each keeps its servers, and in which form."""
+"""Known MCP clients: where each keeps its list of servers, and in which form."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import UsageError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.mcp.clients.entry import Entry
+    from moonbox.mcp.clients.files import Entry
 
 __all__ = ["CLIENTS", "Client", "find"]
 
@@ -26,20 +26,20 @@ class Client:
     name: str
     title: str
     root: tuple[str, ...]
-    """Where in the file its servers are."""
+    """The keys that lead to the servers in the file."""
     shape: Callable[[Entry], dict[str, Any]]
-    """Our entry in its form."""
+    """An entry in the client's form."""
     user: Callable[[], Path] | None = None
-    """The file for everything that the user does."""
+    """The user's file."""
     project: str | None = None
-    """The file for one project, below its folder."""
+    """The file of a project, relative to the project's folder."""
     form: Literal["json", "toml"] = "json"
 
     def file(self, *, project: bool, folder: Path) -> Path:
         """The file to write to."""
         if project or self.user is None:
             if self.project is None:
-                raise UsageError(f"{self.title} has no configuration for a project; leave out --project")
+                raise UsageError(f"{self.title} has no configuration file for projects; leave out --project")
             return folder / self.project
         return self.user()
 
@@ -48,8 +48,7 @@ def find(name: str) -> Client:
     for client in CLIENTS:
         if client.name == name.lower().replace("_", "-").replace(" ", "-"):
             return client
-    names = [client.name for client in CLIENTS]
-    raise UsageError(f"unknown client {name!r}{suggestion(name, names)}; known are: {', '.join(names)}")
+    raise UsageError(unknown("client", name, [client.name for client in CLIENTS]))
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
@@ -65,8 +64,8 @@ def _zed(entry: Entry) -> dict[str, Any]:
 
 
 def _opencode(entry: Entry) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "local", "command": [entry.command, *entry.args], "enabled": True}
-    return {**made, **({"environment": dict(entry.env)} if entry.env else {})}
+    environment = {"environment": dict(entry.env)} if entry.env else {}
+    return {"type": "local", "command": [entry.command, *entry.args], "enabled": True, **environment}
 
 
 def _home(*parts: str) -> Callable[[], Path]:
@@ -74,7 +73,7 @@ def _home(*parts: str) -> Callable[[], Path]:
 
 
 def _application(*parts: str) -> Callable[[], Path]:
-    """Below the folder in which applications of this platform keep their settings."""
+    """In the folder where applications of this platform keep their settings."""
 
     def path() -> Path:
         if sys.platform == "darwin":
@@ -93,8 +92,8 @@ def _config(*parts: str) -> Callable[[], Path]:
 
 
 def _config_home() -> Path:
-    given = os.environ.get("XDG_CONFIG_HOME", "")
-    return Path(given) if Path(given).is_absolute() else Path.home() / ".config"
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    return Path(folder) if Path(folder).is_absolute() else Path.home() / ".config"
 
 
 _CLINE = ("globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 
-from moonbox.mcp.server.shares import Rate
+from moonbox.mcp.server.sessions import RequestRate
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -24,7 +24,7 @@ class Gate:
         self._app = app
         self._hosts = settings.host_names
         self._origins = frozenset(settings.origins)
-        self._rate = Rate(settings.requests_per_minute)
+        self._rate = RequestRate(settings.requests_per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._refusal(scope) if scope["type"] == "http" else None

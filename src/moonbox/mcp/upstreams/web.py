@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from moonbox._version import __version__
-from moonbox.mcp.upstreams.faults import Lost
-from moonbox.mcp.upstreams.process import Pace
+from moonbox.mcp.upstreams.errors import ConnectionLost
+from moonbox.mcp.upstreams.process import OutputTail, Throttle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,10 +35,13 @@ class WebServer:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self.ended = anyio.Event()
-        """Never set by itself: over HTTP a server is found gone when it is next asked."""
+        self._reason = ""
+        self.pid = None
+        self.output = OutputTail()
+        self.ended = asyncio.Event()
+        """Set by `end` alone: over HTTP a lost server is noticed at the next request."""
         self.refusal = ""
-        """How it refused the latest request; empty when it did not."""
+        """The status with which it refused the latest request; empty if it did not."""
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[TransportStreams]:
@@ -58,8 +61,13 @@ class WebServer:
         ):
             yield streams
 
-    def obituary(self) -> str:
-        return "the connection was lost"
+    def end(self, reason: str) -> None:
+        """Declare it ended; `reason` says why."""
+        self._reason = reason
+        self.ended.set()
+
+    def end_reason(self) -> str:
+        return self._reason or "the connection was lost"
 
     def _client(
         self, headers: dict[str, str] | None = None, timeout: Any = None, auth: httpx2.Auth | None = None
@@ -78,7 +86,7 @@ class WebServer:
         """
         self.refusal = _refusal(response.status_code)
         if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise Lost("it sent a compressed answer, which was not asked for")
+            raise ConnectionLost("it sent a compressed response, although none was requested")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             response.stream = _Paced(response.stream)
         else:
@@ -94,12 +102,12 @@ class _Paced(httpx2.AsyncByteStream):
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self._pace = Pace(BYTES_PER_SECOND)
+        self._throttle = Throttle(BYTES_PER_SECOND)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
             yield part
-            await self._pace.spend(len(part) + LINE_COST * (part.count(b"\n") or part.count(b"\r")))
+            await self._throttle.spend(len(part) + LINE_COST * (part.count(b"\n") or part.count(b"\r")))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -115,7 +123,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for part in self._inner:
             size += len(part)
             if size > self._most:
-                raise Lost(f"it sent an answer of more than {self._most:,} bytes")
+                raise ConnectionLost(f"it sent a response of more than {self._most:,} bytes")
             yield part
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""Listings kept from the last time: what tools a server had, so that the catalog is whole before the server is up."""
+"""The cache of tool listings: which tools a server had last time, so that the catalog is complete before it is up."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mcp_types import Tool as Listed
+from mcp_types import Tool as McpTool
 from pydantic import ValidationError
 
 if TYPE_CHECKING:
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.upstreams.settings import ServerSettings
 
-__all__ = ["Listings", "default_folder"]
+__all__ = ["ToolCache", "default_folder"]
 
-_LARGEST = 8_000_000
+_MAX_BYTES = 8_000_000
 
 
 def default_folder() -> Path:
-    """Where they are kept: $MOONBOX_HOME, or else the user's folder for caches."""
+    """$MOONBOX_HOME/mcp-tools, or a folder in the user's cache."""
     if home := os.environ.get("MOONBOX_HOME"):
         return Path(home).expanduser() / "mcp-tools"
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
     return base / "moonbox" / "mcp-tools"
 
 
-class Listings:
-    """One file for each server, by how it is reached. Losing them costs nothing but time."""
+class ToolCache:
+    """One file for each server. Losing a file costs nothing but time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, settings: ServerSettings) -> list[Listed] | None:
-        """The tools that the server had the last time; None when that is not known."""
+    def get(self, settings: ServerSettings) -> list[McpTool] | None:
+        """The tools that the server had last time; None if they are not known."""
         path = self._path(settings)
         try:
-            if path.stat().st_size > _LARGEST:
+            if path.stat().st_size > _MAX_BYTES:
                 return None
             data = json.loads(path.read_bytes())
-            return [Listed.model_validate(item, by_name=False) for item in data["tools"]]
+            return [McpTool.model_validate(item, by_name=False) for item in data["tools"]]
         except (OSError, ValueError, KeyError, TypeError, ValidationError, RecursionError):
             return None
 
-    def put(self, settings: ServerSettings, tools: Sequence[Listed]) -> None:
-        """Keep them; where that is not possible, do without."""
-        data = {"server": settings.name, "tools": [_dumped(item) for item in tools]}
-        text = json.dumps(data, ensure_ascii=True).encode()
-        if len(text) > _LARGEST:
+    def put(self, settings: ServerSettings, tools: Sequence[McpTool]) -> None:
+        """Store them, if possible."""
+        listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+        text = json.dumps({"server": settings.name, "tools": listed}, ensure_ascii=True).encode()
+        if len(text) > _MAX_BYTES:
             return
         path = self._path(settings)
         try:
@@ -67,7 +67,7 @@ class Listings:
             return
 
     def _path(self, settings: ServerSettings) -> Path:
-        """Of secrets only the names go into the file's name."""
+        """By how the server is reached; of variables and headers, which may be secret, only the names count."""
         key = [
             settings.name,
             settings.command,
@@ -79,7 +79,3 @@ class Listings:
         ]
         digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
         return self._folder / f"{digest}.json"
-
-
-def _dumped(item: Listed) -> dict[str, Any]:
-    return item.model_dump(mode="json", by_alias=True, exclude_none=True)
