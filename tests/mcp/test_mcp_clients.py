@@ -24,13 +24,13 @@ ENTRY = Entry("moonbox", "/opt/moonbox", ("serve", "--config", "/home/me/moonbox
 def test_a_new_file_holds_the_entry_in_the_clients_form(client: Client, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
     outcome = install(client, ENTRY, path)
-    assert (outcome.done, outcome.backup) == ("created", None)
+    assert (outcome.action, outcome.backup) == ("created", None)
     data = tomllib.loads(path.read_text()) if client.form == "toml" else json.loads(path.read_text())
     for key in client.root:
         data = data[key]
     assert data["moonbox"] == client.shape(ENTRY)
     assert path.read_text() == snippet(client, ENTRY)
-    assert install(client, ENTRY, path).done == "unchanged"
+    assert install(client, ENTRY, path).action == "unchanged"
 
 
 def test_what_is_there_stays(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     path.write_text(before)
     path.chmod(0o600)
     outcome = install(find("cursor"), ENTRY, path)
-    assert outcome.done == "added"
+    assert outcome.action == "added"
     assert outcome.backup is not None
     assert outcome.backup.read_text() == before
     after = path.read_text()
@@ -50,7 +50,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     assert after.startswith('{\n    "theme"'), "its own indentation"
     assert "é" in after
     assert path.stat().st_mode & 0o777 == 0o600
-    assert install(find("cursor"), Entry("moonbox", "/elsewhere"), path).done == "replaced"
+    assert install(find("cursor"), Entry("moonbox", "/elsewhere"), path).action == "replaced"
     assert json.loads(path.read_text())["mcpServers"]["moonbox"] == {"command": "/elsewhere", "args": ["serve"]}
 
 
@@ -60,7 +60,7 @@ def test_toml_is_changed_in_place(tmp_path: Path) -> None:
         '# mine\nmodel = "x"\n\n[mcp_servers.moonbox]\ncommand = "old"\n[mcp_servers.moonbox.env]\nA = "b"\n\n'
         '[mcp_servers.other] # keep\ncommand = "y"\n'
     )
-    assert install(find("codex"), ENTRY, path).done == "replaced"
+    assert install(find("codex"), ENTRY, path).action == "replaced"
     text = path.read_text()
     assert text.startswith('# mine\nmodel = "x"\n')
     assert "[mcp_servers.other] # keep" in text
@@ -76,10 +76,10 @@ def test_toml_is_changed_in_place(tmp_path: Path) -> None:
         (
             "zed",
             '{\n  // a comment\n  "x": 1\n}',
-            "has comments or mistakes in it, which would be lost; add this by hand",
+            "contains comments or errors, which would be lost; add this by hand",
         ),
-        ("cursor", '{"mcpServers": []}', "mcpServers is not an object; it was left alone"),
-        ("cursor", "[]", "mcpServers is not an object; it was left alone"),
+        ("cursor", '{"mcpServers": []}', "mcpServers is not an object; the file was not changed"),
+        ("cursor", "[]", "mcpServers is not an object; the file was not changed"),
         ("codex", "model = ", "is not valid TOML"),
         ("codex", 'mcp_servers = { moonbox = { command = "x" } }', "cannot be changed safely; add this by hand"),
     ],
@@ -124,9 +124,9 @@ def test_our_own_entry_is_not_started_by_ourselves(tmp_path: Path) -> None:
 
 
 def test_unknown_clients_and_missing_projects_are_told() -> None:
-    with pytest.raises(UsageError, match=r"^unknown client 'curser'; did you mean `cursor`\?; known are: claude"):
+    with pytest.raises(UsageError, match=r"^unknown client 'curser'; did you mean 'cursor'\?$"):
         find("curser")
-    with pytest.raises(UsageError, match=r"^Windsurf has no configuration for a project; leave out --project$"):
+    with pytest.raises(UsageError, match=r"^Windsurf has no configuration file for projects; leave out --project$"):
         find("windsurf").file(project=True, folder=Path("/x"))
     assert find("claude-code").file(project=False, folder=Path("/x")) == Path("/x/.mcp.json")
     assert find("Claude Desktop").name == "claude-desktop"

@@ -70,7 +70,7 @@ def test_a_server_killed_in_the_middle_of_a_script_is_told_and_comes_back() -> N
         before, lost, again, graph = run.values
         assert (before, again, graph) == ("Echo: a", "Echo: b", {"entities": [], "relations": []})
         assert lost[0] == "unavailable"
-        assert lost[1] == "the MCP server 'everything' was lost during this call: it was ended by SIGKILL"
+        assert lost[1] == "the MCP server 'everything' was lost during this call: it was killed by SIGKILL"
         assert lost[2] is True, "a tool that only reads may be tried again"
         assert upstreams.status("everything").restarts == 1
         assert upstreams.pid("everything") != killed
@@ -89,7 +89,7 @@ def test_a_call_that_may_have_taken_effect_is_not_called_retryable(tmp_path: Pat
         with pytest.raises(ToolError) as caught:
             upstreams.call("memory.create_entities", {"entities": []})
         killer.join()
-    assert caught.value.message.endswith("it was ended by SIGKILL; the call may have taken effect")
+    assert caught.value.message.endswith("it was killed by SIGKILL; the call may have taken effect")
     assert (caught.value.code, caught.value.retryable) == ("unavailable", False)
 
 
@@ -158,10 +158,10 @@ def test_what_cannot_start_says_why_and_is_tried_again(monkeypatch: pytest.Monke
     ) as upstreams:
         assert upstreams.wait(100)
         assert {status.name: status.reason for status in upstreams.statuses()} == {
-            "absent": "there is no program 'no-such-program-anywhere'",
-            "broken": "it ended with status 3; it said: KEY is not set",
+            "absent": "program 'no-such-program-anywhere' not found",
+            "broken": "it exited with status 3; its last output: KEY is not set",
             "mute": "it did not answer within 0.5 s",
-            "closed": "it cannot be reached: All connection attempts failed",
+            "closed": "cannot connect: All connection attempts failed",
         }
         wait_until(lambda: upstreams.status("broken").attempts >= 2)
         monkeypatch.setattr(upstream_module, "FIRST_DELAY", 100.0)
@@ -171,9 +171,9 @@ def test_what_cannot_start_says_why_and_is_tried_again(monkeypatch: pytest.Monke
             run = box.run("local ok, problem = pcall(tools.broken.unavailable) return problem.code, problem.message")
         assert run.values[0] == "unavailable"
         assert (
-            "the MCP server 'broken' is not available: it ended with status 3; it said: KEY is not set" in run.values[1]
+            "the MCP server 'broken' is not available: it exited with status 3; its last output: KEY is not set" in run.values[1]
         )
-        assert run.values[1].split("; ")[-1].startswith("it is tried again in ")
+        assert run.values[1].split("; ")[-1].startswith("next attempt in ")
 
 
 def test_after_many_attempts_it_waits_until_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,8 +187,8 @@ def test_after_many_attempts_it_waits_until_it_is_asked(tmp_path: Path, monkeypa
         with pytest.raises(ToolError) as caught:
             upstreams.call("late.unavailable")
         assert caught.value.message == (
-            f"the MCP server 'late' is not available after 6 attempts: there is no program '{program}'; "
-            "it is tried once more now"
+            f"the MCP server 'late' is not available after 6 attempts: program '{program}' not found; "
+            "trying once more now"
         )
         wait_until(lambda: upstreams.status("late").state == "ready")
         assert upstreams.call("late.read_graph")["entities"] == []

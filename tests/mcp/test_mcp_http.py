@@ -115,7 +115,7 @@ def test_runs_belong_to_their_client(as_: Any, mode: str) -> None:
         assert f"moonbox://runs/{run}" in alice.resources()
         assert json.loads(alice.read(f"moonbox://runs/{run}"))["values"] == ["a secret of hers"]
         assert f"moonbox://runs/{run}" not in bob.resources()
-        with pytest.raises(MCPError, match="there is no resource"):
+        with pytest.raises(MCPError, match="unknown resource"):
             bob.read(f"moonbox://runs/{run}")
 
 
@@ -126,13 +126,13 @@ def test_state_goes_by_handle_where_there_is_no_session(as_: Any) -> None:
         assert schema["required"] == ["source_code"]
         first = alice.lua("count = 1")
         handle = first.structured_content["state"]
-        assert text(first).endswith(f'[to go on with these globals, pass state = "{handle}"]')
+        assert text(first).endswith(f'[to continue with these globals, pass state = "{handle}"]')
         assert first.meta["moonbox/conversation"] == handle
         assert alice.value("count = count + 1 return count", state=handle) == 2
         assert alice.value("return count") is None, "without a handle every call begins afresh"
         stranger = bob.lua("return count", state=handle)
         assert stranger.structured_content.get("value") is None
-        assert f"the state '{handle}' is not there any more; this script began afresh" in text(stranger)
+        assert f"the state '{handle}' no longer exists; this script started with new globals" in text(stranger)
         assert "state" not in alice.lua("return 1").structured_content, "nothing to go on with"
 
 
@@ -173,7 +173,7 @@ def test_one_client_has_a_share_and_no_more(as_: Any, tmp_path: Path) -> None:
         refused = [text(result) for result in results if result.is_error]
         assert len(refused) == 2
         assert refused[0] == (
-            "error: this client has 8 calls under way or waiting, which is its limit; try again when some have ended"
+            "error: this client already has 8 calls running or waiting; try again later"
         )
         assert [result.structured_content["value"] for result in results if not result.is_error] == [True] * 8
 
@@ -194,7 +194,7 @@ def test_what_is_idle_ends(driver: Driver, tmp_path: Path, env: dict[str, str]) 
             later = session.lua("return kept", state=handle)
             if later.structured_content.get("value") is None:
                 break
-        assert f"the state '{handle}' is not there any more; this script began afresh" in text(later)
+        assert f"the state '{handle}' no longer exists; this script started with new globals" in text(later)
 
 
 def test_the_http_api_is_not_served_to_clients_it_cannot_tell_apart(url: str) -> None:

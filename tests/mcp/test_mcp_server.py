@@ -226,7 +226,7 @@ def test_runs_are_resources_and_in_the_trail(session: Session, folder: Path) -> 
     assert open_trail(folder / "home" / "audit.db").get(run).value == "a run to be read"
     templates = session.driver.run(session.client.list_resource_templates()).resource_templates
     assert [item.uri_template for item in templates] == ["moonbox://runs/{id}", "moonbox://media/{id}"]
-    with pytest.raises(MCPError, match="there is no resource moonbox://runs/nothing"):
+    with pytest.raises(MCPError, match="unknown resource moonbox://runs/nothing"):
         session.read("moonbox://runs/nothing")
 
 

@@ -120,7 +120,7 @@ def test_each_client_has_its_own_root(text: str, names: list[str], tmp_path: Pat
     ("text", "message"),
     [
         ("{", "is not valid JSON"),
-        ("[]", 'has no "mcpServers": {…} in it'),
+        ("[]", 'contains no "mcpServers": {…}'),
         ('{"mcpServers": {"a": 1}}', "a must be an object, not 1"),
         ('{"mcpServers": {"a": {"command": "x", "env": {"K": "${NOT_THERE}"}}}}', "variable NOT_THERE is not set"),
         ('{"mcpServers": {"a": {"command": "x", "args": ["${input:key}"]}}}', "does not name an environment variable"),
