@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.clients.files import Entry, install, snippet
+from moonbox.mcp.clients.files import Entry, install, servers_from_file, snippet
 from moonbox.mcp.clients.known import CLIENTS, find
-from moonbox.mcp.clients.files import servers_from_file
 
 if TYPE_CHECKING:
     from moonbox.mcp.clients.known import Client
@@ -24,13 +23,13 @@ ENTRY = Entry("moonbox", "/opt/moonbox", ("serve", "--config", "/home/me/moonbox
 def test_a_new_file_holds_the_entry_in_the_clients_form(client: Client, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
     outcome = install(client, ENTRY, path)
-    assert (outcome.action, outcome.backup) == ("created", None)
+    assert (outcome.done, outcome.backup) == ("created", None)
     data = tomllib.loads(path.read_text()) if client.form == "toml" else json.loads(path.read_text())
     for key in client.root:
         data = data[key]
     assert data["moonbox"] == client.shape(ENTRY)
     assert path.read_text() == snippet(client, ENTRY)
-    assert install(client, ENTRY, path).action == "unchanged"
+    assert install(client, ENTRY, path).done == "unchanged"
 
 
 def test_what_is_there_stays(tmp_path: Path) -> None:
@@ -41,7 +40,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     path.write_text(before)
     path.chmod(0o600)
     outcome = install(find("cursor"), ENTRY, path)
-    assert outcome.action == "added"
+    assert outcome.done == "added"
     assert outcome.backup is not None
     assert outcome.backup.read_text() == before
     after = path.read_text()
@@ -50,7 +49,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     assert after.startswith('{\n    "theme"'), "its own indentation"
     assert "é" in after
     assert path.stat().st_mode & 0o777 == 0o600
-    assert install(find("cursor"), Entry("moonbox", "/elsewhere"), path).action == "replaced"
+    assert install(find("cursor"), Entry("moonbox", "/elsewhere"), path).done == "replaced"
     assert json.loads(path.read_text())["mcpServers"]["moonbox"] == {"command": "/elsewhere", "args": ["serve"]}
 
 
@@ -60,7 +59,7 @@ def test_toml_is_changed_in_place(tmp_path: Path) -> None:
         '# mine\nmodel = "x"\n\n[mcp_servers.moonbox]\ncommand = "old"\n[mcp_servers.moonbox.env]\nA = "b"\n\n'
         '[mcp_servers.other] # keep\ncommand = "y"\n'
     )
-    assert install(find("codex"), ENTRY, path).action == "replaced"
+    assert install(find("codex"), ENTRY, path).done == "replaced"
     text = path.read_text()
     assert text.startswith('# mine\nmodel = "x"\n')
     assert "[mcp_servers.other] # keep" in text

@@ -172,9 +172,7 @@ def test_one_client_has_a_share_and_no_more(as_: Any, tmp_path: Path) -> None:
         waiting.result(100)
         refused = [text(result) for result in results if result.is_error]
         assert len(refused) == 2
-        assert refused[0] == (
-            "error: this client already has 8 calls running or waiting; try again later"
-        )
+        assert refused[0] == ("error: this client already has 8 calls running or waiting; try again later")
         assert [result.structured_content["value"] for result in results if not result.is_error] == [True] * 8
 
 

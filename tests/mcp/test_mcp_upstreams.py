@@ -19,9 +19,9 @@ from mcp_driver import stdio
 from moonbox import Sandbox, ToolError
 from moonbox.errors import UsageError
 from moonbox.mcp.media import Media
-from moonbox.mcp.upstreams.tool_cache import ToolCache
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
+from moonbox.mcp.upstreams.tool_cache import ToolCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,15 +149,14 @@ def test_hints_and_policies_come_from_annotations(upstreams: Upstreams) -> None:
 
 
 def test_cancelling_a_call_cancels_it_at_the_server(upstreams: Upstreams) -> None:
-    async def main() -> float:
-        began = time.monotonic()
-        long = upstreams.acall("everything.trigger-long-running-operation", {"duration": 30, "steps": 30})
+    async def main() -> None:
+        long = upstreams.acall("everything.trigger-long-running-operation", {"duration": 3_000, "steps": 30})
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(long, 0.3)
         assert await upstreams.acall("everything.echo", {"message": "still there"}) == "Echo: still there"
-        return time.monotonic() - began
 
-    assert asyncio.run(main()) < 25, "the operation would take 30"
+    asyncio.run(main())
+    assert upstreams.calls_in_progress("everything") == 0
 
 
 def test_calls_go_side_by_side_from_threads(upstreams: Upstreams) -> None:

@@ -145,10 +145,10 @@ def install(
             note(f"for {path}:")
             typer.echo(snippet(chosen, entry), nl=False)
             return
-        installed = write(chosen, entry, path)
-        kept = f"; the file as it was: {installed.backup}" if installed.backup is not None else ""
-        typer.echo(f"{_DONE[installed.action].format(name=name)} {installed.path}{kept}")
-        if installed.action != "unchanged":
+        outcome = write(chosen, entry, path)
+        kept = f"; the file as it was: {outcome.backup}" if outcome.backup is not None else ""
+        typer.echo(f"{_DONE[outcome.done].format(name=name)} {outcome.path}{kept}")
+        if outcome.done != "unchanged":
             typer.echo(f"restart {chosen.title} to use it", err=True)
 
 

@@ -76,7 +76,7 @@ class Installed:
     """What `install` did."""
 
     path: Path
-    action: str
+    done: str
     """created, added, replaced or unchanged."""
     backup: Path | None = None
 
@@ -97,12 +97,12 @@ def install(client: Client, entry: Entry, path: Path) -> Installed:
     path = path.resolve()  # a symbolic link stays one: its target is changed
     before = _read(path)
     edit = _edit_toml if client.form == "toml" else _edit_json
-    after, action = edit(client, entry, before or "", path)
-    if action == "unchanged":
-        return Installed(path, action)
+    after, done = edit(client, entry, before or "", path)
+    if done == "unchanged":
+        return Installed(path, done)
     backup = _backup(path) if before is not None else None
     _write(path, after)
-    return Installed(path, action if before is not None else "created", backup)
+    return Installed(path, done if before is not None else "created", backup)
 
 
 def _edit_json(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
@@ -121,9 +121,9 @@ def _edit_json(client: Client, entry: Entry, before: str, path: Path) -> tuple[s
     shaped = client.shape(entry)
     if table.get(entry.name) == shaped:
         return text, "unchanged"
-    action = "replaced" if entry.name in table else "added"
+    done = "replaced" if entry.name in table else "added"
     table[entry.name] = shaped
-    return json.dumps(data, indent=_indent(text), ensure_ascii=False) + "\n", action
+    return json.dumps(data, indent=_indent(text), ensure_ascii=False) + "\n", done
 
 
 def _edit_toml(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
@@ -227,7 +227,7 @@ def servers_from_file(
     file = Path(path).expanduser()
     text = _read(file)
     if text is None:
-        raise ConfigError(f"the file {file} does not exist")
+        raise ConfigError(f"there is no file {file}")
     servers = []
     for name, table in _server_tables(_parse_jsonc(text, file), file).items():
         if not isinstance(table, Mapping):

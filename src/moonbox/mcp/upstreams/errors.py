@@ -58,13 +58,15 @@ def describe(problem: BaseException, refusal: str = "") -> str:
     """The innermost reason in one line; `refusal` is the server's HTTP status, if it refused by one."""
     while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
         problem = problem.exceptions[0]
+    if isinstance(problem, ConnectionLost):
+        return str(problem)  # our own words, in which nothing needs to be hidden
     if isinstance(problem, TimeoutError) and not str(problem):
         return "it did not answer in time"
     text = visible(scrub(" ".join(str(problem).split()))[:300], keep="")
     if refusal:
         hint = '; give it a token: headers = { Authorization = "Bearer …" }' if " 401 " in f"{refusal} " else ""
         return f"{refusal}{hint}" if text in _SDK_STATUS_MESSAGES else f"{refusal}: {text}"
-    if isinstance(problem, ConnectionLost | MCPError):
+    if isinstance(problem, MCPError):
         return text
     if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout):
         return f"cannot connect: {text}" if text else "cannot connect"

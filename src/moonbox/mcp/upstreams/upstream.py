@@ -32,13 +32,11 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.settings import ServerSettings
     from moonbox.mcp.upstreams.tool_cache import ToolCache
 
-__all__ = ["Timing", "Upstream"]
+__all__ = ["RelistDelay", "Timing", "Upstream"]
 
 log = logging.getLogger("moonbox.mcp")
 
 MAX_ATTEMPTS = 6
-_RELIST_SECONDS, _MAX_RELIST_SECONDS = 0.1, 10.0
-"""Time between a change of the tools and listing them again; it doubles while the changes do not stop."""
 _STABLE_SECONDS = 10.0
 """A server that ran this long begins to count its failed starts anew."""
 
@@ -54,6 +52,27 @@ class Timing:
     """A call waits for a start that is due this soon, instead of failing at once."""
     health_check: float = 5.0
     """For an answer after a call timed out; without one the server is restarted."""
+
+
+class RelistDelay:
+    """How long to wait after a change before the tools are listed again; it doubles while the changes do not stop."""
+
+    first, longest = 0.1, 10.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seconds = self.first
+        self._listed_at = clock()
+
+    def next(self) -> float:
+        """The seconds to wait now."""
+        soon = self._clock() - self._listed_at < 2 * self._seconds
+        self._seconds = min(self.longest, self._seconds * 2) if soon else self.first
+        return self._seconds
+
+    def listed(self) -> None:
+        """The tools are being listed again."""
+        self._listed_at = self._clock()
 
 
 class Upstream:
@@ -175,14 +194,12 @@ class Upstream:
 
     async def _relist(self, connection: Connection) -> None:
         """List the tools again when they changed; less and less often if the server never stops to say so."""
-        delay, listed_at = _RELIST_SECONDS, time.monotonic()
+        delay = RelistDelay()
         while True:
             await connection.tools_changed.wait()
-            soon = time.monotonic() - listed_at < 2 * delay
-            delay = min(_MAX_RELIST_SECONDS, delay * 2) if soon else _RELIST_SECONDS
-            await asyncio.sleep(delay)
+            await asyncio.sleep(delay.next())
             connection.tools_changed.clear()
-            listed_at = time.monotonic()
+            delay.listed()
             try:
                 async with asyncio.timeout(self.settings.start_timeout):
                     listed = await connection.tools()

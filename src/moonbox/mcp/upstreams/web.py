@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.upstreams.settings import ServerSettings
 
-__all__ = ["WebServer"]
+__all__ = ["PacedStream", "WebServer"]
 
 BYTES_PER_SECOND, LINE_COST = 32 * 1024 * 1024, 8 * 1024
 """How fast a stream of events is read, and what each of its lines costs beside its bytes."""
@@ -86,9 +86,9 @@ class WebServer:
         """
         self.refusal = _refusal(response.status_code)
         if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise ConnectionLost("it sent a compressed response, although none was requested")
+            raise ConnectionLost("it sent a compressed answer, which was not requested")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = _Paced(response.stream)
+            response.stream = PacedStream(response.stream, Throttle(BYTES_PER_SECOND))
         else:
             response.stream = _Bounded(response.stream, self._settings.max_message)
 
@@ -97,12 +97,12 @@ def _refusal(status: int) -> str:
     return f"it answered {status} {httpx2.codes.get_reason_phrase(status)}".strip() if status >= 400 else ""
 
 
-class _Paced(httpx2.AsyncByteStream):
-    """Events, not faster than they can be read beside those of other servers."""
+class PacedStream(httpx2.AsyncByteStream):
+    """A stream of events, read only as fast as leaves time for those of other servers."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, throttle: Throttle) -> None:
         self._inner = inner
-        self._throttle = Throttle(BYTES_PER_SECOND)
+        self._throttle = throttle
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
@@ -123,7 +123,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for part in self._inner:
             size += len(part)
             if size > self._most:
-                raise ConnectionLost(f"it sent a response of more than {self._most:,} bytes")
+                raise ConnectionLost(f"it sent an answer of more than {self._most:,} bytes")
             yield part
 
     async def aclose(self) -> None:
