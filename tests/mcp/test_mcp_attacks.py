@@ -11,14 +11,13 @@ import resource
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import peers
 import pytest
 from mcp import MCPError
-from mcp_driver import http_server, moonbox, over_http
+from mcp_driver import http_server, moonbox, over_http, wait_until
 
 from moonbox import CodeMode, Sandbox, ToolError
 from moonbox.errors import ConfigError
@@ -52,13 +51,6 @@ def hostile(tmp_path: Path) -> Callable[..., ServerSettings]:
 
 def tool(name: str, description: str = "", **more: Any) -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": NOTHING, **more}
-
-
-def wait_until(condition: Any, seconds: float = 100.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        threading.Event().wait(0.02)
 
 
 def test_a_description_cannot_add_a_line_to_the_catalog(hostile: Any) -> None:
@@ -308,7 +300,7 @@ def test_clients_that_left_without_a_word_keep_no_news_from_others(
             session.tools()
             for number in range(2):
                 (tmp_path / "scripts" / f"new{number}.lua").write_text(SCRIPT)
-                session.wait_for(lambda number=number: _news(session) > number)
+                wait_until(lambda number=number: _news(session) > number)
                 assert f"- new{number}()" in session.tools()["lua_repl"].description
 
 

@@ -9,11 +9,11 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import peers
 import pytest
+from mcp_driver import wait_until
 
 from moonbox import Limits, Sandbox, ToolError
 from moonbox.mcp.upstreams.manager import Upstreams
@@ -34,14 +34,6 @@ def server(name: str, **more: Any) -> ServerSettings:
 def shell(name: str, script: str, **more: Any) -> ServerSettings:
     """A reference server behind a few lines of shell that spoil it."""
     return ServerSettings(name=name, command="/bin/sh", args=("-c", script), **more)
-
-
-def wait_until(condition: Any, seconds: float = 100.0) -> None:
-    until = time.monotonic() + seconds
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        pause.wait(0.02)
 
 
 def started(*servers: ServerSettings, **timing: float) -> AbstractContextManager[Upstreams]:

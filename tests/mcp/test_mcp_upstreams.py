@@ -8,13 +8,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import peers
 import pytest
-from mcp_driver import stdio
+from mcp_driver import stdio, wait_until
 
 from moonbox import Sandbox, ToolError
 from moonbox.errors import UsageError
@@ -240,9 +239,9 @@ def test_changes_of_a_servers_tools_are_followed(changing: tuple[ServerSettings,
         assert started.status("other").protocol == "2026-07-28"
         assert [tool.path for tool in started.toolbox] == ["other.lua_repl", "other.first"]
         (scripts / "later.lua").write_text(SCRIPT)
-        _until(lambda: "- later()" in started.toolbox["other.lua_repl"].description)
+        wait_until(lambda: "- later()" in started.toolbox["other.lua_repl"].description)
         (scripts / "first.lua").unlink()
-        _until(lambda: [tool.path for tool in started.toolbox] == ["other.lua_repl"])
+        wait_until(lambda: [tool.path for tool in started.toolbox] == ["other.lua_repl"])
 
 
 def test_changes_are_followed_in_the_earlier_protocol_too(tmp_path: Path) -> None:
@@ -254,7 +253,7 @@ def test_changes_are_followed_in_the_earlier_protocol_too(tmp_path: Path) -> Non
     with Upstreams([server]) as started:
         assert started.wait(100)
         assert started.status("other").protocol == "2025-11-25"
-        _until(lambda: [tool.path for tool in started.toolbox] == ["other.after"])
+        wait_until(lambda: [tool.path for tool in started.toolbox] == ["other.after"])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -273,7 +272,7 @@ def test_clients_are_told_of_changes_behind_us(
         (scripts / "first.lua").unlink()
         seen = 0
         while "other.first" in session.tools()["lua_repl"].description:  # a client lists anew whenever it is told
-            session.wait_for(lambda seen=seen: _news(session) > seen)
+            wait_until(lambda seen=seen: _news(session) > seen)
             seen = _news(session)
         assert seen
         if listening is not None:
@@ -288,13 +287,6 @@ async def _listen(session: Session) -> None:
 
 def _news(session: Session) -> int:
     return sum(type(message).__name__ == "ToolListChangedNotification" for message in session.messages)
-
-
-def _until(condition: Any) -> None:
-    until = time.monotonic() + 100
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        threading.Event().wait(0.02)
 
 
 def test_only_a_safe_environment_and_what_is_configured_reaches_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
