@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.clients.files import Entry, install, servers_from_file, snippet
-from moonbox.mcp.clients.known import CLIENTS, find
+from moonbox.mcp.clients import CLIENTS, Entry, find, install, servers_from_file, snippet
 
 if TYPE_CHECKING:
-    from moonbox.mcp.clients.known import Client
+    from moonbox.mcp.clients import Client
 
 ENTRY = Entry("moonbox", "/opt/moonbox", ("serve", "--config", "/home/me/moonbox.toml"), {"KEY": "v"})
 

@@ -8,7 +8,7 @@ import pytest
 
 from moonbox.config.file import Config
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.clients.files import servers_from_file
+from moonbox.mcp.imports import servers_from_file
 from moonbox.mcp.server.settings import ServeSettings
 from moonbox.mcp.upstreams.settings import ServerSettings, servers_from_config
 

@@ -20,7 +20,7 @@ from moonbox.errors import UsageError
 from moonbox.mcp.media import Media
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
-from moonbox.mcp.upstreams.tool_cache import ToolCache
+from moonbox.mcp.upstreams.tools import ToolCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -123,10 +123,9 @@ def install(
     """Enter moonbox in an MCP client's configuration; what is there stays, and a copy of it is kept."""
     with told():
         from moonbox.config.file import Config, find
-        from moonbox.mcp.clients.files import Entry, snippet
-        from moonbox.mcp.clients.files import install as write
-        from moonbox.mcp.clients.known import CLIENTS
-        from moonbox.mcp.clients.known import find as find_client
+        from moonbox.mcp.clients import CLIENTS, Entry, snippet
+        from moonbox.mcp.clients import find as find_client
+        from moonbox.mcp.clients import install as write
         from moonbox.project.settings import servers_of
 
         if client == "list":

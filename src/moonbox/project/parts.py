@@ -151,10 +151,10 @@ def make_upstreams(
         return None, None
     from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.manager import Upstreams
-    from moonbox.mcp.upstreams.tool_cache import ToolCache, default_folder
+    from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 
     media = Media()
-    upstreams = Upstreams(servers, cache=ToolCache(default_folder()), media=media)
+    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media)
     closing.callback(upstreams.close)
     return upstreams, media
 

@@ -72,7 +72,7 @@ def servers_of(
     if not section and not files:
         return []
     need_mcp()
-    from moonbox.mcp.clients.files import servers_from_file
+    from moonbox.mcp.imports import servers_from_file
     from moonbox.mcp.upstreams.settings import servers_from_config
 
     found = {settings.name: settings for settings in servers_from_config(config)}

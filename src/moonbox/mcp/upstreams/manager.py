@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.settings import ServerSettings
     from moonbox.mcp.upstreams.status import Status
-    from moonbox.mcp.upstreams.tool_cache import ToolCache
+    from moonbox.mcp.upstreams.tools import ToolCache
     from moonbox.mcp.upstreams.upstream import Timing
 
 __all__ = ["Upstreams"]

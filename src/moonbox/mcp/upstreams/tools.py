@@ -1,4 +1,4 @@
-"""Tools of upstream servers as tools of ours: definitions, policies, and results as plain data for scripts.
+"""Tools of upstream servers as tools of ours: definitions, results as plain data for scripts, and a cache of listings.
 
 structured content                      as it is
 one block of text                       the text; data if it is a JSON object or array
@@ -12,8 +12,12 @@ nothing                                 null
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_types import (
@@ -25,6 +29,7 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
+from mcp_types import Tool as McpTool
 
 from moonbox.errors import ToolDefinitionError, ToolError
 from moonbox.mcp.media import Media, Medium
@@ -35,18 +40,27 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from mcp_types import CallToolResult, ContentBlock
-    from mcp_types import Tool as McpTool
 
     from moonbox.mcp.upstreams.settings import ServerSettings
 
     Invoke = Callable[[McpTool, dict[str, Any]], Awaitable[Any]]
 
-__all__ = ["MAX_TOOLS", "ResultSchemas", "annotations_of", "convert_tools", "placeholder", "result_value"]
+__all__ = [
+    "MAX_TOOLS",
+    "ResultSchemas",
+    "ToolCache",
+    "annotations_of",
+    "convert_tools",
+    "default_cache_folder",
+    "placeholder",
+    "result_value",
+]
 
 MAX_TOOLS = 2_000
 _MAX_PROBLEMS = 20
 _MAX_DESCRIPTION = 16_000
 _MAX_ERROR = 2_000
+_MAX_CACHED_BYTES = 8_000_000
 _WRAPPED = "x-fastmcp-wrap-result"
 """In a result schema: the value is wrapped in an object {result = …}, which MCP requires."""
 
@@ -245,3 +259,65 @@ def _error(result: CallToolResult) -> ToolError:
     if isinstance(data, dict) and isinstance(data.get("code"), str) and 0 < len(data["code"]) <= 60:
         code = data["code"]
     return ToolError(message, code=code, data=data)
+
+
+def default_cache_folder() -> Path:
+    """$MOONBOX_HOME/mcp-tools, or a folder in the user's cache."""
+    if home := os.environ.get("MOONBOX_HOME"):
+        return Path(home).expanduser() / "mcp-tools"
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
+    return base / "moonbox" / "mcp-tools"
+
+
+class ToolCache:
+    """The tools that servers had last time, so that the catalog is complete before the servers are up.
+
+    One file for each server; losing it costs nothing but time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, settings: ServerSettings) -> list[McpTool] | None:
+        """The tools that the server had last time; None if they are not known."""
+        path = self._path(settings)
+        try:
+            if path.stat().st_size > _MAX_CACHED_BYTES:
+                return None
+            data = json.loads(path.read_bytes())
+            return [McpTool.model_validate(item, by_name=False) for item in data["tools"]]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def put(self, settings: ServerSettings, tools: Sequence[McpTool]) -> None:
+        """Store them, if possible."""
+        listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+        text = json.dumps({"server": settings.name, "tools": listed}, ensure_ascii=True).encode()
+        if len(text) > _MAX_CACHED_BYTES:
+            return
+        path = self._path(settings)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if path.is_file() and path.read_bytes() == text:
+                return
+            handle, temporary = tempfile.mkstemp(dir=path.parent)
+            with os.fdopen(handle, "wb") as file:
+                file.write(text)
+            os.replace(temporary, path)  # noqa: PTH105 - both are names, not Paths
+        except OSError:
+            return
+
+    def _path(self, settings: ServerSettings) -> Path:
+        """By how the server is reached; of variables and headers, which may be secret, only the names count."""
+        key = [
+            settings.name,
+            settings.command,
+            list(settings.args),
+            settings.url,
+            str(settings.cwd),
+            sorted(settings.env),
+            sorted(settings.headers),
+        ]
+        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
+        return self._folder / f"{digest}.json"

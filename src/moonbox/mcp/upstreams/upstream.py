@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.connection import Transport
     from moonbox.mcp.upstreams.settings import ServerSettings
-    from moonbox.mcp.upstreams.tool_cache import ToolCache
+    from moonbox.mcp.upstreams.tools import ToolCache
 
 __all__ = ["RelistDelay", "Timing", "Upstream"]
 

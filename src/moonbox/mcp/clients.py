@@ -1,9 +1,4 @@
-"""Configuration files of MCP clients: the servers that are in them, and an entry for moonbox added to them.
-
-`servers_from_file` reads the files of Claude Desktop, Claude Code, Cursor, Windsurf, Cline and Gemini CLI
-(`mcpServers`), VS Code (`servers`) and Zed (`context_servers`), with comments and trailing commas. Settings that only
-concern the other client are ignored; `${VAR}`, `${VAR:-default}` and `${env:VAR}` are replaced from the environment.
-"""
+"""Known MCP clients: where each keeps its list of servers, and how an entry for moonbox is added to it."""
 
 from __future__ import annotations
 
@@ -18,31 +13,111 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from moonbox.config.file import expand
-from moonbox.errors import ConfigError
-from moonbox.mcp.upstreams.settings import ServerSettings
+from moonbox.errors import ConfigError, UsageError
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from moonbox.mcp.clients.known import Client
+__all__ = ["CLIENTS", "Client", "Entry", "Installed", "find", "install", "snippet"]
 
-__all__ = ["Entry", "Installed", "install", "servers_from_file", "snippet"]
 
-_ROOTS = ("mcpServers", "servers", "context_servers")
-_TRANSPORTS = {
-    "stdio": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamablehttp": "http",
-    "streamable_http": "http",
-    "sse": "sse",
-}
-_ENV_PREFIX = re.compile(r"\$\{env:")
-# Strings stay as they are; comments, and commas before a closing bracket, are removed.
-_JSONC = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*(?:(?://[^\n]*\s*)|(?:/\*.*?\*/\s*))*[}\]])', re.S)
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client."""
+
+    name: str
+    title: str
+    root: tuple[str, ...]
+    """The keys that lead to the servers in the file."""
+    shape: Callable[[Entry], dict[str, Any]]
+    """An entry in the client's form."""
+    user: Callable[[], Path] | None = None
+    """The user's file."""
+    project: str | None = None
+    """The file of a project, relative to the project's folder."""
+    form: Literal["json", "toml"] = "json"
+
+    def file(self, *, project: bool, folder: Path) -> Path:
+        """The file to write to."""
+        if project or self.user is None:
+            if self.project is None:
+                raise UsageError(f"{self.title} has no configuration file for projects; leave out --project")
+            return folder / self.project
+        return self.user()
+
+
+def find(name: str) -> Client:
+    for client in CLIENTS:
+        if client.name == name.lower().replace("_", "-").replace(" ", "-"):
+            return client
+    raise UsageError(unknown("client", name, [client.name for client in CLIENTS]))
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    return {"command": entry.command, "args": list(entry.args), **({"env": dict(entry.env)} if entry.env else {})}
+
+
+def _typed(entry: Entry) -> dict[str, Any]:
+    return {"type": "stdio", **_plain(entry)}
+
+
+def _zed(entry: Entry) -> dict[str, Any]:
+    return {"source": "custom", **_plain(entry), "env": dict(entry.env)}
+
+
+def _opencode(entry: Entry) -> dict[str, Any]:
+    environment = {"environment": dict(entry.env)} if entry.env else {}
+    return {"type": "local", "command": [entry.command, *entry.args], "enabled": True, **environment}
+
+
+def _home(*parts: str) -> Callable[[], Path]:
+    return lambda: Path.home().joinpath(*parts)
+
+
+def _application(*parts: str) -> Callable[[], Path]:
+    """In the folder where applications of this platform keep their settings."""
+
+    def path() -> Path:
+        if sys.platform == "darwin":
+            base = Path.home() / "Library" / "Application Support"
+        elif sys.platform == "win32":
+            base = Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming"))
+        else:
+            base = _config_home()
+        return base.joinpath(*parts)
+
+    return path
+
+
+def _config(*parts: str) -> Callable[[], Path]:
+    return lambda: _config_home().joinpath(*parts)
+
+
+def _config_home() -> Path:
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    return Path(folder) if Path(folder).is_absolute() else Path.home() / ".config"
+
+
+_CLINE = ("globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json")
+_SERVERS = ("mcpServers",)
+
+CLIENTS = (
+    Client("claude-desktop", "Claude Desktop", _SERVERS, _plain, _application("Claude", "claude_desktop_config.json")),
+    Client("claude-code", "Claude Code", _SERVERS, _typed, None, ".mcp.json"),
+    Client("cursor", "Cursor", _SERVERS, _plain, _home(".cursor", "mcp.json"), ".cursor/mcp.json"),
+    Client("vscode", "VS Code", ("servers",), _typed, _application("Code", "User", "mcp.json"), ".vscode/mcp.json"),
+    Client("windsurf", "Windsurf", _SERVERS, _plain, _home(".codeium", "windsurf", "mcp_config.json")),
+    Client("zed", "Zed", ("context_servers",), _zed, _config("zed", "settings.json"), ".zed/settings.json"),
+    Client("cline", "Cline", _SERVERS, _plain, _application("Code", "User", *_CLINE)),
+    Client("gemini-cli", "Gemini CLI", _SERVERS, _plain, _home(".gemini", "settings.json"), ".gemini/settings.json"),
+    Client("codex", "Codex", ("mcp_servers",), _plain, _home(".codex", "config.toml"), ".codex/config.toml", "toml"),
+    Client("lm-studio", "LM Studio", _SERVERS, _plain, _home(".lmstudio", "mcp.json")),
+    Client("opencode", "OpenCode", ("mcp",), _opencode, _config("opencode", "opencode.json"), "opencode.json"),
+    Client("amazon-q", "Amazon Q", _SERVERS, _plain, _home(".aws", "amazonq", "mcp.json"), ".amazonq/mcp.json"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,87 +293,3 @@ def _write(path: Path, text: str) -> None:
         Path(temporary).replace(path)
     except OSError as problem:
         raise ConfigError(f"{path} cannot be written: {problem}") from None
-
-
-def servers_from_file(
-    path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None
-) -> tuple[ServerSettings, ...]:
-    """Every enabled server in a client's file, except moonbox itself."""
-    file = Path(path).expanduser()
-    text = _read(file)
-    if text is None:
-        raise ConfigError(f"there is no file {file}")
-    servers = []
-    for name, table in _server_tables(_parse_jsonc(text, file), file).items():
-        if not isinstance(table, Mapping):
-            raise ConfigError(f"{file}: {name} must be an object, not {table!r}")
-        if table.get("disabled") is True or table.get("enabled") is False or _is_moonbox(table):
-            continue
-        filled = expand(_plain_variables(dict(table)), os.environ if environ is None else environ, f"{file}: {name}")
-        try:
-            servers.append(ServerSettings.from_dict(name, _translated(filled)))
-        except ConfigError as problem:
-            raise ConfigError(f"{file}: {problem}") from None
-    return tuple(servers)
-
-
-def _parse_jsonc(text: str, file: Path) -> Any:
-    """JSON with comments and trailing commas, as editors allow it."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return json.loads(_JSONC.sub(lambda match: match.group(0) if match.group(0).startswith('"') else " ", text))
-    except (ValueError, RecursionError) as problem:
-        raise ConfigError(f"{file} is not valid JSON: {problem}") from None
-
-
-def _server_tables(data: Any, file: Path) -> Mapping[str, Any]:
-    if isinstance(data, Mapping):
-        inner = data.get("mcp")
-        for place in (data, inner if isinstance(inner, Mapping) else {}):
-            for root in _ROOTS:
-                tables = place.get(root)
-                if isinstance(tables, Mapping):
-                    return tables
-    raise ConfigError(f'{file} contains no "mcpServers": {{…}}')
-
-
-def _is_moonbox(table: Mapping[str, Any]) -> bool:
-    """Whether the entry is moonbox itself, which must not start itself."""
-    command, args = str(table.get("command", "")), table.get("args", [])
-    words = [str(item) for item in args] if isinstance(args, list) else []
-    return "serve" in words and (Path(command).stem == "moonbox" or "moonbox.cli" in words or "moonbox" in words)
-
-
-def _plain_variables(value: Any) -> Any:
-    """`${env:NAME}` as `${NAME}`."""
-    if isinstance(value, dict):
-        return {key: _plain_variables(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain_variables(item) for item in value]
-    return _ENV_PREFIX.sub("${", value) if isinstance(value, str) else value
-
-
-def _translated(table: dict[str, Any]) -> dict[str, Any]:
-    """Another client's keys as ours."""
-    command, args = table.get("command"), table.get("args", [])
-    env = table.get("env") or {}
-    if isinstance(command, Mapping):  # Zed's older form
-        args, env, command = command.get("args", []), command.get("env") or {}, command.get("path")
-    if isinstance(command, list) and command:  # program and arguments in one list
-        command, args = command[0], [*command[1:], *args]
-    url = table.get("httpUrl") or table.get("serverUrl") or table.get("url")
-    kind = str(table.get("type") or table.get("transport") or "").lower()
-    if kind and kind not in _TRANSPORTS:
-        raise ConfigError(f"unknown type '{kind}'; known types: stdio, http, sse")
-    settings: dict[str, Any] = {"transport": _TRANSPORTS[kind]} if kind else {}
-    if command:
-        settings.update(command=command, args=args, env={str(key): str(value) for key, value in env.items()})
-        if table.get("cwd"):
-            settings["cwd"] = table["cwd"]
-    elif url:
-        headers = table.get("headers") or table.get("http_headers") or {}
-        settings.update(url=url, headers={str(key): str(value) for key, value in headers.items()})
-    return settings

@@ -1,1 +1,0 @@
-"""MCP clients: where they keep their configuration, and how moonbox is added to it."""
