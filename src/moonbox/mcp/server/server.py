@@ -198,7 +198,7 @@ class UpstreamStarter:
     async def wait(self) -> None:
         """Give servers that are still starting some time, counted from the first request."""
         if self._upstreams is not None and self._wait_until is not None:
-            await self._upstreams.await_(max(0.0, self._wait_until - time.monotonic()))
+            await self._upstreams.async_wait(max(0.0, self._wait_until - time.monotonic()))
 
     async def stop(self) -> None:
         if self._upstreams is not None and self._wait_until is not None:
@@ -246,8 +246,7 @@ class _SdkServer(Server[Any]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         notifications = notification_options or NotificationOptions(tools_changed=True)
-        options = super().create_initialization_options(notifications, experimental_capabilities, extensions)
-        return options.model_copy(update={"instructions": self.describe() or None})
+        return super().create_initialization_options(notifications, experimental_capabilities, extensions)
 
     @property
     def instructions(self) -> str | None:

@@ -103,7 +103,7 @@ class Upstreams:
             return True
         return asyncio.run_coroutine_threadsafe(self._wait(seconds), self._home).result()
 
-    async def await_(self, seconds: float) -> bool:
+    async def async_wait(self, seconds: float) -> bool:
         """The same, awaited."""
         if self._home is None or self._home.is_closed():
             return True
@@ -153,10 +153,6 @@ class Upstreams:
 
     def __len__(self) -> int:
         return len(self._upstreams)
-
-    @property
-    def servers(self) -> tuple[ServerSettings, ...]:
-        return tuple(upstream.settings for upstream in self._upstreams.values())
 
     def statuses(self) -> tuple[Status, ...]:
         """The status of each server, in the order of the configuration."""
