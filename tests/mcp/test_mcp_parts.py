@@ -1,4 +1,4 @@
-"""Parts that need no server: results, shares, conversations, media, throttles, the gate."""
+"""Parts that need no server: results, shares, conversations, media, throttles, the guard."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from starlette.routing import Route
 
 from moonbox import ToolError
 from moonbox.mcp.media import Media, Medium
-from moonbox.mcp.server.gate import Gate
 from moonbox.mcp.server.sessions import Conversations, RequestRate, Shares, TooMany
 from moonbox.mcp.server.settings import ServeSettings
+from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
 from moonbox.mcp.upstreams.tools import result_value
 
@@ -211,7 +211,7 @@ def test_the_gate_counts_requests_and_looks_at_names() -> None:
             return PlainTextResponse("in")
 
         settings = ServeSettings(requests_per_minute=3, hosts=("tools.example",), origins=("https://ok.example",))
-        app = Gate(Starlette(routes=[Route("/", answer)]), settings)
+        app = guarded(Starlette(routes=[Route("/", answer)]), settings)
         statuses = []
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as client:
             for headers in (

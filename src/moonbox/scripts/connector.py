@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.errors import KnowledgeError
-from moonbox.scripts.host import furnished
+from moonbox.scripts.environment import read_source, script_repl
 from moonbox.scripts.settings import ScriptSettings
-from moonbox.scripts.source import read_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -47,7 +46,7 @@ class LuaConnector:
         source = read_source(self.settings.path)
         with (
             Sandbox(min_workers=0) as sandbox,
-            furnished(sandbox, self.settings, section=self.section, make_api=self.make_api) as repl,
+            script_repl(sandbox, self.settings, section=self.section, make_api=self.make_api) as repl,
         ):
             repl.define("config", dict(self.settings.config))
             self._run(repl, source)
@@ -69,7 +68,7 @@ class LuaConnector:
             yield from items
             if cursor is None:
                 return
-        raise KnowledgeError(f"{self.settings.path.name}: connector.scan gave more than {_MOST_PAGES} pages")
+        raise KnowledgeError(f"{self.settings.path.name}: connector.scan returned more than {_MOST_PAGES:,} pages")
 
     def _run(self, repl: Repl, source: str) -> Any:
         run = repl.run(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -15,8 +16,8 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import make_verifier
-from moonbox.mcp.server.gate import Gate
-from moonbox.mcp.server.sessions import current_owner
+from moonbox.mcp.server.sessions import RequestRate, current_owner
+from moonbox.net import guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from moonbox.mcp.server.server import MoonboxServer
+    from moonbox.mcp.server.settings import ServeSettings
 
-__all__ = ["PATH", "create_app"]
+__all__ = ["PATH", "create_app", "guarded"]
 
 PATH = "/mcp"
 
@@ -57,7 +59,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
         endpoint = RequireAuthMiddleware(endpoint, list(scopes), metadata)
         endpoint = AuthContextMiddleware(endpoint)
         endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(verifier))
-    routes.append(Route(PATH, endpoint=Gate(endpoint, settings)))
+    routes.append(Route(PATH, endpoint=guarded(endpoint, settings)))
     if other is not None:
         routes.append(Mount("/", app=other))
 
@@ -68,6 +70,22 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
             yield
 
     return Starlette(routes=routes, lifespan=lifespan)
+
+
+def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
+    """The endpoint behind checks of Host and Origin, and of how many requests an address sends."""
+    callers = guard.Callers(settings.host_names, frozenset(settings.origins))
+    rate = RequestRate(settings.requests_per_minute)
+
+    def check_rate(scope: guard.Scope) -> guard.Refusal | None:
+        client = scope.get("client")
+        wait = rate.wait(client[0] if client else "unknown")
+        if not wait:
+            return None
+        message = "too many requests from this address; try again later"
+        return guard.Refusal(429, "too_many_requests", message, {"Retry-After": str(math.ceil(wait))})
+
+    return guard.Guard(app, callers.check, check_rate)
 
 
 class _Endpoint:
