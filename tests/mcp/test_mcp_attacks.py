@@ -18,9 +18,11 @@ import peers
 import pytest
 from mcp import MCPError
 from mcp_driver import http_server, moonbox, over_http, wait_until
+from mcp_types import ElicitResult
 
 from moonbox import CodeMode, Sandbox, ToolError
 from moonbox.errors import ConfigError
+from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import OutputTail
@@ -184,6 +186,47 @@ def test_results_and_errors_of_any_shape_cost_only_the_call(hostile: Any) -> Non
                 run = box.run("local ok, value = pcall(tools.evil.any) return tools.evil.listed{}")
             assert run.value == "1", run.error
             assert len(run.to_json()) < 300_000
+
+
+class Person:
+    """The client that is asked outside of any call."""
+
+    client = "one"
+    wants_progress = False
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def forward(self, request: Any) -> ElicitResult:
+        self.asked.append(request.params.message)
+        return ElicitResult(action="accept", content={})
+
+
+def asking(person: Person, **more: Any) -> Upstreams:
+    program = str(Path(__file__).with_name("asking.py"))
+    server = ServerSettings(name="asking", command=sys.executable, args=(program,), **more)
+    caller: Any = lambda: person  # noqa: E731 - as far as a caller is looked at here
+    return Upstreams([server]).start(ClientFeatures(elicitation=True, caller=caller))
+
+
+def test_a_server_that_needs_input_asks_in_its_own_name_and_not_without_end() -> None:
+    person = Person()
+    with asking(person) as upstreams:
+        assert upstreams.wait(100)
+        assert upstreams.status("asking").protocol == "2026-07-28"
+        assert upstreams.call("asking.once") == "accept, the same state"
+        assert person.asked == ["The MCP server 'asking' asks: Which color?"]
+        with pytest.raises(ToolError, match=r"^endless asked for input more than 10 times$"):
+            upstreams.call("asking.endless")
+
+
+def test_a_server_that_may_not_ask_reaches_nobody() -> None:
+    person = Person()
+    with asking(person, questions=False) as upstreams:
+        assert upstreams.wait(100)
+        with pytest.raises(ToolError, match="not supported"):
+            upstreams.call("asking.once")
+    assert person.asked == []
 
 
 def test_a_process_that_a_server_leaves_behind_ends_with_it(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_what_cannot_start_says_why() -> None:
     ) as upstreams:
         assert upstreams.wait(100)
         assert {status.name: status.reason for status in upstreams.statuses()} == {
-            "absent": "program 'no-such-program-anywhere' not found",
+            "absent": "there is no program 'no-such-program-anywhere'",
             "broken": "it exited with status 3; its last output: KEY is not set",
             "mute": "it did not answer within 0.5 s",
             "closed": "cannot connect: All connection attempts failed",
@@ -178,7 +178,7 @@ def test_after_many_attempts_it_waits_until_it_is_called(tmp_path: Path) -> None
         with pytest.raises(ToolError) as caught:
             upstreams.call("late.unavailable")
         assert caught.value.message == (
-            f"the MCP server 'late' is not available after 6 attempts: program '{program}' not found; "
+            f"the MCP server 'late' is not available after 6 attempts: there is no program '{program}'; "
             "trying once more now"
         )
         wait_until(lambda: upstreams.status("late").state == "ready")

@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from mcp_types import AudioContent, BlobResourceContents, CallToolResult, EmbeddedResource, TextContent
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ClientCapabilities,
+    EmbeddedResource,
+    TextContent,
+)
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from moonbox import ToolError
 from moonbox.mcp.media import Media, Medium
-from moonbox.mcp.server.sessions import Conversations, RequestRate, Shares, TooMany
+from moonbox.mcp.server.sessions import Client, Conversations, RequestRate, Shares, TooMany
 from moonbox.mcp.server.settings import ServeSettings
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
@@ -226,6 +233,34 @@ def test_the_gate_counts_requests_and_looks_at_names() -> None:
         return statuses
 
     assert asyncio.run(main()) == [200, 421, 200, 403, 200, 429]
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "supported"),
+    [
+        ({}, set()),
+        ({"elicitation": {}}, {"form"}),
+        ({"elicitation": {"form": {}}}, {"form"}),
+        ({"elicitation": {"url": {}}}, {"url"}),
+        ({"elicitation": {"form": {}, "url": {}}}, {"form", "url"}),
+        ({"sampling": {}, "roots": {}}, {"sampling", "roots"}),
+    ],
+)
+@pytest.mark.parametrize(("modern", "connected"), [(True, False), (False, True), (False, False)])
+def test_a_client_is_asked_only_for_what_it_supports(
+    capabilities: dict[str, Any], supported: set[str], modern: bool, connected: bool
+) -> None:
+    channel: Any = SimpleNamespace(can_send_request=connected)
+    declared = ClientCapabilities.model_validate(capabilities)
+    client = Client("local", None, "here", modern, declared, channel, request_id=1, wants_progress=False)
+    able = {
+        "form": client.supports("elicitation/create"),
+        "url": client.supports("elicitation/create", "url"),
+        "sampling": client.supports("sampling/createMessage"),
+        "roots": client.supports("roots/list"),
+    }
+    expected = supported if modern or connected else set()
+    assert {name for name, value in able.items() if value} == expected
 
 
 def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:

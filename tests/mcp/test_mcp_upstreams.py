@@ -199,7 +199,7 @@ def test_the_configuration_decides_what_is_offered(folder: Path) -> None:
     assert sorted(tools) == ["list_directory", "move_file", "read_media_file", "read_text_file", "write_file"]
     assert (tools["write_file"].policy, tools["write_file"].hints.destructive) == ("auto", None)
     assert (tools["move_file"].policy, tools["move_file"].hints.destructive) == ("approve", True)
-    assert status.problems == ("the configuration names the tool 'no_such', which the server does not have",)
+    assert status.problems == ("the configuration names a tool 'no_such' that it does not have",)
 
 
 def test_a_lazy_server_starts_at_the_first_call(folder: Path, tmp_path: Path) -> None:

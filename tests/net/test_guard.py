@@ -10,8 +10,8 @@ import pytest
 
 from moonbox.http.guard import Access
 from moonbox.http.guard import Guard as ApiGuard
-from moonbox.mcp.server.web import guarded
 from moonbox.mcp.server.settings import ServeSettings
+from moonbox.mcp.server.web import guarded
 from moonbox.net.addresses import is_loopback
 from moonbox.net.guard import Callers, Guard
 

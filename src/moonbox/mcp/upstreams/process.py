@@ -319,7 +319,7 @@ def _start_error(settings: ServerSettings, problem: Exception) -> str:
         if settings.cwd is not None and not settings.cwd.is_dir():
             return f"the folder {settings.cwd} does not exist"
         hint = "; put its arguments into args" if " " in (settings.command or "") else ""
-        return f"program '{settings.command}' not found{hint}"
+        return f"there is no program '{settings.command}'{hint}"
     if isinstance(problem, PermissionError):
         return f"no permission to run '{settings.command}'"
     return f"'{settings.command}' cannot be started: {problem}"

@@ -78,12 +78,12 @@ def convert_tools(listed: Sequence[McpTool], settings: ServerSettings, invoke: I
     tools: dict[str, Tool] = {}
     problems: list[str] = []
     if len(listed) > MAX_TOOLS:
-        problems.append(f"the server lists {len(listed):,} tools; only the first {MAX_TOOLS:,} are used")
+        problems.append(f"it lists {len(listed):,} tools; only the first {MAX_TOOLS:,} are used")
     for item in listed[:MAX_TOOLS]:
         if not settings.offers(item.name):
             continue
         if item.name in tools:
-            problems.append(f"the server lists the tool {item.name!r} twice")
+            problems.append(f"it lists the tool {item.name!r} twice")
             continue
         try:
             tools[item.name] = _convert(item, settings, invoke)
@@ -91,9 +91,7 @@ def convert_tools(listed: Sequence[McpTool], settings: ServerSettings, invoke: I
             problems.append(str(problem)[:300])
     known = {item.name for item in listed}
     problems += [
-        f"the configuration names the tool {name!r}, which the server does not have"
-        for name in settings.tools
-        if name not in known
+        f"the configuration names a tool {name!r} that it does not have" for name in settings.tools if name not in known
     ]
     return ConvertedTools(tuple(tools.values()), tuple(problems[:_MAX_PROBLEMS]))
 
