@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.clients import CLIENTS, Entry, find, install, servers_from_file, snippet
+from moonbox.mcp.clients import CLIENTS, Entry, find, install, snippet
+from moonbox.mcp.imports import servers_from_file
 
 if TYPE_CHECKING:
     from moonbox.mcp.clients import Client
