@@ -143,7 +143,7 @@ class Entry:
         installed = shutil.which("moonbox")
         if installed is not None:
             return cls(name, str(Path(installed).resolve()), tuple(args))
-        return cls(name, sys.executable, ("-m", "moonbox.cli", *args))
+        return cls(name, sys.executable, ("-m", "moonbox", *args))
 
 
 @dataclass(frozen=True, slots=True)

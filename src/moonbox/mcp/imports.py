@@ -86,7 +86,7 @@ def _is_moonbox(table: Mapping[str, Any]) -> bool:
     """Whether the entry is moonbox itself, which must not start itself."""
     command, args = str(table.get("command", "")), table.get("args", [])
     words = [str(item) for item in args] if isinstance(args, list) else []
-    return "serve" in words and (Path(command).stem == "moonbox" or "moonbox.cli" in words or "moonbox" in words)
+    return "serve" in words and "moonbox" in {Path(command).stem, *(word.partition(".")[0] for word in words)}
 
 
 def _plain_variables(value: Any) -> Any:
