@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from moonbox.audit.records import Run
-    from moonbox.audit.redact import Redactor
+    from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.recorder import CallEntry
@@ -259,7 +259,7 @@ def _sink(audit: Any) -> Sink | None:
 def _redactor(redact: Any) -> Redactor | None:
     if redact is None:
         return None
-    from moonbox.audit.redact import Redactor
+    from moonbox.audit.redaction import Redactor
 
     return redact if isinstance(redact, Redactor) else Redactor(redact)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moonbox.audit.records import Call, CallError, Observation, Run
-from moonbox.audit.redact import Redactor
+from moonbox.audit.redaction import Redactor
 from moonbox.errors import Frame, ScriptError, UsageError
 
 GONE = "[redacted]"
@@ -111,14 +110,13 @@ def test_short_values_are_hidden_in_their_field_alone() -> None:
     assert kept.calls[0].arguments == {"pin": GONE, "flag": GONE, "n": 10}
 
 
-def test_thousands_of_hidden_values_cost_little_and_are_still_found() -> None:
+def test_thousands_of_hidden_values_are_still_found() -> None:
+    """One search for each of them in each text would run into the time limit of a test."""
     rows = [{"id": n, "token": f"tok-{n:06}" + "x" * (n % 30)} for n in range(20_000)]
     run = Run(
         "a", "x", output="tok-000000, <tok-000001x> and tok-018000.tok-018000", calls=(Call(1, "t", {}, result=rows),)
     )
-    start = time.perf_counter()
     kept = Redactor(["token"]).redact(run)
-    assert time.perf_counter() - start < 10
     assert kept.output == "[redacted], <[redacted]> and [redacted].[redacted]"
     assert "tok-" not in kept.to_json()
 
@@ -126,9 +124,7 @@ def test_thousands_of_hidden_values_cost_little_and_are_still_found() -> None:
 def test_secrets_that_are_made_to_be_slow_end_in_hiding_all() -> None:
     bombs = ["a" * length + "b" for length in range(4, 4000)]
     run = Run("a", "return 1", output="a" * 60_000, calls=(Call(1, "t", {"pw": bombs}),))
-    start = time.perf_counter()
     kept = Redactor(["pw"]).redact(run)
-    assert time.perf_counter() - start < 10
     assert (kept.source, kept.output) == ("return 1", GONE)
 
 
@@ -142,7 +138,7 @@ def test_wrong_use_is_refused() -> None:
         UsageError, match=r"^Redactor fields must be a list of strings, not one string: \['password'\]$"
     ):
         Redactor("password")
-    with pytest.raises(UsageError, match=r"^Redactor secrets must be strings that are not empty, not ''$"):
+    with pytest.raises(UsageError, match=r"^Redactor secrets must be non-empty strings, not ''$"):
         Redactor(secrets=[""])
 
 

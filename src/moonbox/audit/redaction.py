@@ -1,4 +1,4 @@
-"""Redaction: what must not be in a trail, by the names of fields and by value."""
+"""Redaction: what is kept out of a trail, by the names of fields and by value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Redactor:
         calls = [_redact_answer(call, work) for call in calls]
         values = [work.fields(value, ("value",)) for value in run.values]
         error = run.error and run.error.with_(data=work.fields(run.error.data, _path(run.error.tool or "error")))
-        scrub = _Scrubber([*self._secrets, *work.found], self._replacement)
+        scrub = _Scrubber([*self._secrets, *work.hidden], self._replacement)
         return replace(
             run,
             source=scrub.text(run.source),
@@ -58,7 +58,7 @@ class Redactor:
         """One value redacted by itself, as if it were found at `path`."""
         work = _Redaction(self._patterns, self._replacement)
         kept = work.fields(value, path)
-        return _Scrubber([*self._secrets, *work.found], self._replacement).value(kept)
+        return _Scrubber([*self._secrets, *work.hidden], self._replacement).value(kept)
 
 
 _SHORTEST = 4
@@ -72,7 +72,7 @@ class _Redaction:
 
     def __init__(self, patterns: list[tuple[re.Pattern[str], ...]], replacement: str) -> None:
         self._patterns, self._replacement = patterns, replacement
-        self.found: dict[str, None] = {}
+        self.hidden: dict[str, None] = {}
         self._candidates: dict[str, list[tuple[re.Pattern[str], ...]]] = {}
 
     def fields(self, value: Any, path: tuple[str, ...]) -> Any:
@@ -110,7 +110,7 @@ class _Redaction:
         elif isinstance(value, bytes):
             self._remember(value.decode("utf-8", "replace"))
         elif not isinstance(value, bool) and value is not None and len(text := str(value)) >= _SHORTEST:
-            self.found[text] = None
+            self.hidden[text] = None
 
 
 class _Scrubber:
@@ -214,7 +214,7 @@ def _names(what: str, items: Iterable[str]) -> list[str]:
     names = list(items)
     for name in names:
         if not isinstance(name, str) or not name.strip("."):
-            raise UsageError(f"Redactor {what} must be strings that are not empty, not {name!r}")
+            raise UsageError(f"Redactor {what} must be non-empty strings, not {name!r}")
     return names
 
 
