@@ -153,7 +153,7 @@ def text(result: CallToolResult) -> str:
 
 def moonbox(*args: str | Path) -> tuple[str, list[str]]:
     """The command that starts the program under test."""
-    return sys.executable, ["-m", "moonbox.cli", *(str(arg) for arg in args)]
+    return sys.executable, ["-m", "moonbox", *(str(arg) for arg in args)]
 
 
 @asynccontextmanager

@@ -16,9 +16,9 @@ import pytest
 from mcp_driver import wait_until
 
 from moonbox import Limits, Sandbox, ToolError
+from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import ServerProcess
-from moonbox.mcp.upstreams.settings import ServerSettings
 from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS, Timing
 
 if TYPE_CHECKING:

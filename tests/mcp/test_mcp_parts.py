@@ -22,9 +22,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from moonbox import ToolError
+from moonbox.config.serve import ServeSettings
 from moonbox.mcp.media import Media, Medium
 from moonbox.mcp.server.sessions import Client, Conversations, RequestRate, Shares, TooMany
-from moonbox.mcp.server.settings import ServeSettings
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
 from moonbox.mcp.upstreams.tools import result_value

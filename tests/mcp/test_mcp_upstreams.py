@@ -16,10 +16,10 @@ import pytest
 from mcp_driver import stdio, wait_until
 
 from moonbox import Sandbox, ToolError
+from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.errors import UsageError
 from moonbox.mcp.media import Media
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
 from moonbox.mcp.upstreams.tools import ToolCache
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def test_calls_go_side_by_side_from_threads(upstreams: Upstreams) -> None:
 def test_an_unknown_server_or_tool_is_told(upstreams: Upstreams) -> None:
     with pytest.raises(UsageError, match=r"^unknown MCP server 'tim'; did you mean 'time'\?$"):
         upstreams.status("tim")
-    with pytest.raises(ToolError, match=r"did you mean `time\.get_current_time`"):
+    with pytest.raises(ToolError, match=r"did you mean 'time\.get_current_time'"):
         upstreams.call("time.current_time")
 
 
@@ -224,7 +224,7 @@ def changing(tmp_path: Path) -> tuple[ServerSettings, Path]:
     scripts.mkdir()
     (tmp_path / "inner.toml").write_text('[tools]\nfolders = ["scripts"]\n[codemode]\nkeep_visible = ["first"]\n')
     (scripts / "first.lua").write_text(SCRIPT)
-    args = ("-m", "moonbox.cli", "serve", "--config", str(tmp_path / "inner.toml"))
+    args = ("-m", "moonbox", "serve", "--config", str(tmp_path / "inner.toml"))
     home = {"MOONBOX_HOME": str(tmp_path / "home")}
     return ServerSettings(name="other", command=sys.executable, args=args, env=home), scripts
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from moonbox.config.file import expand
+from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError
-from moonbox.mcp.upstreams.settings import ServerSettings
 
 __all__ = ["servers_from_file"]
 

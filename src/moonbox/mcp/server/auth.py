@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.provider import AccessToken
 
-from moonbox.mcp.server.settings import check_url
+from moonbox.config.serve import check_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp.server.auth.provider import TokenVerifier
 
-    from moonbox.mcp.server.settings import OAuthSettings, ServeSettings
+    from moonbox.config.serve import OAuthSettings, ServeSettings
 
 __all__ = ["ConfiguredTokens", "JwtVerifier", "make_verifier"]
 

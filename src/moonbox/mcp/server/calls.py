@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from mcp_types import CallToolResult, InputRequest, InputResponse, InputResponses
 
+    from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.sessions import Client
-    from moonbox.mcp.server.settings import ServeSettings
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.recorder import CallEntry
 

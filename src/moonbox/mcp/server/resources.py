@@ -24,6 +24,7 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, UsageError
 from moonbox.mcp.media import PREFIX as MEDIA
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
@@ -119,5 +120,5 @@ def _run_resource(summary: RunSummary) -> Resource:
         name=f"run {summary.id[:8]}",
         title=summary.title or None,
         mime_type=_JSON,
-        description=f"{ended}, {summary.calls} calls, {summary.wall:.3f} s",
+        description=f"{ended}, {counted(summary.calls, 'call')}, {summary.wall:.3f} s",
     )

@@ -15,13 +15,13 @@ from mcp_types import INVALID_PARAMS, ClientCapabilities, ListToolsResult
 from pydantic import ValidationError
 
 from moonbox._version import __version__
+from moonbox.config.serve import ServeSettings
 from moonbox.mcp.media import Media
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.questions import StandaloneCaller
 from moonbox.mcp.server.resources import Resources
 from moonbox.mcp.server.sessions import Client, session_key
-from moonbox.mcp.server.settings import ServeSettings
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
+    from moonbox.config.serve import ServeSettings
     from moonbox.mcp.media import Media
     from moonbox.mcp.server.calls import Call, Calls
     from moonbox.mcp.server.sessions import Client, Conversation
-    from moonbox.mcp.server.settings import ServeSettings
     from moonbox.tools.tool import Tool
 
 __all__ = ["CODE_RESULT", "ToolRunner", "ToolView", "ToolViews"]

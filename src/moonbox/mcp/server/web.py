@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.server import MoonboxServer
-    from moonbox.mcp.server.settings import ServeSettings
 
 __all__ = ["PATH", "create_app", "guarded"]
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from mcp_types import InputRequest, InputResponse, InputResponses, Task
     from mcp_types import Tool as McpTool
 
+    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.callbacks import ClientFeatures
-    from moonbox.mcp.upstreams.settings import ServerSettings
 
     Transport = ServerProcess | WebServer
     Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]

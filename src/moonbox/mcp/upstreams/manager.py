@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from mcp_types import Tool as McpTool
 
+    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.media import Media
-    from moonbox.mcp.upstreams.settings import ServerSettings
     from moonbox.mcp.upstreams.status import Status
     from moonbox.mcp.upstreams.tools import ToolCache
     from moonbox.mcp.upstreams.upstream import Timing

@@ -23,13 +23,13 @@ from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_mes
 from moonbox.audit.terminal import visible
 from moonbox.mcp.streams import MessageReader, MessageWriter
 from moonbox.mcp.upstreams.errors import ConnectionLost
-from moonbox.tools.failures import scrub
+from moonbox.tools.results import scrub
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
     from typing import Any
 
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
 __all__ = ["OutputTail", "ServerProcess", "Throttle", "safe_environment"]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from mcp_types import CallToolResult, ContentBlock
 
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
     Invoke = Callable[[McpTool, dict[str, Any]], Awaitable[Any]]
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
     from mcp_types import Tool as McpTool
 
+    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.connection import Transport
-    from moonbox.mcp.upstreams.settings import ServerSettings
     from moonbox.mcp.upstreams.tools import ToolCache
 
 __all__ = ["RelistDelay", "Timing", "Upstream"]

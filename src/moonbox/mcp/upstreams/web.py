@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcp.client._transport import TransportStreams
 
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
 __all__ = ["PacedStream", "WebServer"]
 
