@@ -87,7 +87,7 @@ def test_list_as_json_and_of_one_server(moonbox: Moonbox, configured: Path) -> N
     assert [line.rsplit("  ", 1)[1] for line in tools if line.startswith("files.read_file(")] == ["[approve]"]
     unknown = moonbox("mcp", "list", "fils")
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("error: there is no MCP server 'fils'; did you mean 'files'?")
+    assert unknown.stderr.startswith("error: unknown MCP server 'fils'; did you mean 'files'?")
 
 
 def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_server_that_is_not_there_is_told_without_promises(moonbox: Moonbox, c
         done = moonbox("mcp", *args)
         assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
     off = moonbox("mcp", "list", "later")
-    assert (off.returncode, off.stderr) == (1, "error: the MCP server 'later' is switched off\n")
+    assert (off.returncode, off.stderr) == (1, "error: the MCP server 'later' is disabled\n")
 
 
 def test_doctor_names_what_is_wrong(moonbox: Moonbox, configured: Path) -> None:
@@ -170,8 +170,8 @@ def test_install_prints_or_writes(moonbox: Moonbox, configured: Path, tmp_path: 
 def test_install_names_the_clients(moonbox: Moonbox) -> None:
     for args, said in (
         ([], "error: --client is required; known clients: claude-desktop, claude-code, cursor, "),
-        (["--client", "curser"], "error: unknown client 'curser'; did you mean 'cursor'?; known are: claude-desktop, "),
-        (["--client", "windsurf", "--project"], "error: Windsurf has no configuration for a project; leave out "),
+        (["--client", "curser"], "error: unknown client 'curser'; did you mean 'cursor'?\n"),
+        (["--client", "windsurf", "--project"], "error: Windsurf has no configuration file for projects; leave out "),
     ):
         done = moonbox("mcp", "install", *args)
         assert (done.returncode, done.stdout) == (2, "")

@@ -11,7 +11,7 @@ from moonbox.config.mcp import ServerSettings, servers_from_config
 from moonbox.config.reader import read
 from moonbox.config.serve import ServeSettings
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.upstreams.foreign import servers_from_file
+from moonbox.mcp.imports import servers_from_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +121,7 @@ def test_each_client_has_its_own_root(text: str, names: list[str], tmp_path: Pat
     ("text", "message"),
     [
         ("{", "is not valid JSON"),
-        ("[]", 'has no "mcpServers": {…} in it'),
+        ("[]", 'contains no "mcpServers": {…}'),
         ('{"mcpServers": {"a": 1}}', "a must be an object, not 1"),
         ('{"mcpServers": {"a": {"command": "x", "env": {"K": "${NOT_THERE}"}}}}', "variable NOT_THERE is not set"),
         (

@@ -11,7 +11,7 @@ import pytest
 from moonbox.config.serve import ServeSettings
 from moonbox.http.guard import Access
 from moonbox.http.guard import Guard as ApiGuard
-from moonbox.mcp.server.guard import guarded
+from moonbox.mcp.server.web import guarded
 from moonbox.net.addresses import is_loopback
 from moonbox.net.guard import Callers, Guard
 

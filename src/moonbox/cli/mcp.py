@@ -124,10 +124,9 @@ def install(
     """Add moonbox to the configuration of an MCP client. Everything else in the file stays, and a backup is kept."""
     with reporting_errors():
         from moonbox.config import Config, find
-        from moonbox.mcp.clients.entry import Entry, snippet
-        from moonbox.mcp.clients.entry import install as write
-        from moonbox.mcp.clients.known import CLIENTS
-        from moonbox.mcp.clients.known import find as find_client
+        from moonbox.mcp.clients import CLIENTS, Entry, snippet
+        from moonbox.mcp.clients import find as find_client
+        from moonbox.mcp.clients import install as write
         from moonbox.project.sections import read_servers
 
         if client == "list":

@@ -74,7 +74,7 @@ def read_servers(
         return []
     need_mcp()
     from moonbox.config.mcp import servers_from_config
-    from moonbox.mcp.upstreams.foreign import servers_from_file
+    from moonbox.mcp.imports import servers_from_file
 
     servers = {settings.name: settings for settings in servers_from_config(config)}
     with config.naming_file():

@@ -32,14 +32,14 @@ _BACKLOG = 2048
 def run_stdio(config: Config, settings: ServeSettings, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
     """Serve MCP on standard input and output until the client closes it or a signal stops it."""
     need_mcp()
-    from moonbox.mcp.server.stdio import serve_stdio, taken_over
+    from moonbox.mcp.server.stdio import capture_stdio, serve_stdio
 
     async def serve(assembly: Assembly, stdin: int, stdout: int) -> None:
         with _stopped_by_signals():
             await serve_stdio(mcp_server(assembly, settings), stdin, stdout)
 
     # The streams come first, because a module with tools may print while it is loaded.
-    with taken_over() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as assembly:
+    with capture_stdio() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as assembly:
         asyncio.run(serve(assembly, stdin, stdout))
 
 
@@ -138,9 +138,8 @@ def http_app(assembly: Assembly, settings: ServeSettings) -> Any:
 
 
 def _api(assembly: Assembly, settings: ServeSettings) -> Any:
-    from moonbox.http.app import create_app
+    from moonbox.http.app import Service, create_app
     from moonbox.http.guard import Access
-    from moonbox.http.service import Service
 
     names = settings.host_names
     if not names:

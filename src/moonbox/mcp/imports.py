@@ -1,8 +1,8 @@
-"""The `mcpServers` JSON that other clients keep, read as settings of ours.
+"""Servers from the configuration files of other clients.
 
 Understood are the files of Claude Desktop, Claude Code, Cursor, Windsurf, Cline and Gemini CLI (`mcpServers`), VS Code
-(`servers`) and Zed (`context_servers`), comments and trailing commas included. What belongs to the other client alone
-is ignored; `${VAR}`, `${VAR:-default}` and `${env:VAR}` are filled in from the environment.
+(`servers`) and Zed (`context_servers`), with comments and trailing commas. Settings that only concern the other client
+are ignored; `${VAR}`, `${VAR:-default}` and `${env:VAR}` are replaced from the environment.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from moonbox.config.file import expand
 from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError
 
-__all__ = ["ROOTS", "parse_jsonc", "servers_from_file"]
+__all__ = ["servers_from_file"]
 
-ROOTS = ("mcpServers", "servers", "context_servers")
+_ROOTS = ("mcpServers", "servers", "context_servers")
 _TRANSPORTS = {
     "stdio": "stdio",
     "http": "http",
@@ -30,39 +30,36 @@ _TRANSPORTS = {
     "sse": "sse",
 }
 _ENV_PREFIX = re.compile(r"\$\{env:")
-# A string stays as it is; a comment, or a comma before a closing bracket, goes.
+# Strings stay as they are; comments, and commas before a closing bracket, are removed.
 _JSONC = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*(?:(?://[^\n]*\s*)|(?:/\*.*?\*/\s*))*[}\]])', re.S)
 
 
 def servers_from_file(
     path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None
 ) -> tuple[ServerSettings, ...]:
-    """Every server of the file that is not switched off there."""
-    where = Path(path).expanduser()
+    """Every enabled server in a client's file, except moonbox itself."""
+    file = Path(path).expanduser()
     try:
-        text = where.read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise ConfigError(f"there is no file {where}") from None
+        raise ConfigError(f"there is no file {file}") from None
     except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{where} cannot be read: {problem}") from None
-    data = parse_jsonc(text, str(where))
-    tables = _tables(data, str(where))
-    found = []
-    for name, table in tables.items():
+        raise ConfigError(f"{file} cannot be read: {problem}") from None
+    servers = []
+    for name, table in _server_tables(_parse_jsonc(text, file), file).items():
         if not isinstance(table, Mapping):
-            raise ConfigError(f"{where}: {name} must be an object, not {table!r}")
+            raise ConfigError(f"{file}: {name} must be an object, not {table!r}")
         if table.get("disabled") is True or table.get("enabled") is False or _is_moonbox(table):
             continue
-        filled = expand(_plain_variables(dict(table)), os.environ if environ is None else environ, f"{where}: {name}")
+        filled = expand(_plain_variables(dict(table)), os.environ if environ is None else environ, f"{file}: {name}")
         try:
-            settings = ServerSettings.from_dict(name, _translated(filled))
+            servers.append(ServerSettings.from_dict(name, _translated(filled)))
         except ConfigError as problem:
-            raise ConfigError(f"{where}: {problem}") from None
-        found.append(settings)
-    return tuple(found)
+            raise ConfigError(f"{file}: {problem}") from None
+    return tuple(servers)
 
 
-def parse_jsonc(text: str, where: str) -> Any:
+def _parse_jsonc(text: str, file: Path) -> Any:
     """JSON with comments and trailing commas, as editors allow it."""
     try:
         return json.loads(text)
@@ -71,22 +68,22 @@ def parse_jsonc(text: str, where: str) -> Any:
     try:
         return json.loads(_JSONC.sub(lambda match: match.group(0) if match.group(0).startswith('"') else " ", text))
     except (ValueError, RecursionError) as problem:
-        raise ConfigError(f"{where} is not valid JSON: {problem}") from None
+        raise ConfigError(f"{file} is not valid JSON: {problem}") from None
 
 
-def _tables(data: Any, where: str) -> Mapping[str, Any]:
+def _server_tables(data: Any, file: Path) -> Mapping[str, Any]:
     if isinstance(data, Mapping):
         inner = data.get("mcp")
         for place in (data, inner if isinstance(inner, Mapping) else {}):
-            for root in ROOTS:
-                if isinstance(place.get(root), Mapping):
-                    found: Mapping[str, Any] = place[root]
-                    return found
-    raise ConfigError(f'{where} has no "mcpServers": {{…}} in it')
+            for root in _ROOTS:
+                tables = place.get(root)
+                if isinstance(tables, Mapping):
+                    return tables
+    raise ConfigError(f'{file} contains no "mcpServers": {{…}}')
 
 
 def _is_moonbox(table: Mapping[str, Any]) -> bool:
-    """Whether the entry is our own: a client that has moonbox lists it, and we must not start ourselves."""
+    """Whether the entry is moonbox itself, which must not start itself."""
     command, args = str(table.get("command", "")), table.get("args", [])
     words = [str(item) for item in args] if isinstance(args, list) else []
     return "serve" in words and "moonbox" in {Path(command).stem, *(word.partition(".")[0] for word in words)}
@@ -102,25 +99,23 @@ def _plain_variables(value: Any) -> Any:
 
 
 def _translated(table: dict[str, Any]) -> dict[str, Any]:
-    """Our keys, from theirs."""
+    """Another client's keys as ours."""
     command, args = table.get("command"), table.get("args", [])
     env = table.get("env") or {}
     if isinstance(command, Mapping):  # Zed's older form
         args, env, command = command.get("args", []), command.get("env") or {}, command.get("path")
-    if isinstance(command, list) and command:  # program and arguments in one
+    if isinstance(command, list) and command:  # program and arguments in one list
         command, args = command[0], [*command[1:], *args]
     url = table.get("httpUrl") or table.get("serverUrl") or table.get("url")
-    said = str(table.get("type") or table.get("transport") or "").lower()
-    made: dict[str, Any] = {}
-    if said and said not in _TRANSPORTS:
-        raise ConfigError(f"unknown type {said!r}; known are: stdio, http, sse")
-    if said:
-        made["transport"] = _TRANSPORTS[said]
+    kind = str(table.get("type") or table.get("transport") or "").lower()
+    if kind and kind not in _TRANSPORTS:
+        raise ConfigError(f"unknown type '{kind}'; known types: stdio, http, sse")
+    settings: dict[str, Any] = {"transport": _TRANSPORTS[kind]} if kind else {}
     if command:
-        made.update(command=command, args=args, env={str(key): str(value) for key, value in env.items()})
+        settings.update(command=command, args=args, env={str(key): str(value) for key, value in env.items()})
         if table.get("cwd"):
-            made["cwd"] = table["cwd"]
-    if url and not command:
+            settings["cwd"] = table["cwd"]
+    elif url:
         headers = table.get("headers") or table.get("http_headers") or {}
-        made.update(url=url, headers={str(key): str(value) for key, value in headers.items()})
-    return made
+        settings.update(url=url, headers={str(key): str(value) for key, value in headers.items()})
+    return settings
