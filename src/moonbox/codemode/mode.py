@@ -296,7 +296,7 @@ class CodeMode:
     def _lost(self, problem: Exception) -> Reply:
         """The answer where no run came about."""
         if isinstance(problem, ClosedError):
-            if self._closed or self.sandbox._closed:
+            if self._closed or self.sandbox.closed:
                 raise problem
             return Reply("error: this conversation was ended while the script waited; its state is gone", True)
         return Reply(f"error: {problem}", True)

@@ -8,15 +8,61 @@ the worker under the same limits: a chunk that returns `function(host) … retur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
-__all__ = ["LANGUAGES", "BadSyntax", "Language", "Translator", "language"]
+    from moonbox.errors import ScriptError
+    from moonbox.limits import Limits
+
+__all__ = ["LANGUAGES", "BadSyntax", "EngineError", "Language", "Translator", "language"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineError:
+    """What an engine (or a translator) reports of a run that failed."""
+
+    kind: str
+    """ "syntax", "runtime", "tool" or "stop"."""
+    message: str = ""
+    """In the engine's own words; Lua puts the chunk and line in front: `script:3: attempt to …`."""
+    limit: str = ""
+    """Of a stop: "time", "calls", "cancelled", "operations", "memory", "output", "string", "array", "depth" or ""."""
+    frames: tuple[tuple[str, int, str], ...] = ()
+    """(chunk, line, function), innermost first."""
+    data: Any = None
+    """The fields of a tool's error; of a table that the script raised, its data."""
+    names: Collection[str] = ()
+    """Globals that exist, where the message speaks of a nil value."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What else the language's own runtime reported, such as `line`, `column` and `hint`."""
+
+    @classmethod
+    def from_report(
+        cls,
+        kind: str,
+        message: str,
+        *,
+        limit: str = "",
+        frames: tuple[tuple[str, int, str], ...] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> EngineError:
+        """The error in a worker's report, whose `extra` is untrusted JSON."""
+        extra = extra or {}
+        data, names = extra.get("data"), extra.get("names")
+        return cls(
+            kind=kind,
+            message=message,
+            limit=limit,
+            frames=frames,
+            data=data[0] if isinstance(data, list) and data else None,
+            names=tuple(str(name) for name in names) if isinstance(names, list) else (),
+            extra=extra,
+        )
 
 
 class BadSyntax(Exception):
@@ -25,6 +71,12 @@ class BadSyntax(Exception):
     def __init__(self, message: str, line: int | None, column: int | None, hint: str | None) -> None:
         self.message, self.line, self.column, self.hint = message, line, column, hint
         super().__init__(message)
+
+    @property
+    def error(self) -> EngineError:
+        """The same as what an engine reports."""
+        where = {"line": self.line, "column": self.column, "hint": self.hint}
+        return EngineError("syntax", self.message, extra=where)
 
 
 class Translator(Protocol):
@@ -45,6 +97,25 @@ class Language:
     translator: Callable[[], Translator] | None = None
     """None for Lua itself."""
     runtime: Callable[[], str] | None = None
+    features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Optional parts of the language, and the globals that each opens."""
+
+    def explain(
+        self, error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits
+    ) -> ScriptError:
+        """What went wrong, where, and what to write instead.
+
+        `sources` maps the chunks of a Repl's runs (`script`, `script#2`, …) to their text, as far as they are kept; the
+        run that failed is the last of them. `tools` are the paths of the tools that the script can call.
+        """
+        if self.translator is not None and error.extra:
+            from moonbox.languages.guest_errors import explain_guest
+
+            return explain_guest(error, ([*sources.values()] or [""])[-1])
+        from moonbox.languages.lua.explain import Ending, explain
+
+        reported = Ending(error.kind, error.message, error.limit, error.frames, error.data, error.names)
+        return explain(reported, sources=sources, tools=tools, limits=limits)
 
 
 def _rhai_translator() -> Translator:
@@ -60,7 +131,9 @@ def _rhai_runtime() -> str:
 
 
 LANGUAGES = {
-    "lua": Language("lua", ".lua", 1),
+    "lua": Language(
+        "lua", ".lua", 1, features={"coroutines": ("coroutine",), "metatables": ("setmetatable", "getmetatable")}
+    ),
     "rhai": Language("rhai", ".rhai", 0, _rhai_translator, _rhai_runtime),
 }
 

@@ -7,35 +7,33 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 
 if TYPE_CHECKING:
     from moonbox.worker.link import Link
+    from moonbox.worker.sources import WorkerSource
 
-__all__ = ["Ending", "Pool", "WorkerSource"]
+__all__ = ["Pool", "PoolCounts"]
 
 _BREATH = 0.01
 
 
-class Ending(Protocol):
-    """How a worker can be ended, and what became of it."""
+@dataclass(frozen=True, slots=True)
+class PoolCounts:
+    """How many workers a pool has at one moment."""
 
-    def kill(self) -> str:
-        """End it now; words for how it had ended, "" when nothing is known."""
+    live: int
+    """All of them, those that are being made included."""
+    in_use: int
+    spare_pids: tuple[int | None, ...]
+    """Of those that wait ready-made; None for a worker that is no process."""
 
-
-class WorkerSource(Protocol):
-    """Where workers come from: a zygote process, or threads of this one."""
-
-    def spawn(self) -> Link:
-        """A new worker that has been configured; its READY is still to be read."""
-
-    def configure(self, config: dict[str, Any]) -> None:
-        """What workers spawned from now on start with."""
-
-    def close(self) -> None: ...
+    @property
+    def spare(self) -> int:
+        return len(self.spare_pids)
 
 
 class Pool:
@@ -189,6 +187,10 @@ class Pool:
             self._tell()
         for link in stale:
             link.close()
+
+    def counts(self) -> PoolCounts:
+        with self._changed:
+            return PoolCounts(self._live, len(self._out), tuple(link.pid for link in self._spares))
 
     def warm(self) -> None:
         """Begin to make spares in the background."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError
+from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, kind_of_code
 from moonbox.languages.lua.explain.case import Case, Tools
 from moonbox.languages.lua.explain.limits import limit_hint, limit_message
 from moonbox.languages.lua.explain.listing import Listing
@@ -23,7 +23,6 @@ __all__ = ["bare", "compose"]
 
 LONGEST_MESSAGE = 4_000
 LONGEST_NAME = 200
-_DENIED = frozenset({"denied", "not_granted"})
 
 
 def compose(
@@ -100,9 +99,9 @@ def _tool(ending: Ending, said: str, place: Place, listings: Mapping[str, Listin
     fields: dict[str, Any] = ending.data if isinstance(ending.data, dict) else {}
     code, tool = _text(fields.get("code")), _text(fields.get("tool"))
     retryable = fields.get("retryable") is True
-    denied = code is not None and (code in _DENIED or code.startswith("approval_"))
+    kind = kind_of_code(code)
     hint = None
-    if denied:
+    if kind == "denied":
         hint = "do not make this call again: go on without it, or ask for permission"
     elif _called_at_once(listings.get(place.chunk), place.at):
         name = Tools.written(tool) if tool else "tools.name"
@@ -112,7 +111,7 @@ def _tool(ending: Ending, said: str, place: Place, listings: Mapping[str, Listin
         hint = f"it may work when tried again; to go on without it write: local ok, result = pcall({name}, {{…}})"
     column = _tool_column(listings.get(place.chunk), place.at, tool)
     return _error(
-        "denied" if denied else "tool",
+        kind,
         said,
         place,
         listings,

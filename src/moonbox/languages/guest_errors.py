@@ -4,34 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import LIMIT_NAMES, Frame, ScriptError
+from moonbox.errors import LIMIT_NAMES, Frame, ScriptError, kind_of_code
 
 if TYPE_CHECKING:
-    from moonbox.languages.registry import BadSyntax
-    from moonbox.sandbox.conversation import Ended
+    from moonbox.languages.registry import EngineError
 
-__all__ = ["explain_guest", "explain_syntax"]
+__all__ = ["explain_guest"]
 
 _LONGEST_LINE = 200
-_DENIED = ("denied", "approval_denied", "approval_unavailable")
 
 
-def explain_syntax(problem: BadSyntax, source: str) -> ScriptError:
-    return ScriptError(
-        "syntax",
-        problem.message,
-        line=problem.line,
-        column=problem.column,
-        hint=problem.hint,
-        traceback=_pointed(source, problem.line, problem.column),
-    )
-
-
-def explain_guest(ended: Ended, source: str) -> ScriptError:
-    """What the language's runtime reported; `extra` has the position, the hint and the data."""
+def explain_guest(ended: EngineError, source: str) -> ScriptError:
+    """What the compiler or the language's runtime reported; `extra` has the position, the hint and the data."""
     line, column = _whole(ended.extra.get("line")), _whole(ended.extra.get("column"))
-    data = ended.extra.get("data")
-    value = data[0] if isinstance(data, list) and data else None
+    value = ended.data
     hint = ended.extra.get("hint")
     fields: dict[str, Any] = {
         "line": line,
@@ -40,6 +26,8 @@ def explain_guest(ended: Ended, source: str) -> ScriptError:
         "traceback": _pointed(source, line, column),
         "frames": tuple(Frame(at if at > 0 else None, name) for _, at, name in ended.frames),
     }
+    if ended.kind == "syntax":
+        return ScriptError("syntax", ended.message, **fields)
     if ended.kind == "stop":
         limit: Any = ended.limit if ended.limit in LIMIT_NAMES else None
         return ScriptError("limit", ended.message, limit=limit, **fields)
@@ -51,7 +39,7 @@ def explain_guest(ended: Ended, source: str) -> ScriptError:
             retryable=value.get("retryable") is True,
             data=value.get("data"),
         )
-        return ScriptError("denied" if code in _DENIED else "tool", ended.message, **fields)
+        return ScriptError(kind_of_code(code), ended.message, **fields)
     return ScriptError("tool" if ended.kind == "tool" else "runtime", ended.message, data=value, **fields)
 
 
