@@ -92,6 +92,10 @@ class Link:
         sock.setblocking(False)
         control.setblocking(False)
 
+    def fileno(self) -> int:
+        """The number of its main socket; -1 when it has been released."""
+        return self._sock.fileno()
+
     def allow_frames_of(self, largest: int) -> None:
         """Accept frames of up to so many bytes."""
         self._reader.largest = largest
