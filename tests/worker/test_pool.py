@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from moonbox.worker.pool import Pool
 from moonbox.worker.protocol import READY, frame
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
 

@@ -70,9 +70,9 @@ class BlockingDriver:
         self._link = link
         self._execution = execution
         self._threads = threads
-        # The link's bell, not a method of ours: the driver and its executor do not hold each other, so that a run
-        # leaves nothing behind for the garbage collector, whose rounds would cost more than the run.
-        self._executor = BlockingExecutor(loop, link.wake)
+        self._loop = loop
+        # The link's bell, not a method of ours: nothing here holds the driver, so that a run leaves nothing behind for
+        # the garbage collector, whose rounds would cost more than the run.
         execution.clock.changed = link.wake
         self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by the threads that run tools
         # Shared between the caller's thread and the helper, under the lock of `_turn`:
@@ -82,9 +82,9 @@ class BlockingDriver:
         self._helper_problem: BaseException | None = None
         self._tool_since: float | None = None
 
-    def run(self, *, calls_expected: bool = False) -> None:
+    def run(self) -> None:
         """To the end. KeyboardInterrupt stops the script first and then goes on to the caller."""
-        self._guarded(self._drive_with_helper if calls_expected else self._drive)
+        self._guarded(self._drive_with_helper if self._execution.calls_expected else self._drive)
 
     def advance(self) -> None:
         """Until the script has made calls, or the run is over."""
@@ -116,14 +116,14 @@ class BlockingDriver:
         finally:
             if execution.interrupted and not execution.over:  # a second Ctrl-C
                 execution.lose(WorkerError("it was left behind"), link.kill(), closed=True)
-            if execution.over:
-                execution.leave_calls()
 
     # The caller's thread alone
 
     def _drive(self) -> None:
-        self._step_until_calls()
-        if not self._execution.over:
+        execution = self._execution
+        while not execution.over and not execution.starting:
+            self._step()
+        if not execution.over:
             self._drive_with_helper()
 
     def _step_until_calls(self) -> None:
@@ -273,7 +273,8 @@ class BlockingDriver:
             self._execution.answer(entry, *result)
 
     def _perform(self, entry: CallEntry) -> CallResult:
-        return run_to_end(self._execution.calls.perform(entry, self._execution, self._executor))
+        executor = BlockingExecutor(self._loop, self._link.wake)
+        return run_to_end(self._execution.calls.perform(entry, self._execution, executor))
 
     # After Ctrl-C, which comes at any moment, in the caller's thread
 

@@ -32,7 +32,11 @@ class DirectCall:
         toolbox = setup.toolbox if toolbox is None else toolbox
         self._calls = CallPath(setup, toolbox, Additions(), setup.limits, direct=True)
         self._execution = Execution(
-            self._calls, tool, run_id=setup.new_id(16), language="direct", telemetry=setup.telemetry
+            self._calls,
+            tool,
+            run_id=f"{setup.random.getrandbits(128):032x}",
+            language="direct",
+            telemetry=setup.telemetry,
         )
         given = [] if arguments is None else [arguments]
         self._entry = self._execution.add_call(1, f"tools.{tool}", given, batch=1, size=0)

@@ -80,6 +80,8 @@ class Execution:
         self.stopping = 0
         """Why the run is being stopped; 0 while it is not."""
         self.over = False
+        self.calls_expected = False
+        """A guess: the script will make calls."""
         self.worker_lost = False
         self.holding_answers = False
         """Answers are collected and not sent yet."""
@@ -239,12 +241,14 @@ class Execution:
         return entry
 
     def leave_calls(self) -> None:
-        """The run is over: what has begun goes on without us and stays in flight; what has not does not begin."""
+        """What has begun goes on without us and stays in flight; what has not does not begin."""
         for entry in self._open.values():
             entry.leave()
 
     def finish(self) -> Run:
         """The record of the run, which is over."""
+        if self._open:
+            self.leave_calls()
         report, error = self._report, self._error
         if self.interrupted:
             error = self._explain(EngineError("stop", limit="cancelled"))
@@ -267,7 +271,7 @@ class Execution:
             values=values,
             output=b"".join(self._output).decode("utf-8", "replace"),
             output_cut=0 if report is None else report.output_cut,
-            calls=tuple([entry.to_call() for entry in self._entries]),
+            calls=tuple([entry.to_call() for entry in self._entries]) if self._entries else (),
             usage=Usage(
                 wall=self.clock.elapsed(),
                 cpu=0.0 if report is None else report.cpu,

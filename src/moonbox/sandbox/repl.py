@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from os import getpid
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Repl"]
 
 _KEPT_SOURCES = 20
-_ID_BYTES, _RUN_ID_BYTES = 6, 16
 _ANSWER_SECONDS = 10.0
 _MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
@@ -57,7 +57,7 @@ class Repl:
         before_write: Callable[[Run], Run] | None,
         on_close: Callable[[Repl], None],
     ) -> None:
-        self.id = setup.new_id(_ID_BYTES)
+        self.id = f"{setup.random.getrandbits(48):012x}"
         self.toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
         self._pool = pool
@@ -89,7 +89,7 @@ class Repl:
             execution = self._begin(link, source, limits or self._limits)
             if not execution.over:
                 driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
-                driver.run(calls_expected=self._expects_calls(source))
+                driver.run()
             return self._finish(execution)
         except BaseException as problem:
             self._give_up(execution, problem)
@@ -185,8 +185,8 @@ class Repl:
         """Give the worker up. A run that is going on is stopped."""
         if not self._closed:
             self._closed = True
-            if self._setup.is_ours():
-                self._drop_worker(idle=not self._turn.taken)
+            if getpid() == self._setup.pid:
+                self._drop_worker(idle=self._turn.free > 0)
             self._on_close(self)
 
     async def aclose(self) -> None:
@@ -230,7 +230,7 @@ class Repl:
             except BaseException:
                 self._turn.give_up(turn)
                 raise
-        self._check_still_open()
+            self._check_still_open()
 
     async def _aenter(self) -> None:
         self._check_usable()
@@ -241,14 +241,14 @@ class Repl:
             except BaseException:
                 self._turn.give_up(turn)
                 raise
-        self._check_still_open()
+            self._check_still_open()
 
     def _check_usable(self) -> None:
         if self._closed:
             raise ClosedError("the Repl is closed")
         if self._paused:
             raise UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
-        if not self._setup.is_ours():
+        if getpid() != self._setup.pid:  # the sockets are shared with the process that it was forked from
             raise UsageError("this process was forked from the one that made the Sandbox: make a new Sandbox here")
 
     def _check_still_open(self) -> None:
@@ -261,16 +261,18 @@ class Repl:
     def _acquire(self) -> Link:
         """A living worker. Waits for one while all are in use."""
         link = self._link
-        if link is not None and link.alive():
-            return link
-        self._lose_worker()
+        if link is not None:
+            if link.alive():
+                return link
+            self._lose_worker()
         return self._take(self._pool.checkout(self._timeout))
 
     async def _aacquire(self) -> Link:
         link = self._link
-        if link is not None and link.alive():
-            return link
-        self._lose_worker()
+        if link is not None:
+            if link.alive():
+                return link
+            self._lose_worker()
         return self._take(await self._pool.acheckout(self._timeout))
 
     def _take(self, link: Link) -> Link:
@@ -294,12 +296,12 @@ class Repl:
 
     def _update(self, link: Link, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""
-        mark = self._setup.mark(self.toolbox, self._additions, limits)
+        mark = self.toolbox, self.toolbox.revision, self._additions.revision, limits
         if link.configured == mark:
             return b""
         known: Any = link.configured
         if known is None or known[3] != limits:
-            link.allow_frames_of(limits.max_memory + _FRAME_SLACK)
+            link.reader.largest = limits.max_memory + _FRAME_SLACK
         known = self._template if known is None else known
         config: dict[str, Any] = {}
         if mark[:3] != known[:3]:
@@ -321,12 +323,12 @@ class Repl:
         if len(self._sources) > _KEPT_SOURCES:
             del self._sources[next(iter(self._sources))]
         execution = Execution(
-            self._call_path(limits),
+            (limits is self._limits and self._calls) or self._call_path(limits),
             source,
-            run_id=setup.new_id(_RUN_ID_BYTES),
+            run_id=f"{setup.random.getrandbits(128):032x}",
             repl_id=self.id,
             number=self._number,
-            seed=setup.new_seed(),
+            seed=setup.random.getrandbits(56),
             language=setup.language.name,
             sources=self._sources,
             state_lost_before=self._loss_unseen,
@@ -343,19 +345,16 @@ class Repl:
             message = f"the script has {len(program)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
             return execution
+        # A guess: scripts that call tools name them, and of those in another language we do not know.
+        execution.calls_expected = ("tools" in program or setup.translator is not None) and len(self.toolbox) > 0
         execution.begin(self._update(link, limits), program.encode("utf-8", "replace"))
         return execution
 
     def _call_path(self, limits: Limits) -> CallPath:
-        if limits is not self._limits:
-            return CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)
-        if self._calls is None:
-            self._calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)
-        return self._calls
-
-    def _expects_calls(self, source: str) -> bool:
-        """A guess: the script will call tools."""
-        return ("tools" in source or self._setup.translator is not None) and len(self.toolbox) > 0
+        calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)
+        if limits is self._limits:
+            self._calls = calls
+        return calls
 
     def _finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
@@ -365,7 +364,8 @@ class Repl:
         run = execution.finish()
         if self._before_write is not None:
             run = self._before_write(run)
-        self._setup.write(run)
+        if self._setup.sink is not None:
+            self._setup.write(run)
         return run
 
     def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
@@ -374,6 +374,7 @@ class Repl:
             return
         if not execution.over:
             if isinstance(problem, Exception):  # something of ours failed: nobody knows what the worker is doing now
+                execution.leave_calls()
                 self._lose_worker()
                 return
             execution.interrupted = True

@@ -100,7 +100,7 @@ class Sandbox:
         self.isolation = isolation
         self.closed = False
         setup = self._setup
-        self._template = setup.mark(setup.toolbox, setup.additions, setup.limits)
+        self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
         self._pool = Pool(_source(isolation, setup.config_for_workers()), spares=min_workers, most=max_workers)
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
         # Also when nobody calls `close`: at exit while threads still run, which they do no more when __del__ is called.
@@ -211,7 +211,7 @@ class Sandbox:
         if self.closed:
             return
         self.closed = True
-        if not self._setup.is_ours():
+        if os.getpid() != self._setup.pid:
             return
         for repl in list(self._repls):
             repl.close()

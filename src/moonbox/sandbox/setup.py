@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import random
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MissingExtra, UsageError
@@ -54,28 +54,14 @@ class Setup:
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
     pid: int = field(default_factory=os.getpid)
-    _random: random.Random = field(default_factory=random.Random)
-
-    def new_id(self, size: int) -> str:
-        """A name of so many random bytes, in hexadecimal digits. Not a secret."""
-        return self._random.randbytes(size).hex()
-
-    def new_seed(self) -> int:
-        """A seed for the random numbers of one run."""
-        return self._random.getrandbits(56)
-
-    def is_ours(self) -> bool:
-        """Whether this is the process that made the Sandbox, not a fork of it, which shares its sockets."""
-        return os.getpid() == self.pid
+    """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
+    random: Random = field(default_factory=Random)
+    """For the names of Repls and runs, which are no secrets, and the seeds of scripts."""
 
     def write(self, run: Run) -> None:
         """Keep the run's record before anybody sees its result."""
         if self.sink is not None:
-            self.sink.write(self.redactor.redact(run) if self.redactor is not None else run)
-
-    def mark(self, toolbox: Toolbox, additions: Additions, limits: Limits) -> EnvironmentMark:
-        """What a worker with this environment is configured with."""
-        return toolbox, toolbox.revision, additions.revision, limits
+            self.sink.write(run if self.redactor is None else self.redactor.redact(run))
 
     def limits_for_worker(self, limits: Limits) -> dict[str, Any]:
         return {**limits.to_dict(), "allow_nan": self.allow_nan}

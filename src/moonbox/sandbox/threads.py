@@ -125,24 +125,19 @@ class Slots:
     """At most `most` at once, first come first served; the others get a future that is done when it is their turn."""
 
     def __init__(self, most: int = 1) -> None:
-        self._free = most
+        self.free = most
         self._lock = threading.Lock()
         self._waiting: deque[Future[None]] = deque()
 
     def enter(self) -> Future[None] | None:
         """None when there is a free slot."""
         with self._lock:
-            if self._free > 0:
-                self._free -= 1
+            if self.free > 0:
+                self.free -= 1
                 return None
             future: Future[None] = Future()
             self._waiting.append(future)
             return future
-
-    @property
-    def taken(self) -> bool:
-        """Whether no slot is free."""
-        return self._free <= 0
 
     def leave(self) -> None:
         """Let the next one in."""
@@ -152,7 +147,7 @@ class Slots:
                 if future.set_running_or_notify_cancel():  # False: whoever waited has given up
                     future.set_result(None)
                     return
-            self._free += 1
+            self.free += 1
 
     def give_up(self, future: Future[None]) -> None:
         """Whoever waited was interrupted: pass on the turn if it had come already."""

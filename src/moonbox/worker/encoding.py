@@ -71,6 +71,8 @@ class Decoder:
                 if nodes > self._frame or nodes > self._left:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
+            if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
+                return _STRICT.decode(payload.decode())
             parse = _parse_large if len(payload) > _LARGE else _parse
             value = parse(payload, self._levels, self._allow_nan)
             return self._restored(value) if b"\\u0001" in payload else value

@@ -83,7 +83,8 @@ class Link:
         self._process = process
         self._sock = sock
         self._control = control
-        self._reader = Reader(_LARGEST_FRAME)
+        self.reader = Reader(_LARGEST_FRAME)
+        """Holds what has arrived; its `largest` is how large a frame may be."""
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         self._using = threading.Lock()
@@ -95,10 +96,6 @@ class Link:
     def fileno(self) -> int:
         """The number of its main socket; -1 when it has been released."""
         return self._sock.fileno()
-
-    def allow_frames_of(self, largest: int) -> None:
-        """Accept frames of up to so many bytes."""
-        self._reader.largest = largest
 
     def layers(self) -> tuple[Layer, ...]:
         """What the worker said of its jail."""
@@ -127,20 +124,28 @@ class Link:
 
     def receive(self, deadline: float | None = None) -> tuple[int, bytes] | None:
         """The next frame; None at the deadline or when woken. WorkerError when the worker is gone or malicious."""
-        reader = self._reader
-        frame = reader.next()
+        reader = self.reader
+        frame = reader.next() if reader.buffer else None
         while frame is None:
             try:
-                ready = self._poll.poll(_milliseconds(deadline))
+                # A negative number would stand for no deadline.
+                rest = None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL)
+                ready = self._poll.poll(rest)
+                if not ready or (self._bell is not None and self._has_rung(ready)):
+                    return None
+                data = self._sock.recv(_CHUNK)
+            except BlockingIOError:
+                continue
             except (OSError, ValueError):
                 raise Gone from None
-            if not ready or (self._bell is not None and self._has_rung(ready)):
-                return None
-            self._read()
+            if not data:
+                raise Gone
+            self.received += len(data)
+            reader.buffer += data
             frame = reader.next()
-        if frame[0] == READY and self.greeting is None:
-            self.greeting = frame[1]
-            return self.receive(deadline)
+            if frame is not None and frame[0] == READY and self.greeting is None:
+                self.greeting = frame[1]
+                frame = reader.next() if reader.buffer else None
         return frame
 
     def wake(self) -> None:
@@ -164,7 +169,7 @@ class Link:
         """Whether the worker, which has nothing to say now, still holds its end and says nothing."""
         if self.closed:
             return False
-        reader = self._reader
+        reader = self.reader
         try:
             if self.greeting is not None and not reader.buffer:  # the usual case, without an exception
                 ready = self._poll.poll(0)
@@ -202,7 +207,7 @@ class Link:
     async def areceive(self) -> tuple[int, bytes]:
         """The next frame; cancel it to give up waiting."""
         loop = asyncio.get_running_loop()
-        reader = self._reader
+        reader = self.reader
         while True:
             frame = reader.next()
             if frame is not None:
@@ -270,13 +275,14 @@ class Link:
             return False
         poll = select.poll()
         poll.register(self._sock.fileno(), select.POLLOUT)
-        poll.poll(_milliseconds(deadline))
+        poll.poll(None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL))
         return True
 
     def _has_rung(self, ready: list[tuple[int, int]]) -> bool:
         assert self._bell is not None
         bell = self._bell[0]
-        if bell.fileno() not in {fd for fd, _ in ready}:
+        number = bell.fileno()
+        if ready[0][0] != number and ready[-1][0] != number:
             return False
         with contextlib.suppress(BlockingIOError):
             bell.recv(4096)
@@ -292,13 +298,8 @@ class Link:
         if not data:
             raise Gone
         self.received += len(data)
-        self._reader.buffer += data
+        self.reader.buffer += data
         return True
-
-
-def _milliseconds(deadline: float | None) -> float | None:
-    """Until the deadline, for `poll`, which takes a negative number for no deadline."""
-    return None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL)
 
 
 def socket_pairs() -> tuple[Any, Any, Any, Any]:

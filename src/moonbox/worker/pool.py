@@ -54,7 +54,7 @@ class Pool:
 
     def checkout(self, timeout: float | None) -> Link:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
-        link = self.try_checkout()
+        link = self.try_spare() or self.try_checkout()
         deadline = None if timeout is None else time.monotonic() + timeout
         while link is None:
             with self._changed:
@@ -133,7 +133,8 @@ class Pool:
     def try_spare(self) -> Link | None:
         """A spare worker if there is one; never blocks."""
         with self._changed:
-            self._check_open()
+            if self._closed:
+                raise ClosedError("the Sandbox is closed")
             while self._spares:
                 link = self._spares.popleft()
                 if link.alive():
