@@ -107,7 +107,7 @@ def test_a_retired_worker_ends_soon(source: Source) -> None:
 
 
 def test_retired_workers_make_room_at_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moonbox.worker.pool._BREATH", 0.5)  # they would not end by themselves before that
+    monkeypatch.setattr("moonbox.worker.pool.BREATH", 0.5)  # they would not end by themselves before that
     pool = Pool(source, spares=1, most=3)
     retired, kept = pool.checkout(1), pool.checkout(1)
     wait_for(lambda: pool.counts().spare)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool", "PoolCounts"]
 
-_BREATH = 0.01
+BREATH = 0.01
+"""Seconds by which the end of a worker, and a new spare, are put off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +250,7 @@ class Pool:
                     self._changed.wait()
                 in_no_hurry = bool(self._spares) or not self._wants_spare()
             if in_no_hurry:
-                time.sleep(_BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
+                time.sleep(BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
             with self._changed:
                 if self._closed:
                     return
