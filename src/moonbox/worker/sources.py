@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from moonbox.errors import WorkerError
-from moonbox.worker.jail.status import describe_exit
+from moonbox.worker.jail import describe_exit
 from moonbox.worker.link import Link, socket_pairs
 from moonbox.worker.zygote import LENGTH
 

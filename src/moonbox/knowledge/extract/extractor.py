@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.knowledge.extract.decoding import declared_charset, decode
 from moonbox.knowledge.extract.kinds import Extracted, Unreadable
 from moonbox.knowledge.extract.markdown import read_markdown
-from moonbox.worker.jail.status import describe_exit
+from moonbox.worker.jail import describe_exit
 
 if TYPE_CHECKING:
     from moonbox.knowledge.extract.kinds import Kind
