@@ -9,11 +9,11 @@ MoonboxError
 ├── ScriptError           a run failed: show it to whoever wrote the script
 ├── ToolError             a tool failed: raised by tools, seen by scripts
 │   ├── ArgumentError     the arguments do not fit the tool's schema
-│   └── Denied            a person, a policy or middleware said no
+│   └── Denied            a person, a policy or middleware refused the call
 ├── PoolTimeout           no worker became free in time: wait, or raise max_workers
-├── WorkerError           a worker process could not be started or spoke nonsense
+├── WorkerError           a worker process could not be started, died, or broke the protocol
 ├── AuditError            the audit trail cannot be written or read: look at its disk and file
-└── ClosedError           the Sandbox or Repl was closed before
+└── ClosedError           the Sandbox or Repl is closed
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class _Failure:
 
 
 class ScriptError(MoonboxError):
-    """Why a run failed, in words for the model that must mend the script."""
+    """Why a run failed, in words for the model that must fix the script."""
 
     def __init__(self, kind: ErrorKind, message: str, **fields: Any) -> None:
         self._failure = _Failure(kind, message, **fields)

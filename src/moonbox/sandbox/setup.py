@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MissingExtra, UsageError
-from moonbox.languages.registry import LANGUAGES
+from moonbox.languages.registry import language as named_language
 from moonbox.limits import Limits
 from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.threads import LoopThread, Threads, ToolSlots
@@ -81,11 +81,9 @@ def check_options(
     """Raise UsageError where an option of a Sandbox is wrong."""
     if limits is not None and not isinstance(limits, Limits):
         raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
-    if language not in LANGUAGES:
-        raise UsageError(f"unknown language {language!r}; choose one of: {', '.join(LANGUAGES)}")
+    known = named_language(language).features
     if isolation not in ("process", "inline") and not hasattr(isolation, "spawn"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
-    known = LANGUAGES[language].features
     if features and not known:
         raise UsageError(f"lua_features cannot be used with the language {language!r}")
     if isinstance(features, str) or not set(features) <= set(known):

@@ -113,7 +113,7 @@ class ProcessSource:
 
     def _start(self) -> None:
         if not sys.executable:
-            raise WorkerError('there is no Python interpreter to start workers with; use Sandbox(isolation="inline")')
+            raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
         ours, theirs = socket.socketpair()
         ours.settimeout(_START_SECONDS)
         with theirs:
@@ -135,7 +135,7 @@ class ProcessSource:
             self._exchange(("configure", self._config), ())
         except (OSError, WorkerError) as problem:
             self._end()
-            raise WorkerError(f"the zygote process did not come up: {problem}") from problem
+            raise WorkerError(f"the zygote process did not start: {problem}") from problem
         ours.settimeout(_REPLY_SECONDS)
 
     def _exchange(self, request: tuple[Any, ...], fds: tuple[int, ...]) -> Any:
@@ -155,7 +155,7 @@ class ProcessSource:
         while len(data) < size:
             more = self._socket.recv(size - len(data))
             if not more:
-                raise WorkerError("it ended")
+                raise WorkerError("it has ended")
             data += more
         return data
 
