@@ -11,8 +11,8 @@ from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.languages.registry import BadSyntax, EngineError
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
-from moonbox.sandbox.environment import describe_environment
 from moonbox.sandbox.execution import Execution
+from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.threads import Slots
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder
@@ -36,7 +36,6 @@ _KEPT_SOURCES = 20
 _ANSWER_SECONDS = 10.0
 _MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
-_FRAME_SLACK = 1 << 20
 
 
 class Repl:
@@ -60,19 +59,14 @@ class Repl:
         self.id = f"{setup.random.getrandbits(48):012x}"
         self.toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
-        self._pool = pool
-        self._template = template  # what every worker has when it comes from the pool
+        self._worker = HeldWorker(setup, pool, template, timeout)
         self._limits = limits or setup.limits
-        self._timeout = timeout
         self._before_write = before_write
         self._on_close = on_close
         self._additions = setup.additions
         self._always: set[str] = set()
         self._calls: CallPath | None = None
         self._turn = Slots()
-        self._link: Link | None = None
-        self._has_state = False
-        self._loss_unseen = False  # state went with a worker, and no Run has told so yet
         self._number = 0
         self._sources: dict[str, str] = {}
         self._closed = False
@@ -85,7 +79,7 @@ class Repl:
         self._enter()
         execution: Execution | None = None
         try:
-            link = self._acquire()
+            link = self._worker.acquire()
             execution = self._begin(link, source, limits or self._limits)
             if not execution.over:
                 driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
@@ -104,7 +98,7 @@ class Repl:
         await self._aenter()
         execution: Execution | None = None
         try:
-            link = await self._aacquire()
+            link = await self._worker.aacquire()
             execution = self._begin(link, source, limits or self._limits)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
@@ -121,7 +115,7 @@ class Repl:
 
         self._enter()
         try:
-            link = self._acquire()
+            link = self._worker.acquire()
             execution = self._begin(link, source, limits or self._limits)
         except BaseException:
             self._turn.leave()
@@ -153,9 +147,9 @@ class Repl:
         """Names and kinds of what scripts have defined."""
         self._enter()
         try:
-            return _read_globals(self._acquire())
+            return _read_globals(self._worker.acquire())
         except (WorkerError, ValueError, TypeError) as problem:
-            self._lose_worker()
+            self._worker.lose()
             raise WorkerError(f"the worker was lost: {problem}") from None
         finally:
             self._turn.leave()
@@ -164,8 +158,8 @@ class Repl:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         self._enter()
         try:
-            self._drop_worker()
-            self._has_state = False
+            self._worker.drop()
+            self._worker.has_state = False
             self._sources.clear()
             self._number = 0
         finally:
@@ -174,19 +168,21 @@ class Repl:
     @property
     def worker_pid(self) -> int | None:
         """The worker's process id; None before the first run and with isolation="inline"."""
-        return None if self._link is None else self._link.pid
+        link = self._worker.link
+        return None if link is None else link.pid
 
     @property
     def worker_jail(self) -> tuple[Layer, ...]:
         """The layers of its worker's jail, as the worker told when it came up; none before the first run and inline."""
-        return () if self._link is None else self._link.layers()
+        link = self._worker.link
+        return () if link is None else link.layers()
 
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
         if not self._closed:
             self._closed = True
             if getpid() == self._setup.pid:
-                self._drop_worker(idle=self._turn.free > 0)
+                self._worker.close(idle=self._turn.free > 0)
             self._on_close(self)
 
     async def aclose(self) -> None:
@@ -195,7 +191,7 @@ class Repl:
     def __enter__(self) -> Repl:
         self._enter()
         try:
-            self._acquire()
+            self._worker.acquire()
         finally:
             self._turn.leave()
         return self
@@ -208,7 +204,7 @@ class Repl:
     async def __aenter__(self) -> Repl:
         await self._aenter()
         try:
-            await self._aacquire()
+            await self._worker.aacquire()
         finally:
             self._turn.leave()
         return self
@@ -256,61 +252,6 @@ class Repl:
             self._turn.leave()
             raise ClosedError("the Repl is closed")
 
-    # The worker
-
-    def _acquire(self) -> Link:
-        """A living worker. Waits for one while all are in use."""
-        link = self._link
-        if link is not None:
-            if link.alive():
-                return link
-            self._lose_worker()
-        return self._take(self._pool.checkout(self._timeout))
-
-    async def _aacquire(self) -> Link:
-        link = self._link
-        if link is not None:
-            if link.alive():
-                return link
-            self._lose_worker()
-        return self._take(await self._pool.acheckout(self._timeout))
-
-    def _take(self, link: Link) -> Link:
-        self._link = link
-        if self._closed:  # by another thread, which has not seen this worker
-            self._drop_worker()
-            raise ClosedError("the Repl is closed")
-        return link
-
-    def _lose_worker(self) -> None:
-        """The worker is gone, and with it the script's state."""
-        self._drop_worker()
-        self._loss_unseen = self._loss_unseen or self._has_state
-        self._has_state = False
-
-    def _drop_worker(self, *, idle: bool = False) -> None:
-        """No more need of the worker. An idle one may end a little later."""
-        link, self._link = self._link, None
-        if link is not None:
-            (self._pool.retire if idle else self._pool.discard)(link)
-
-    def _update(self, link: Link, limits: Limits) -> bytes:
-        """The frame that brings the worker up to date; empty when it is."""
-        mark = self.toolbox, self.toolbox.revision, self._additions.revision, limits
-        if link.configured == mark:
-            return b""
-        known: Any = link.configured
-        if known is None or known[3] != limits:
-            link.reader.largest = limits.max_memory + _FRAME_SLACK
-        known = self._template if known is None else known
-        config: dict[str, Any] = {}
-        if mark[:3] != known[:3]:
-            config["environment"] = describe_environment(self.toolbox, self._additions, self._setup.features)
-        if limits != known[3]:
-            config["limits"] = self._setup.limits_for_worker(limits)
-        link.configured = mark
-        return protocol.pack(protocol.CONFIGURE, config) if config else b""
-
     # One run
 
     def _begin(self, link: Link, source: str, limits: Limits) -> Execution:
@@ -331,11 +272,11 @@ class Repl:
             seed=setup.random.getrandbits(56),
             language=setup.language.name,
             sources=self._sources,
-            state_lost_before=self._loss_unseen,
+            state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
         )
-        self._loss_unseen = False
+        self._worker.loss_unseen = False
         try:  # what does not compile costs no round trip to the worker
             program = source if setup.translator is None else setup.translator.translate(source)
         except BadSyntax as problem:
@@ -347,7 +288,9 @@ class Repl:
             return execution
         # A guess: scripts that call tools name them, and of those in another language we do not know.
         execution.calls_expected = ("tools" in program or setup.translator is not None) and len(self.toolbox) > 0
-        execution.begin(self._update(link, limits), program.encode("utf-8", "replace"))
+        execution.begin(
+            self._worker.update(link, self.toolbox, self._additions, limits), program.encode("utf-8", "replace")
+        )
         return execution
 
     def _call_path(self, limits: Limits) -> CallPath:
@@ -359,8 +302,8 @@ class Repl:
     def _finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
         if execution.worker_lost:
-            self._drop_worker()
-        self._has_state = not execution.worker_lost
+            self._worker.drop()
+        self._worker.has_state = not execution.worker_lost
         run = execution.finish()
         if self._before_write is not None:
             run = self._before_write(run)
@@ -375,13 +318,13 @@ class Repl:
         if not execution.over:
             if isinstance(problem, Exception):  # something of ours failed: nobody knows what the worker is doing now
                 execution.leave_calls()
-                self._lose_worker()
+                self._worker.lose()
                 return
             execution.interrupted = True
             execution.lose(WorkerError("it was left behind"), closed=True)
         if execution.interrupted:
             self._finish(execution)
-            self._loss_unseen = execution.worker_lost  # the caller has not seen that record
+            self._worker.loss_unseen = execution.worker_lost  # the caller has not seen that record
 
     def _set_paused(self, paused: bool) -> None:
         self._paused = paused
