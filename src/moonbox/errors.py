@@ -43,8 +43,6 @@ __all__ = [
     "ToolError",
     "UsageError",
     "WorkerError",
-    "is_denial",
-    "kind_of_code",
 ]
 
 ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled"]
