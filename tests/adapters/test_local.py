@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
+from environments import INSTALL_SECONDS
 
-from adapters.venvs import INSTALL_SECONDS, check_inside, is_ready
+from adapters.venvs import check_inside, is_ready
 from adapters.wire import Say, Scripted, Use, serve
 from moonbox.adapters.local import SERVERS, LlamaCpp, server
 from moonbox.adapters.openai import OpenAIChat

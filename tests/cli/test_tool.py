@@ -68,7 +68,7 @@ def test_list_and_check(project: Path) -> None:
     assert {item["name"]: item["ok"] for item in listed} == {"bad": False, "hello": True}
     checked = moonbox(project, "tool", "check")
     assert checked.returncode == 1
-    assert "bad.lua does not load" in checked.stderr
+    assert "bad.lua cannot be loaded" in checked.stderr
     assert "1 of 2 tool scripts are fine" in checked.stdout
     assert "broken" in moonbox(project, "tool", "list").stdout
 
@@ -83,7 +83,7 @@ def test_nothing_is_overwritten(project: Path) -> None:
 def test_names_that_a_script_cannot_write_are_refused(tmp_path: Path) -> None:
     done = moonbox(tmp_path, "tool", "init", "odd-name")
     assert done.returncode == 2
-    assert "'odd-name' is not a name that a script can write" in done.stderr
+    assert "invalid tool name 'odd-name'" in done.stderr
 
 
 def test_init_elsewhere_says_where_to_go_on(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from moonbox import ToolError
 from moonbox.mcp.media import Media, Medium
 from moonbox.mcp.server.conversations import Busy, Conversations
-from moonbox.mcp.server.gate import Gate
+from moonbox.mcp.server.guard import guarded
 from moonbox.mcp.server.settings import ServeSettings
 from moonbox.mcp.server.shares import Rate, Shares, TooMany
 from moonbox.mcp.upstreams.process import Pace, Tail
@@ -196,7 +196,7 @@ def test_the_gate_counts_requests_and_looks_at_names() -> None:
             return PlainTextResponse("in")
 
         settings = ServeSettings(requests_per_minute=3, hosts=("tools.example",), origins=("https://ok.example",))
-        app = Gate(Starlette(routes=[Route("/", answer)]), settings)
+        app = guarded(Starlette(routes=[Route("/", answer)]), settings)
         statuses = []
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as client:
             for headers in (

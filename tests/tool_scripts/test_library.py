@@ -80,22 +80,22 @@ def test_scripts_are_tools_for_other_scripts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x =", "does not load: syntax"),
-        ("while true do end", "does not load: limit"),
-        ("error('no')", "does not load: runtime"),
-        ("return 1", "it defines no global table `tool`"),
+        ("x =", "cannot be loaded: syntax"),
+        ("while true do end", "cannot be loaded: limit"),
+        ("error('no')", "cannot be loaded: runtime"),
+        ("return 1", "the global table `tool` is missing"),
         ("tool = {}", "tool.execute is not a function"),
         ("tool = {parameters = 1} function tool.execute() end", "tool.parameters must be a list, not 1"),
-        ("tool = {parameters = {{name = 'a', type = 'strin'}}} function tool.execute() end", "did you mean `string`?"),
-        ("tool = {parameters = {{type = 'string'}}} function tool.execute() end", "needs a name"),
-        ("tool = {parameters = {{name = 'a'}, {name = 'a'}}} function tool.execute() end", "two parameters 'a'"),
+        ("tool = {parameters = {{name = 'a', type = 'strin'}}} function tool.execute() end", "did you mean 'string'?"),
+        ("tool = {parameters = {{type = 'string'}}} function tool.execute() end", "the name is missing"),
+        ("tool = {parameters = {{name = 'a'}, {name = 'a'}}} function tool.execute() end", "duplicate parameter 'a'"),
         (
             "tool = {parameters = {{name = 'a', requird = true}}} function tool.execute() end",
-            "did you mean `required`?",
+            "did you mean 'required'?",
         ),
         ("tool = {description = 1} function tool.execute() end", "tool.description must be text, not 1"),
-        ("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", "does not load: limit"),
-        ("http.get('http://example.com')", "does not load"),
+        ("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", "cannot be loaded: limit"),
+        ("http.get('http://example.com')", "cannot be loaded"),
     ],
 )
 def test_a_broken_script_says_why_and_leaves_the_others_working(tmp_path: Path, text: str, message: str) -> None:
@@ -163,7 +163,7 @@ def test_context_functions_reach_the_host(tmp_path: Path) -> None:
         ('[tools.script.a]\npath = "a.lua"\nhttp = "x"', "[tools.script.a]"),
         ("[tolls]\nx = 1", "unknown section [tolls]"),
         ("[tools", "is not valid TOML"),
-        ('[tools]\nfolders = ["none"]', "there is no folder"),
+        ('[tools]\nfolders = ["none"]', "does not exist or is not a folder"),
     ],
 )
 def test_wrong_configuration(tmp_path: Path, toml: str, message: str) -> None:

@@ -7,7 +7,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import ClosedError
-from moonbox.languages.registry import LANGUAGES
+from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.repl import Repl
 from moonbox.sandbox.setup import Setup, check_options, open_redactor, open_sink, open_telemetry
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from moonbox.audit.records import Run
-    from moonbox.audit.redact import Redactor
+    from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
@@ -36,7 +37,7 @@ class Sandbox:
 
     tools          functions, Tools, Toolboxes, or a list or mapping (namespace → tools) of them
     limits         what one run may spend
-    language       "lua", or "rhai"
+    language       the name of a language of the registry
     isolation      "process" (a locked-in process for each Repl), or "inline" (this process: trusted scripts only)
     lua_features   any of "coroutines", "metatables"
     min_workers    how many spare workers wait ready-made
@@ -56,7 +57,7 @@ class Sandbox:
         tools: Any = (),
         *,
         limits: Limits | None = None,
-        language: str = "lua",
+        language: str = DEFAULT_LANGUAGE,
         isolation: Literal["process", "inline"] | WorkerSource = "process",
         lua_features: Collection[str] = (),
         min_workers: int = 1,
@@ -79,7 +80,7 @@ class Sandbox:
             min_workers=min_workers,
             max_workers=max_workers,
         )
-        spoken = LANGUAGES[language]
+        spoken = language_named(language)
         self._setup = Setup(
             toolbox=Toolbox.of(tools),
             limits=limits or Limits(),

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MissingExtra, UsageError
-from moonbox.languages.registry import language as named_language
+from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.threads import LoopThread, Threads, ToolSlots
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from moonbox.audit.records import Run
-    from moonbox.audit.redact import Redactor
+    from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
     from moonbox.languages.registry import Language, Translator
@@ -81,11 +81,11 @@ def check_options(
     """Raise UsageError where an option of a Sandbox is wrong."""
     if limits is not None and not isinstance(limits, Limits):
         raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
-    known = named_language(language).features
+    known = language_named(language).features
     if isolation not in ("process", "inline") and not hasattr(isolation, "spawn"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
     if features and not known:
-        raise UsageError(f"lua_features cannot be used with the language {language!r}")
+        raise UsageError(f"the language '{language}' has no features to open")
     if isinstance(features, str) or not set(features) <= set(known):
         raise UsageError(f"lua_features must be a set of {sorted(known)}, not {features!r}")
     for name, value, least in (("min_workers", min_workers, 0), ("max_workers", max_workers, 1)):
@@ -108,7 +108,7 @@ def open_redactor(redact: Any) -> Redactor | None:
     """The redactor that `Sandbox(redact=…)` describes."""
     if redact is None:
         return None
-    from moonbox.audit.redact import Redactor
+    from moonbox.audit.redaction import Redactor
 
     return redact if isinstance(redact, Redactor) else Redactor(redact)
 

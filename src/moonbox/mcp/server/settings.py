@@ -14,7 +14,6 @@ scopes = ["moonbox"]
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotation at run time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,13 +21,13 @@ from urllib.parse import urlsplit
 
 from moonbox.errors import ConfigError, UsageError
 from moonbox.knowledge.contract import CLOSED, positive, read
+from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
 
-__all__ = ["LOOPBACK_NAMES", "OAuthSettings", "ServeSettings", "check_url", "is_loopback"]
+__all__ = ["OAuthSettings", "ServeSettings", "check_url"]
 
-LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _SHORTEST_TOKEN = 16
 
 
@@ -70,7 +69,7 @@ class ServeSettings:
     hosts: tuple[str, ...] = ()
     """Host headers that are answered, beside the address that is served and the names of this machine."""
     origins: tuple[str, ...] = ()
-    """Web origins whose pages may use the server; none by default."""
+    """Web origins whose pages may use the server, beside pages that this machine serves itself."""
     max_calls: int = 16
     """Calls of one client at the same time; further ones wait."""
     max_waiting: int = 64
@@ -146,12 +145,3 @@ def check_url(name: str, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         raise ConfigError(f"{name} must be an https:// address, not {url!r}")
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -15,7 +15,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import verifier
-from moonbox.mcp.server.gate import Gate
+from moonbox.mcp.server.guard import guarded
 from moonbox.mcp.server.peer import owner_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
         endpoint = RequireAuthMiddleware(endpoint, list(scopes), metadata)
         endpoint = AuthContextMiddleware(endpoint)
         endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(checks))
-    routes.append(Route(PATH, endpoint=Gate(endpoint, settings)))
+    routes.append(Route(PATH, endpoint=guarded(endpoint, settings)))
     if other is not None:
         routes.append(Mount("/", app=other))
 

@@ -13,6 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 from moonbox._version import __version__
 from moonbox.mcp.upstreams.faults import Lost
 from moonbox.mcp.upstreams.process import Pace
+from moonbox.net.bodies import ByteBudget, is_compressed
+from moonbox.net.errors import NetError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -74,11 +76,11 @@ class WebServer:
     async def _bound(self, response: httpx2.Response) -> None:
         """Stop a body that is too long while it is read; events of a stream are bounded one by one.
 
-        What is compressed may be of any length, however short it is: none was asked for, and none is taken.
+        A compressed body may unpack to any length: none is requested, and none is accepted.
         """
         self.refusal = _refusal(response.status_code)
-        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise Lost("it sent a compressed answer, which was not asked for")
+        if is_compressed(response.headers.get("content-encoding", "")):
+            raise Lost("it sent a compressed response, although none was requested")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             response.stream = _Paced(response.stream)
         else:
@@ -106,16 +108,18 @@ class _Paced(httpx2.AsyncByteStream):
 
 
 class _Bounded(httpx2.AsyncByteStream):
+    """A body that may not grow past its bound."""
+
     def __init__(self, inner: Any, most: int) -> None:
         self._inner = inner
-        self._most = most
+        self._budget = ByteBudget(most, "its response")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
         async for part in self._inner:
-            size += len(part)
-            if size > self._most:
-                raise Lost(f"it sent an answer of more than {self._most:,} bytes")
+            try:
+                self._budget.spend(len(part))
+            except NetError as problem:
+                raise Lost(problem.message) from None
             yield part
 
     async def aclose(self) -> None:
