@@ -16,8 +16,8 @@ from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, Us
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.record import CLOCK
-from moonbox.tools.context import Context
-from moonbox.tools.failures import to_tool_error
+from moonbox.tools.function import Context
+from moonbox.tools.results import to_tool_error
 from moonbox.values import measure, plain
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class CallPath:
         tool = self.toolbox.resolve(name)
         entry.tool = tool.path
         try:
-            entry.arguments = tool.bind(entry.given, first_index=self._first)
+            entry.arguments = tool.bind(entry.given, first_index=self._first, is_json_call=self._direct)
         except ArgumentError:
             if tool.binder is not None:
                 entry.arguments = tool.binder.named(entry.given, tool.path)

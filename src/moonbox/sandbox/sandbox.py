@@ -99,7 +99,7 @@ class Sandbox:
         for name, value in (globals or {}).items():
             self.define(name, value)
         self.isolation = isolation
-        self.closed = False
+        self._closed = False
         setup = self._setup
         self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
         self._pool = Pool(_source(isolation, setup.config_for_workers()), spares=min_workers, most=max_workers)
@@ -152,7 +152,7 @@ class Sandbox:
         With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
         on each Run, before it is kept or returned (to take secrets out).
         """
-        if self.closed:
+        if self._closed:
             raise ClosedError("the Sandbox is closed")
         repl = Repl(
             self._setup,
@@ -195,6 +195,11 @@ class Sandbox:
 
         return await DirectCall(self._setup, tool, arguments, toolbox).arun()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
         """Add a global to every Repl made from now on: a value, or a function called with positional arguments."""
         self._setup.additions = self._setup.additions.define(name, value, doc, counted=counted)
@@ -209,9 +214,9 @@ class Sandbox:
 
     def close(self) -> None:
         """End every worker and thread. Runs under way are stopped."""
-        if self.closed:
+        if self._closed:
             return
-        self.closed = True
+        self._closed = True
         if os.getpid() != self._setup.pid:
             return
         for repl in list(self._repls):
