@@ -94,7 +94,6 @@ class Sandbox:
             on_call=on_call,
             sink=open_sink(audit),
             redactor=open_redactor(redact),
-            translator=spoken.translator() if spoken.translator is not None else None,
         )
         for name, value in (globals or {}).items():
             self.define(name, value)
