@@ -55,7 +55,7 @@ class Inbound:
         return self._table_from([convert(item) for item in items])
 
     def _table(self, table: tuple[Any, ...]) -> Any:
-        """(keys, column, …) as an array of tables; see worker/outgoing.py."""
+        """(keys, column, …) as an array of tables; see worker/encoding.py."""
         keys, *columns = table
         kinds = [set(map(type, column)) for column in columns]
         lists = self._table_from([self._list(*column) for column in zip(columns, kinds, strict=True)])
