@@ -65,7 +65,9 @@ class Inbound:
     def _dict(self, items: dict[Any, Any]) -> Any:
         convert = self.value
         fields = {
-            (_encode(key) if type(key) is str else key): convert(item) for key, item in items.items() if item is not None
+            (_encode(key) if type(key) is str else key): convert(item)
+            for key, item in items.items()
+            if item is not None
         }
         table = self._table_from(fields)
         if len(fields) == len(items):

@@ -127,7 +127,7 @@ return function(host, allowed, stop, nulls)
   local raw_insert, raw_remove, raw_sort = table.insert, table.remove, table.sort
   local is_array, tointeger = nulls.is_array, math.tointeger
   function replaced.table.insert(list, ...)
-    if is_array(list) and select("#", ...) == 2 then
+    if getmetatable(list) and is_array(list) and select("#", ...) == 2 then
       local position = tointeger((...))
       if position and position >= 1 and position <= #list then
         nulls.insert(list, position, (select(2, ...)))
@@ -138,7 +138,7 @@ return function(host, allowed, stop, nulls)
   end
 
   function replaced.table.remove(list, position)
-    if position ~= nil and is_array(list) then
+    if position ~= nil and getmetatable(list) and is_array(list) then
       local whole = tointeger(position)
       if whole and whole >= 1 and whole < #list then return (nulls.remove(list, whole)) end
     end
