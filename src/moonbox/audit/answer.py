@@ -40,6 +40,8 @@ class Finished(Protocol):
     def error(self) -> ScriptError | None: ...
     @property
     def state_lost(self) -> bool: ...
+    @property
+    def repl(self) -> str: ...
 
 
 def render(run: Finished, max_chars: int = 50_000) -> str:
@@ -75,13 +77,13 @@ def _failure(run: Finished, error: ScriptError, room: int) -> str:
     state = _state(run, error)
     cut = f"\n[{_PRINTED_TOO_MUCH.format(run.output_cut)}]" if run.output_cut else ""
     problem = _problem(error, room * 6 // 10)
-    room -= len(problem) + len(state) + len(cut) + len(_PRINTED) + 1
-    calls = Clip(["\n".join(_call_lines(run.calls))], max(room, 0)) if run.calls else None
+    room -= len(problem) + len(state) + len(cut) + len(_PRINTED) + 2
+    calls = Clip(["\n".join(_call_lines(run.calls, error))], max(room, 0)) if run.calls else None
     printed = Clip([run.output.rstrip()], max(room, 0))
     for_calls, for_output = _shares([calls.total if calls else 0, printed.total], room)
     text = problem + state
     if calls:
-        text += "\n" + calls.fit(for_calls, _lines_note)
+        text += ("\n" if state else "\n\n") + calls.fit(for_calls, _lines_note)
     if printed.total:
         text += _PRINTED + printed.fit(for_output, _output_note)
     return text + cut
@@ -123,33 +125,36 @@ def _state(run: Finished, error: ScriptError) -> str:
     if run.state_lost:
         return f"\n\n{_STATE_LOST}"
     if error.kind == "syntax":
-        return "\n\nnothing was run; state is unchanged"
+        return "\n\nnothing was run; state is unchanged" if run.repl else "\n\nnothing was run"
+    if not run.repl:  # a script by itself: whatever it had set is gone with it
+        return ""
     return "\n\nstate kept: globals set before the error are still there"
 
 
-def _call_lines(calls: Sequence[Call]) -> Iterator[str]:
+def _call_lines(calls: Sequence[Call], problem: ScriptError) -> Iterator[str]:
     done = sum(call.ok for call in calls)
     counts = ", ".join(part for part in (f"{done} ok" * (done > 0), _not_ok(len(calls) - done)) if part)
     yield f"calls already made ({counts}); do not repeat those that changed something:"
     first, last = (len(calls), 0) if len(calls) <= LISTED_CALLS else (LISTED_CALLS // 2, LISTED_CALLS // 2)
     for call in calls[:first]:
-        yield _call_line(call)
+        yield _call_line(call, problem)
     if last:
         hidden = calls[first:-last]
         failed = _not_ok(sum(not call.ok for call in hidden))
         yield f"… {counted(len(hidden), 'more call')}{f', {failed}' if failed else ', all ok'} …"
         for call in calls[-last:]:
-            yield _call_line(call)
+            yield _call_line(call, problem)
 
 
 def _not_ok(count: int) -> str:
     return f"{count} not ok" if count else ""
 
 
-def _call_line(call: Call) -> str:
+def _call_line(call: Call, problem: ScriptError) -> str:
     what = _STATUSES.get(call.status, call.status)
     if call.error is not None:
-        message = call.error.message if call.status == "error" else ""
+        told = problem.kind == "tool" and call.error.message == problem.message  # in the headline already
+        message = call.error.message if call.status == "error" and not told else ""
         what += f" ({call.error.code[:60]})" if call.status == "error" else ""
         what += f": {' '.join(message.split())[:160]}" if message else ""
     return f"{call.index}. {call.tool[:100]} {short(call.arguments, 100)}: {what}"

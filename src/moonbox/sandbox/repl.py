@@ -55,8 +55,9 @@ class Repl:
         toolbox: Toolbox | None,
         before_write: Callable[[Run], Run] | None,
         on_close: Callable[[Repl], None],
+        for_one_run: bool = False,
     ) -> None:
-        self.id = f"{setup.random.getrandbits(48):012x}"
+        self.id = "" if for_one_run else f"{setup.random.getrandbits(48):012x}"
         self.toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
         self._worker = HeldWorker(setup, pool, template, timeout)

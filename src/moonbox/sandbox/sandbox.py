@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import ClosedError
@@ -11,7 +12,7 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.repl import Repl
-from moonbox.sandbox.setup import Setup, check_options, open_redactor, open_sink, open_telemetry
+from moonbox.sandbox.setup import Setup, check_limits, check_options, open_redactor, open_sink, open_telemetry
 from moonbox.tools.toolbox import Toolbox
 from moonbox.worker.pool import Pool
 from moonbox.worker.sources import InlineSource, ProcessSource
@@ -151,24 +152,22 @@ class Sandbox:
         With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
         on each Run, before it is kept or returned (to take secrets out).
         """
+        return self._make_repl(limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write)
+
+    def _make_repl(self, **options: Any) -> Repl:
         if self._closed:
             raise ClosedError("the Sandbox is closed")
-        repl = Repl(
-            self._setup,
-            self._pool,
-            self._template,
-            limits=limits,
-            timeout=timeout,
-            toolbox=toolbox,
-            before_write=before_write,
-            on_close=self._repls.discard,
-        )
+        repl = Repl(self._setup, self._pool, self._template, on_close=self._repls.discard, **options)
         self._repls.add(repl)
         return repl
 
+    def _repl_for_one_run(self) -> Repl:
+        """It has no id: the Run says that it belongs to no Repl, and so that nothing of its state is left."""
+        return self._make_repl(limits=None, timeout=30.0, toolbox=None, before_write=None, for_one_run=True)
+
     def run(self, source: str, *, limits: Limits | None = None) -> Run:
         """Run one script in a fresh Repl."""
-        repl = self.repl()
+        repl = self._repl_for_one_run()
         try:
             return repl.run(source, limits=limits)
         finally:
@@ -176,7 +175,7 @@ class Sandbox:
 
     async def arun(self, source: str, *, limits: Limits | None = None) -> Run:
         """The same, awaited."""
-        repl = self.repl()
+        repl = self._repl_for_one_run()
         try:
             return await repl.arun(source, limits=limits)
         finally:
@@ -243,9 +242,22 @@ class Sandbox:
 
 
 def run(source: str, tools: Any = (), **options: Any) -> Run:
-    """Run one script in a Sandbox of its own, and end the worker again; the options are those of Sandbox."""
+    """Run one script; the options are those of Sandbox.
+
+    Without tools, and with no options but `limits` and `language`, it runs in a Sandbox that the process keeps for that
+    until it exits. Otherwise it has a Sandbox of its own, which ends with the run.
+    """
+    if tools == () and options.keys() <= {"limits", "language"}:
+        limits = options.get("limits")
+        check_limits(limits)
+        return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(source, limits=limits)
     with Sandbox(tools, **{"min_workers": 0, **options}) as box:
         return box.run(source)
+
+
+@cache
+def _shared_sandbox(pid: int, language: str) -> Sandbox:  # noqa: ARG001 - a fork of the process needs one of its own
+    return Sandbox(language=language)
 
 
 def _source(isolation: Any, config: dict[str, Any]) -> WorkerSource:

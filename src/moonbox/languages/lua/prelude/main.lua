@@ -290,6 +290,7 @@ function engine.configure(config)
   if config.runtime and not guest.loaded() then guest.load(config.runtime) end
   if guest.loaded() then guest.configure(config) end
   rebuild(config)
+  for name in next, baseline do rawset(env, name, nil) end -- what was there and is not any more, or is nil now
   furnish()
   baseline = {}
   for name in next, builtins do baseline[name] = true end
