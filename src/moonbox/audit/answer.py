@@ -42,6 +42,10 @@ class Finished(Protocol):
     def state_lost(self) -> bool: ...
     @property
     def repl(self) -> str: ...
+    @property
+    def kept(self) -> str: ...
+    @property
+    def kept_output(self) -> str: ...
 
 
 def render(run: Finished, max_chars: int = 50_000) -> str:
@@ -62,7 +66,7 @@ def _success(run: Finished, room: int) -> str:
     printed = Clip([run.output.rstrip()], room)
     if not run.values:
         if printed.total:
-            return printed.fit(room, _output_note) + end
+            return printed.fit(room, _output_note(run)) + end
         return f"ok ({_texts(run.language).no_value})" + end
     returned = Clip(_returned(run.values), room)
     if not printed.total:
@@ -70,7 +74,7 @@ def _success(run: Finished, room: int) -> str:
     room -= len(_RETURNED) + len(_PRINTED)
     for_value, for_output = _shares([returned.total, printed.total], room)
     value = returned.fit(for_value, _value_note(run))
-    return _RETURNED + value + _PRINTED + printed.fit(for_output, _output_note) + end
+    return _RETURNED + value + _PRINTED + printed.fit(for_output, _output_note(run)) + end
 
 
 def _failure(run: Finished, error: ScriptError, room: int) -> str:
@@ -85,7 +89,7 @@ def _failure(run: Finished, error: ScriptError, room: int) -> str:
     if calls:
         text += ("\n" if state else "\n\n") + calls.fit(for_calls, _lines_note)
     if printed.total:
-        text += _PRINTED + printed.fit(for_output, _output_note)
+        text += _PRINTED + printed.fit(for_output, _output_note(run))
     return text + cut
 
 
@@ -191,15 +195,17 @@ def _value_note(run: Finished) -> Callable[[int, int], str]:
     """Says how much of a value is missing and how a script gets at it."""
     value = run.values[0] if len(run.values) == 1 else list(run.values)
     advice = f"the value is {shape(value)}. Return less: filter, count or sum in the script. To read on, "
+    if run.kept:
+        advice = f"the value is {shape(value)}, kept as {run.kept}. Read on without calling anything again: "
 
     def note(left_out: int, total: int) -> str:
         missing = f"{left_out:,} of {total:,} characters left out here"
-        return f"\n[… {missing}; {advice}{_part_of(value, run.language)} …]\n"
+        return f"\n[… {missing}; {advice}{_part_of(value, run.language, run.kept)} …]\n"
 
     return note
 
 
-def _part_of(value: Any, name: str) -> str:
+def _part_of(value: Any, name: str, kept: str) -> str:
     """How to return one part of a value, in the words of the script's language."""
     texts = _texts(name)
     if isinstance(value, dict):
@@ -207,12 +213,12 @@ def _part_of(value: Any, name: str) -> str:
         key = max(
             names, key=lambda name: len(value[name]) if isinstance(value[name], list | dict | str) else 0, default="key"
         )
-        part = texts.part_of_map.format(key=key)
+        part = texts.part_of_map.replace("big", kept or "big").format(key=key)
     elif isinstance(value, list):
-        part = texts.part_of_list
+        part = texts.part_of_list.replace("big", kept or "big")
     else:
-        part = texts.part_of_text
-    return f"{texts.keep}: {part}"
+        part = texts.part_of_text.replace("big", kept or "big")
+    return part if kept else f"{texts.keep}: {part}"
 
 
 def _texts(name: str) -> Texts:
@@ -220,9 +226,16 @@ def _texts(name: str) -> Texts:
     return (LANGUAGES.get(name) or language()).texts
 
 
-def _output_note(left_out: int, total: int) -> str:
-    missing = f"{left_out:,} of {total:,} printed characters left out here"
-    return f"\n[… {missing}; print less, or return only what is needed …]\n"
+def _output_note(run: Finished) -> Callable[[int, int], str]:
+    advice = "print less, or return only what is needed"
+    if run.kept_output:
+        part = _texts(run.language).part_of_text.replace("big", run.kept_output)
+        advice = f"kept as {run.kept_output}. Read on: {part}"
+
+    def note(left_out: int, total: int) -> str:
+        return f"\n[… {left_out:,} of {total:,} printed characters left out here; {advice} …]\n"
+
+    return note
 
 
 def _lines_note(left_out: int, total: int) -> str:

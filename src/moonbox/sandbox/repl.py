@@ -11,14 +11,16 @@ from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
+from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.threads import Slots
+from moonbox.wording import counted
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder
+from moonbox.worker.encoding import Decoder, packed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from moonbox.audit.records import Run
@@ -73,15 +75,31 @@ class Repl:
         self._closed = False
         self._paused = False  # a step-by-step run waits for its caller's answers
 
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ", paused" if self._paused else ""
+        about = f"{self._setup.language.name}, {counted(len(self.toolbox), 'tool')}, {counted(self._number, 'run')}"
+        return f"<Repl {self.id or 'for one run'}: {about}{state}>"
+
     # Running
 
-    def run(self, source: str, *, limits: Limits | None = None) -> Run:
-        """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised."""
+    def run(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run:
+        """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised.
+
+        `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
+        """
+        given = lower_inputs(inputs, self._setup.language.docs)
         self._enter()
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits or self._limits)
+            execution = self._begin(link, source, limits or self._limits, given, on_output)
             if not execution.over:
                 driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
                 driver.run()
@@ -92,15 +110,23 @@ class Repl:
         finally:
             self._turn.leave()
 
-    async def arun(self, source: str, *, limits: Limits | None = None) -> Run:
+    async def arun(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
+        given = lower_inputs(inputs, self._setup.language.docs)
         await self._aenter()
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
-            execution = self._begin(link, source, limits or self._limits)
+            execution = self._begin(link, source, limits or self._limits, given, on_output)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
             return self._finish(execution)
@@ -110,23 +136,38 @@ class Repl:
         finally:
             self._turn.leave()
 
-    def start(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
+    def start(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepped import SteppedDriver
 
+        given = lower_inputs(inputs, self._setup.language.docs)
         self._enter()
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits or self._limits)
+            execution = self._begin(link, source, limits or self._limits, given, on_output)
         except BaseException:
             self._turn.leave()
             raise
         driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
         return SteppedDriver(driver, execution, self._set_paused, self._end_steps).begin()
 
-    async def astart(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
+    async def astart(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run | Pause:
         """The same, awaited."""
-        return await asyncio.to_thread(self.start, source, limits=limits)
+        return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
 
     # The environment
 
@@ -255,7 +296,9 @@ class Repl:
 
     # One run
 
-    def _begin(self, link: Link, source: str, limits: Limits) -> Execution:
+    def _begin(
+        self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]], on_output: Any
+    ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
         if not isinstance(source, str):
             raise UsageError(f"the script must be a string, not {type(source).__name__}")
@@ -276,6 +319,7 @@ class Repl:
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
+            on_output=on_output or setup.on_output,
         )
         self._worker.loss_unseen = False
         if len(source) > limits.max_memory // _SOURCE_SHARE:
@@ -285,6 +329,8 @@ class Repl:
         # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
         execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
         update = self._worker.update(link, self.toolbox, self._additions, limits)
+        if inputs:
+            update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
         execution.begin(update, source.encode("utf-8", "replace"))
         return execution
 

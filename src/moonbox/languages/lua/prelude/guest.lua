@@ -9,6 +9,8 @@ return function(host, stop, encode, calls, nulls)
 
   local M = {}
   local R, state
+  local latest -- the value of the last run, as the runtime has it
+  local lent = {}
   local limits, targets = {}, {}
 
   -- The library that a runtime builds on; its scripts see nothing of it.
@@ -80,9 +82,33 @@ return function(host, stop, encode, calls, nulls)
   -- The script, ready to be called: it is compiled when it runs, under the same limits.
   function M.script(source)
     return function()
-      local value = R.export(R.run(state, source))
-      if value ~= nil then return value end -- else no value at all
+      latest = nil
+      local returned = R.run(state, source)
+      local value = R.export(returned)
+      if value ~= nil then
+        latest = returned
+        return value
+      end -- else no value at all
     end
+  end
+
+  -- The value of the last run as a list of one, in the runtime's own form; nil where no runtime is loaded.
+  function M.latest()
+    local value = latest
+    latest = nil
+    return R and { value, n = value ~= nil and 1 or 0 } or nil
+  end
+
+  -- A variable for one run: what stood in its place comes back. `foreign` says that the value is in the host's form.
+  function M.lend(name, value, foreign)
+    if lent[name] == nil then lent[name] = state.vars[name] or false end
+    state.vars[name] = { foreign and R.import(value) or value, not foreign }
+  end
+
+  function M.give_back()
+    if next(lent) == nil then return end
+    for name, before in next, lent do state.vars[name] = before or nil end
+    lent = {}
   end
 
   -- Raises the problem of a script that does not compile.

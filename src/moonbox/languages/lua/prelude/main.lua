@@ -5,7 +5,7 @@ local rawset, rawget, rawequal, raw_xpcall = rawset, rawget, rawequal, xpcall
 local getmetatable = debug.getmetatable
 local find, match, format, gmatch = string.find, string.match, string.format, string.gmatch
 local concat, pack, unpack = table.concat, table.pack, table.unpack
-local collect = collectgarbage
+local collect, tonumber, tointeger = collectgarbage, tonumber, math.tointeger
 
 -- The explicit null, json.null, is a light userdata: one value, equal to itself only, that nothing can be stored in.
 local anchor
@@ -30,8 +30,11 @@ host.tostring = library.tostring
 local encode = import("encode")(host, stop, nulls)
 local calls = import("calls")(host, stop, encode, nulls)
 local guest = import("guest")(host, stop, encode, calls, nulls)
+local kept = import("kept")(host, stop, nulls)
 
 local builtins, features, baseline = {}, {}, {}
+local inputs = {} -- {name, value} of the next run, and of that run only
+local lent = {}   -- names of kept values and inputs that the run found among its globals -> what stood there before
 -- Globals are looked up in a table with room for twice as many as there are: few share a slot, whatever the seed of the hash.
 local env = load("return {" .. string.rep("x=nil,", 128) .. "}", "=moonbox", "t", {})()
 local elsewhere = {}
@@ -64,6 +67,7 @@ end
 function host.write(text)
   stop.guard()
   local fate = host.emit(text)
+  kept.print(text)
   if fate == 1 then
     stop.stop("output", "the script printed more than max_output = " .. host.max_output .. " bytes")
   elseif fate == -1 then
@@ -281,6 +285,31 @@ local function furnish()
   rawset(env, "_G", env)
 end
 
+-- Kept values and inputs are globals for one run: what stood in their place comes back.
+local function lend(number)
+  kept.begin(number)
+  if guest.loaded() then
+    kept.each(guest.lend, "kept_", "kept")
+    for _, entry in next, inputs do guest.lend(entry[1], entry[2], true) end
+  else
+    local function set(name, value)
+      if lent[name] == nil then lent[name] = { rawget(env, name) } end
+      rawset(env, name, value)
+    end
+    kept.each(set, "_", "_")
+    for _, entry in next, inputs do set(entry[1], entry[2]) end
+  end
+  inputs = {}
+end
+
+local function give_back(...)
+  guest.give_back()
+  for name, before in next, lent do rawset(env, name, before[1]) end
+  lent = {}
+  return ...
+end
+stop.trust(give_back)
+
 -- Entry points for the engine ----------------------------------------------------------------------------------------
 
 local engine = {}
@@ -299,6 +328,7 @@ end
 
 function engine.limits(limits)
   host.max_output = limits.max_output
+  kept.configure(limits)
   library.configure(limits)
   encode.configure(limits)
   guest.limits(limits)
@@ -320,8 +350,10 @@ end
 
 -- Returns "ok", JSON of the values; or "stop", limit, message, frames; or kind, message, frames, extra.
 -- Last comes the number of operations, where they are counted.
-function engine.run(source, chunk, seed, limits)
+local function run(source, chunk, seed, limits)
+  local number = tointeger(tonumber(match(chunk, "#(%d+)$") or 1))
   furnish()
+  lend(number)
   library.seed(seed)
   calls.begin()
   encode.begin()
@@ -346,6 +378,7 @@ function engine.run(source, chunk, seed, limits)
     stopped = stopped or { external = 0 }
     return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations
   end
+  stop.raw_pcall(kept.keep, number, ok and (guest.latest() or results) or {}, ok and #text or 0)
   if ok then return "ok", text, "", "", operations end
   if text == "not enough memory" then
     results, script = nil, nil
@@ -362,7 +395,18 @@ function engine.run(source, chunk, seed, limits)
   return kind, message, frames, extra, operations
 end
 
+stop.trust(run)
+
+function engine.run(source, chunk, seed, limits)
+  return give_back(run(source, chunk, seed, limits))
+end
 stop.trust(engine.run)
+
+-- Globals of the next run only: a list of {name, value}.
+function engine.inputs(list) inputs = list end
+
+-- What of the last run was kept: 1 for its value, 2 for its output, 3 for both.
+function engine.kept() return kept.flags() end
 
 -- Whether a script compiles; it is not run. Returns what `run` returns for one that does not, or "ok".
 function engine.check(source, chunk)
