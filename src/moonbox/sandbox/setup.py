@@ -45,9 +45,9 @@ class Setup:
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
     on_call: Callable[[CallEntry], None] | None
-    on_output: Callable[[str], None] | None
     sink: Sink | None
     redactor: Redactor | None
+    on_output: Callable[[str], None] | None = None
     additions: Additions = field(default_factory=Additions)
     """What Repls that are made from now on find beside their tools."""
     slots: ToolSlots = field(default_factory=ToolSlots)

@@ -358,7 +358,9 @@ local function run(source, chunk, seed, limits)
   calls.begin()
   encode.begin()
   report.begin()
-  stop.begin(limits, not guest.loaded()) -- guests count their operations themselves
+  local counting = not guest.loaded() -- guests count their operations themselves
+  stop.begin(limits, counting)
+  calls.count(counting and limits.max_operations ~= nil)
   local script, problem = compile(source, chunk)
   if not script then
     stop.finish()
