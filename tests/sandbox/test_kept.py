@@ -21,9 +21,6 @@ PRINTED = {
     "lua": "print(('0123456789'):rep(100))",
     "rhai": "let s = ''; for i in 0..100 { s += '0123456789'; } print(s);",
 }
-    "lua": "print(('0123456789'):rep(100))",
-    "rhai": "let s = ''; for i in 0..100 { s += '0123456789'; } print(s);",
-}
 
 
 @tool

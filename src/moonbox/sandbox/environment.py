@@ -14,6 +14,7 @@ from moonbox.values import plain
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from moonbox.languages.registry import Language
     from moonbox.tools.toolbox import Toolbox
 
 __all__ = ["Additions", "check_name", "describe_environment", "lower_inputs"]
@@ -48,10 +49,11 @@ class Additions:
         return replace(self, docs={**self.docs, name: text})
 
 
-def lower_inputs(inputs: Mapping[str, Any] | None, taken: Collection[str]) -> list[tuple[str, Any]]:
-    """The inputs of a run as plain values. Their names must hide nothing of what scripts find, which is in `taken`."""
+def lower_inputs(inputs: Mapping[str, Any] | None, language: Language) -> list[tuple[str, Any]]:
+    """The inputs of a run as plain values. Their names must hide nothing of what scripts find."""
     if not inputs:
         return []
+    taken = language.docs if language.runtime is None else ()  # elsewhere functions and variables are apart
     if not isinstance(inputs, Mapping):
         raise UsageError(f"inputs must be a mapping from names to values, not {type(inputs).__name__}")
     return [(_input_name(name, taken), _lowered(name, value)) for name, value in inputs.items()]

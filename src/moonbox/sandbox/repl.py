@@ -94,7 +94,7 @@ class Repl:
 
         `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
         """
-        given = lower_inputs(inputs, self._setup.language.docs)
+        given = lower_inputs(inputs, self._setup.language)
         self._enter()
         execution: Execution | None = None
         try:
@@ -121,7 +121,7 @@ class Repl:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
-        given = lower_inputs(inputs, self._setup.language.docs)
+        given = lower_inputs(inputs, self._setup.language)
         await self._aenter()
         execution: Execution | None = None
         try:
@@ -147,7 +147,7 @@ class Repl:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepped import SteppedDriver
 
-        given = lower_inputs(inputs, self._setup.language.docs)
+        given = lower_inputs(inputs, self._setup.language)
         self._enter()
         try:
             link = self._worker.acquire()

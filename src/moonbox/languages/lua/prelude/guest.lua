@@ -70,7 +70,7 @@ return function(host, stop, encode, calls, nulls)
 
   -- Tools and functions by the names that runtimes know them under: parts are joined by dots.
   function M.configure(config)
-    targets = { docs_get = "docs.get", docs_search = "docs.search", docs_describe = "docs.describe" }
+    targets = { docs_get = "docs.get", docs_search = "docs.search", docs_describe = "docs.describe", docs_names = "docs.names" }
     for _, entries in next, { config.functions, config.tools } do
       for _, entry in next, entries do targets[(gsub(entry[1], "\31", "."))] = entry[2] end
     end

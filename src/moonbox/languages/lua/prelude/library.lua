@@ -237,6 +237,8 @@ return function(host, allowed, stop, nulls)
   function base.pairs(value)
     local contents = sealed[value]
     if contents then
+      local each = rawget(getmetatable(value), "__pairs")
+      if each then return each() end
       local copy = {} -- the contents themselves could be changed
       for key, member in next, contents do copy[key] = member end
       return next, copy, nil

@@ -126,6 +126,14 @@ local docs = {}
 function docs.search(words, limit) return (calls.call("docs.search", "docs.search", words, limit)) end
 function docs.describe(name) return (calls.call("docs.describe", "docs.describe", name)) end
 local docs_table = library.seal(docs, "docs", {
+  __pairs = function()
+    local names, index = calls.call("docs.names", "docs"), 0
+    return function()
+      index = index + 1
+      local name = names[index]
+      if name ~= nil then return name, (calls.call("docs.get", "docs", name)) end
+    end, nil, nil
+  end,
   __index = function(_, name)
     local member = docs[name]
     if member then return member end
