@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.compact import Clip, binary, pieces, shape, short
 from moonbox.errors import UsageError
+from moonbox.languages.registry import LANGUAGES, language
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from moonbox.audit.calls import Call
     from moonbox.errors import ScriptError
+    from moonbox.languages.texts import Texts
 
 __all__ = ["MIN_CHARS", "render"]
 
@@ -58,7 +60,7 @@ def _success(run: Finished, room: int) -> str:
     if not run.values:
         if printed.total:
             return printed.fit(room, _output_note) + end
-        return _NOTHING.get(run.language, _NOTHING["lua"]) + end
+        return f"ok ({_texts(run.language).no_value})" + end
     returned = Clip(_returned(run.values), room)
     if not printed.total:
         return returned.fit(room, _value_note(run)) + end
@@ -191,23 +193,25 @@ def _value_note(run: Finished) -> Callable[[int, int], str]:
     return note
 
 
-def _part_of(value: Any, language: str) -> str:
+def _part_of(value: Any, name: str) -> str:
     """How to return one part of a value, in the words of the script's language."""
-    rhai = language == "rhai"
-    keep = "keep it in a global (big = …) and return a part"
-    if rhai:
-        keep = "keep it in a variable (let big = …;) and end with a part"
+    texts = _texts(name)
     if isinstance(value, dict):
         names = (key for key in value if isinstance(key, str) and re.fullmatch(r"[A-Za-z_]\w{0,40}", key, re.ASCII))
         key = max(
             names, key=lambda name: len(value[name]) if isinstance(value[name], list | dict | str) else 0, default="key"
         )
-        part = f"big.{key}" if rhai else f"return big.{key}"
+        part = texts.part_of_map.format(key=key)
     elif isinstance(value, list):
-        part = "big.extract(0, 50)" if rhai else "return {table.unpack(big, 1, 50)}"
+        part = texts.part_of_list
     else:
-        part = "big.sub_string(20000, 20000)" if rhai else "return big:sub(20001, 40000)"
-    return f"{keep}: {part}"
+        part = texts.part_of_text
+    return f"{texts.keep}: {part}"
+
+
+def _texts(name: str) -> Texts:
+    """The words of a run's language; a call without a script, and a language of another version, have the default's."""
+    return (LANGUAGES.get(name) or language()).texts
 
 
 def _output_note(left_out: int, total: int) -> str:
@@ -223,10 +227,6 @@ _RETURNED = "returned:\n"
 _PRINTED = "\n\nprinted:\n"
 _PRINTED_TOO_MUCH = "{:,} more bytes were printed and are lost: print less, or return a value"
 _STATE_LOST = "state was lost: globals set before are gone, the next run starts afresh"
-_NOTHING = {
-    "lua": "ok (no value returned; end the script with `return <expression>` to see a result)",
-    "rhai": "ok (no value returned; end the script with an expression without `;` to see a result)",
-}
 _KINDS = {
     "syntax": "syntax error",
     "runtime": "runtime error",

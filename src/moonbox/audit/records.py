@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.audit.answer import render
 from moonbox.audit.calls import CALL_STATUSES, Call, CallError, CallStatus, call_to_dict, known_fields
 from moonbox.errors import ScriptError
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Run:
 
     id: str
     source: str
-    language: str = "lua"
+    language: str = DEFAULT_LANGUAGE
     values: tuple[Any, ...] = ()
     output: str = ""
     output_cut: int = 0

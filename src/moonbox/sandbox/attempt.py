@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ScriptError
-from moonbox.languages.lua.explain import Ending, explain
-from moonbox.sandbox.guest_errors import explain_guest, explain_syntax
+from moonbox.languages.registry import EngineError, language
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.audit.records import Run
-    from moonbox.languages.registry import BadSyntax
     from moonbox.limits import Limits
     from moonbox.sandbox.conversation import Ended
     from moonbox.sandbox.exchange import Exchange
@@ -34,8 +32,6 @@ class Attempt:
         link: Link,
         exchange: Exchange,
         update: bytes,
-        translated: str,
-        bad: BadSyntax | None,
         too_large: bool,
         limits: Limits,
         sources: Mapping[str, str],
@@ -51,16 +47,15 @@ class Attempt:
         self._toolbox = toolbox
         self._lost_before = state_lost_before
         self._counted = link.sent, link.received
-        self._guest = exchange.recorder.language != "lua"
-        self.calls_expected = bool(toolbox) and (self._guest or "tools" in translated)
+        self._language = language(exchange.recorder.language)
+        source = exchange.recorder.source
+        self.calls_expected = bool(toolbox) and (self._language.runtime is not None or "tools" in source)
         """A guess: the script will call tools."""
-        self.opening = update + exchange.begin(translated.encode("utf-8", "replace"))
+        self.opening = update + exchange.begin(source.encode("utf-8", "replace"))
         self.refused: Run | None = None
-        """The record of a script that does not compile or is too large; then nothing is sent."""
-        if bad is not None:
-            self.refused = self._record(None, explain_syntax(bad, exchange.recorder.source))
-        elif too_large:
-            said = f"the script has {len(translated)} characters, too many for max_memory = {limits.max_memory} bytes"
+        """The record of a script that is too large; then nothing is sent."""
+        if too_large:
+            said = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             self.refused = self._record(None, self._stopped("memory", said))
 
     def ended(self, ended: Ended) -> Run:
@@ -83,27 +78,16 @@ class Attempt:
         return self._record(None, ScriptError("crashed", message))
 
     def _explain(self, ended: Ended) -> ScriptError:
-        if self._guest and ended.extra:
-            return explain_guest(ended, self.exchange.recorder.source)
-        data = ended.extra.get("data")
-        names = ended.extra.get("names")
-        return explain(
-            Ending(
-                kind=ended.kind,
-                limit=ended.limit,
-                message=ended.message,
-                frames=ended.frames,
-                data=data[0] if isinstance(data, list) and data else None,
-                names=tuple(str(name) for name in names) if isinstance(names, list) else (),
-            ),
-            sources=self._sources,
-            tools=self._toolbox.paths(),
-            limits=self._limits,
+        report = EngineError.from_report(
+            ended.kind, ended.message, limit=ended.limit, frames=ended.frames, extra=ended.extra
         )
+        return self._explained(report)
 
     def _stopped(self, limit: str, message: str = "") -> ScriptError:
-        ending = Ending(kind="stop", limit=limit, message=message, frames=(), data=None, names=())
-        return explain(ending, sources=self._sources, tools=self._toolbox.paths(), limits=self._limits)
+        return self._explained(EngineError("stop", message, limit=limit))
+
+    def _explained(self, error: EngineError) -> ScriptError:
+        return self._language.explain(error, sources=self._sources, tools=self._toolbox.paths(), limits=self._limits)
 
     def _record(self, ended: Ended | None, error: ScriptError | None, values: tuple[object, ...] = ()) -> Run:
         sent, received = self._counted
