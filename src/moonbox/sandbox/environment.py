@@ -69,12 +69,9 @@ def describe_environment(
     for tool in toolbox:
         if tool.policy == "direct":
             continue
-        tools.append(
-            [tool.name if tool.namespace is None else tool.namespace + _PART + tool.name, f"tools.{tool.path}"]
-        )
-        alias = toolbox.alias(tool)
-        if alias != tool.path:
-            tools.append([alias.replace(".", _PART), f"tools.{tool.path}"])
+        name = tool.name if tool.namespace is None else tool.namespace + _PART + tool.name
+        alias = toolbox.alias(tool).replace(".", _PART)
+        tools += [[each, f"tools.{tool.path}"] for each in dict.fromkeys((name, alias))]
     environment: dict[str, Any] = {
         "tools": tools,
         "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in functions],

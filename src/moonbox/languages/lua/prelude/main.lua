@@ -146,7 +146,8 @@ local function host_functions(entries, root_name)
       last = part
       label = label == "" and part or label .. "." .. part
     end
-    at[last] = function(...) return (calls.call(target, label, ...)) end
+    -- A name that is a namespace too stays one: the function has another name for that case.
+    if not own_tables[at[last] or 0] then at[last] = function(...) return (calls.call(target, label, ...)) end end
   end
   return root
 end
