@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
 
 from moonbox._version import __version__
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
+from moonbox.tools import search
 
 _PRELUDE = LANGUAGES[DEFAULT_LANGUAGE].folder / "prelude"
 
@@ -29,7 +30,13 @@ def main() -> None:
         }
         for name, language in LANGUAGES.items()
     }
-    json.dump({"version": __version__, "prelude": prelude, "languages": languages}, sys.stdout, ensure_ascii=False)
+    bundle = {
+        "version": __version__,
+        "prelude": prelude,
+        "languages": languages,
+        "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
+    }
+    json.dump(bundle, sys.stdout, ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class Worker_ implements Wire {
 
   exchange(calls: Uint8Array, machine: Machine): { at: Pointer; size: number } | null {
     this.flush();
-    if (calls.length > 0) this.port.post({ kind: "calls", calls });
+    this.port.post(calls.length > 0 ? { kind: "calls", calls } : { kind: "more" });
     let block: Pointer = 0;
     let size = 0;
     for (;;) {
