@@ -104,26 +104,13 @@ return function(C, lib)
   end
 
   local function word(P, at, first)
-    local text, after = match(P.text, "^([A-Za-z0-9_]*) ?()", at)
+    local text, after = match(P.text, "^([a-z_A-Z0-9]*) ?()", at)
     P.at = after
     local keyword = WORDS[text]
     if keyword then return keyword, keyword == "reserved" and text or "" end
     if first == 95 and not find(text, "^_*[A-Za-z]") then return "error", "Variable name is not proper: '" .. text .. "'" end
     return "name", text
   end
-
-  -- Symbols of one character by that character, and the characters that can follow each in a longer one.
-  local SINGLE, SECOND = {}, {}
-  for text in lib.next, SYMBOLS do
-    local first = byte(text)
-    SECOND[first] = SECOND[first] or {}
-    if #text == 1 then
-      SINGLE[first] = text
-    else
-      SECOND[first][byte(text, 2)] = true
-    end
-  end
-  SINGLE[33], SINGLE[35] = nil, nil -- !in, and # with a space, are not in the table
 
   local function reserved(symbol)
     local message = NOT_RHAI[symbol]
@@ -134,7 +121,7 @@ return function(C, lib)
   local function long_symbol(P, at)
     local text = P.text
     local three = sub(text, at, at + 2)
-    if three == "!in" and not find(text, "^[A-Za-z0-9_]", at + 3) then
+    if three == "!in" and not find(text, "^[a-z_A-Z0-9]", at + 3) then
       P.at = at + 3
       return "!in"
     elseif three == "# {" then
@@ -161,14 +148,10 @@ return function(C, lib)
     return known
   end
 
-  local function symbol(P, at, char)
-    local known, value = SINGLE[char], nil
-    if known and not SECOND[char][byte(P.text, at + 1)] then
-      P.at = at + 1
-    else
-      known, value = long_symbol(P, at)
-      if value then return known, value end
-    end
+  -- A symbol that can be longer than one character.
+  local function symbol(P, at)
+    local known, value = long_symbol(P, at)
+    if value then return known, value end
     if P.unary then
       if known == "-" then return "-u", "" end
       if known == "+" then return "+u", "" end
@@ -200,6 +183,50 @@ return function(C, lib)
     return kind, value, place
   end
 
+  -- How a token is read, by its first character: functions of the state, the index, the character and the position there,
+  -- which give kind, value and, where it is another one, the position.
+  local READERS = {}
+  for char = 0, 255 do READERS[char] = symbol end
+  for char = 97, 122 do READERS[char], READERS[char - 32] = word, word end
+  READERS[95] = word
+  for char = 48, 57 do
+    READERS[char] = function(P, at) return C.read_number(P, at, "") end
+  end
+  READERS[34], READERS[39], READERS[96] = quoted, quoted, quoted
+
+  -- Most symbols of one character are all there is, unless one of these follows.
+  local SECOND = {}
+  for text in lib.next, SYMBOLS do
+    local first = byte(text)
+    SECOND[first] = SECOND[first] or {}
+    if #text > 1 then SECOND[first][byte(text, 2)] = true end
+  end
+  for text in lib.next, SYMBOLS do
+    local first = byte(text)
+    local longer = SECOND[first]
+    if #text == 1 and not RESERVED[text] and text ~= "!" and text ~= "-" and text ~= "+" then
+      READERS[first] = function(P, at)
+        if longer[byte(P.text, at + 1)] then return symbol(P, at) end
+        P.at = at + 1
+        return text, ""
+      end
+    end
+  end
+
+  READERS[45] = function(P, at)
+    if P.unary and find(P.text, "^[0-9]", at + 1) then return C.read_number(P, at + 1, "-") end
+    return symbol(P, at)
+  end
+  READERS[35] = function(P, at)
+    if find(P.text, "^[\"#]", at + 1) then return C.read_raw(P, at) end
+    return symbol(P, at)
+  end
+
+  local function at_end(P, at)
+    P.at = at
+    return "end", ""
+  end
+
   local STARTS_BLANK = { [9] = true, [10] = true, [12] = true, [13] = true, [32] = true, [47] = true }
 
   -- Reads the next token; "end" again and again at the end, "error" with a message where there is none.
@@ -207,25 +234,11 @@ return function(C, lib)
     local at = P.at
     local char = byte(P.text, at)
     if STARTS_BLANK[char] then at, char = skip(P, at) end
-    local pos, kind, value = P.base + at, nil, nil
+    local pos = P.base + at
     if pos > P.last then pos = P.last end
-    if not char then
-      P.at = at
-      kind, value = "end", ""
-    elseif char >= 97 and char <= 122 or char >= 65 and char <= 90 or char == 95 then
-      kind, value = word(P, at, char)
-    elseif char >= 48 and char <= 57 then
-      kind, value = C.read_number(P, at, "")
-    elseif char == 34 or char == 39 or char == 96 then
-      kind, value, pos = quoted(P, at, char, pos)
-    elseif char == 45 and P.unary and find(P.text, "^[0-9]", at + 1) then
-      kind, value = C.read_number(P, at + 1, "-")
-    elseif char == 35 and find(P.text, "^[\"#]", at + 1) then
-      kind, value = C.read_raw(P, at)
-    else
-      kind, value = symbol(P, at, char)
-    end
-    P.kind, P.value, P.pos = kind, value, pos
+    local read = READERS[char] or at_end
+    local kind, value, place = read(P, at, char, pos)
+    P.kind, P.value, P.pos = kind, value, place or pos
     P.unary = NEXT_IS_UNARY[kind]
   end
   C.advance = advance

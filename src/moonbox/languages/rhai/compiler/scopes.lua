@@ -15,8 +15,17 @@ return function(C, lib)
   local new_scope, push_name, cut_names, value_of_name = C.new_scope, C.push_name, C.cut_names, C.value_of_name
   local visit, visit_all, visit_body, visit_statement
 
-  local function key(name, count) return name .. "\0" .. count end
-  C.function_key = key
+  -- Functions by their names and numbers of parameters.
+  local function add_function(set, name, count)
+    set[name] = set[name] or {}
+    set[name][count] = true
+  end
+
+  local function has_function(set, name, count)
+    local counts = set[name]
+    return counts ~= nil and counts[count] == true
+  end
+  C.add_function, C.has_function = add_function, has_function
 
   local function new_unit(parent, is_closure)
     return {
@@ -255,7 +264,7 @@ return function(C, lib)
     visit_all(A, expr.args)
     note_call(A)
     local first, elsewhere = expr.args[1], expr.path or expr.in_scope or PURE[expr.name]
-    if first and not elsewhere and not A.functions[key(expr.name, #expr.args)] then
+    if first and not elsewhere and not has_function(A.functions, expr.name, #expr.args) then
       changed(A, first, CHANGING[expr.name])
     end
     if expr.in_scope then escape_all(A) end
@@ -269,7 +278,7 @@ return function(C, lib)
       local step = steps[at]
       if step.kind == "method" then
         note_call(A)
-        local own = A.methods[key(step.name, #step.args)]
+        local own = has_function(A.methods, step.name, #step.args)
         if own or not PURE[step.name] then changed(A, expr.root, not own and CHANGING[step.name]) end
       end
     end
@@ -329,9 +338,9 @@ return function(C, lib)
     }
     for at = 1, #script.functions do
       local fn = script.functions[at]
-      local name = key(fn.name, #fn.params)
-      A.names[fn.name], A.methods[name] = true, true
-      if not fn.this_type then A.functions[name] = true end
+      A.names[fn.name] = true
+      add_function(A.methods, fn.name, #fn.params)
+      if not fn.this_type then add_function(A.functions, fn.name, #fn.params) end
     end
     A.unit = A.main
     visit_body(A, script.body, true)

@@ -1,6 +1,6 @@
 -- Types: what is known of a value before the script runs, and which functions may return what a variable still holds.
 return function(C, lib)
-  local words, key = C.words, C.function_key
+  local words, has_function = C.words, C.has_function
   local NUMBERS = words("int float num")
   local SCALARS = words("int float num bool str char unit fn range")
   local COMPARISONS = words("== != < <= > >=")
@@ -55,14 +55,14 @@ return function(C, lib)
   end
 
   function OF.call(expr, A)
-    return expr.name == "contains" and #expr.args == 2 and not A.functions[key("contains", 2)] and "bool" or "any"
+    return expr.name == "contains" and #expr.args == 2 and not has_function(A.functions, "contains", 2) and "bool" or "any"
   end
 
   -- The length of something known to be an array is an integer.
   function OF.chain(expr, A)
     local step = expr.steps[1]
     if expr.steps[2] or step.name ~= "len" or step.args[1] or step.kind == "index" then return "any" end
-    if step.kind == "method" and A.methods[key("len", 0)] then return "any" end
+    if step.kind == "method" and has_function(A.methods, "len", 0) then return "any" end
     local root = type_of(expr.root, A)
     return (root == "arr" or root == "none") and "int" or "any"
   end
@@ -179,29 +179,31 @@ return function(C, lib)
 
   -- Functions whose result may be part of an argument: whoever keeps such a result copies it.
   function C.lenders(script)
-    local lenders, passed_on, fresh = {}, {}, {}
+    local lenders, passed_on, fresh = {}, {}, {} -- passed_on: the functions that return what one of that name returns
     for at = 1, #script.functions do
-      local fn = script.functions[at]
-      local own, results = key(fn.name, #fn.params), {}
+      local fn, results = script.functions[at], {}
       returned(fn.body.body, results)
       tail(fn.body.body, results)
       for number = 1, #results do
         local expr = results[number]
         if expr.t == "call" then
-          local callee = key(expr.name, #expr.args)
-          passed_on[callee] = passed_on[callee] or {}
-          passed_on[callee][#passed_on[callee] + 1] = own
+          local callers = passed_on[expr.name] or {}
+          passed_on[expr.name] = callers
+          callers[#callers + 1] = { fn = fn, count = #expr.args }
         elseif lends(expr) then
-          fresh[#fresh + 1] = own
+          fresh[#fresh + 1] = fn
         end
       end
     end
     while fresh[1] do
-      local own = fresh[#fresh]
+      local fn = fresh[#fresh]
       fresh[#fresh] = nil
-      if not lenders[own] then
-        lenders[own] = true
-        for at = 1, #(passed_on[own] or {}) do fresh[#fresh + 1] = passed_on[own][at] end
+      if not has_function(lenders, fn.name, #fn.params) then
+        C.add_function(lenders, fn.name, #fn.params)
+        local callers = passed_on[fn.name] or C.NONE
+        for at = 1, #callers do
+          if callers[at].count == #fn.params then fresh[#fresh + 1] = callers[at].fn end
+        end
       end
     end
     return lenders

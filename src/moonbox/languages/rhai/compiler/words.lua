@@ -10,6 +10,11 @@ return function(C, lib)
   end
   C.words = words
 
+  -- Small numbers as text: Lua takes its time to make them, and they are everywhere in what is written.
+  local DIGITS = {}
+  for number = 0, 255 do DIGITS[number] = lib.string.format("%d", number) end
+  function C.digits(number) return DIGITS[number] or lib.string.format("%d", number) end
+
   C.KEYWORDS = words([[true false let const if else switch do while until loop for in fn continue break return throw try
     catch private import export as]])
 
@@ -58,7 +63,7 @@ return function(C, lib)
     | & if while until in !in && &= || |= ^ ^= return throw ?[ error]])
 
   -- Letters, digits and underscores, of which the first that is not an underscore is a letter.
-  function C.is_identifier(text) return find(text, "^_*[A-Za-z][A-Za-z0-9_]*$") ~= nil end
+  function C.is_identifier(text) return find(text, "^_*[a-zA-Z][a-z_A-Z0-9]*$") ~= nil end
 
   -- Functions and methods of the runtime that leave their first argument as it is.
   C.PURE = words([[len is_empty contains get keys values map filter find find_map some all index_of reduce reduce_rev extract

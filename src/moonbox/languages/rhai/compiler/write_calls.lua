@@ -3,8 +3,8 @@ return function(C, lib)
   local emit, tick, temp, call, use, cut = C.emit, C.tick, C.temp, C.call, C.use, C.cut
   local own, held, read, operand = C.own, C.held, C.read, C.operand
   local quote, find_place, state_cell = C.quote, C.find_place, C.state_cell
-  local PURE, is_shared, function_key, MAX_ARGUMENTS = C.PURE, C.is_shared, C.function_key, C.MAX_ARGUMENTS
-  local format, concat = lib.string.format, lib.table.concat
+  local PURE, is_shared, has_function, MAX_ARGUMENTS = C.PURE, C.is_shared, C.has_function, C.MAX_ARGUMENTS
+  local format, concat, digits = lib.string.format, lib.table.concat, C.digits
   local MAX_CALL_LEVELS, FIRST_LEVEL = 64, 2 -- the script itself runs at that index of the context
 
   local function check_count(args, pos)
@@ -25,7 +25,7 @@ return function(C, lib)
   end
 
   -- The name of a function among all of them: with its number of parameters.
-  local function key(name, count) return quote(name .. "_" .. count) end
+  local function key(name, count) return quote(name .. "_" .. digits(count)) end
   C.key_text = key
 
   -- Whether the code being written belongs to a function, not to the script itself.
@@ -64,7 +64,7 @@ return function(C, lib)
     emit(W, "K[d]=" .. quote(site) .. " " .. dest .. "=F[" .. key(expr.name, #args) .. "](" .. concat(texts, ",") .. ") K[d]=0")
     cut(W)
     W.fn.top = mark
-    return operand(dest, "any", not W.lenders[function_key(expr.name, #args)])
+    return operand(dest, "any", not has_function(W.lenders, expr.name, #args))
   end
 
   -- A function of the runtime, a tool, or one that an earlier run defined.
@@ -186,7 +186,7 @@ return function(C, lib)
     end
     local special = SPECIAL[expr.name]
     if special and count >= special[2] and count <= special[3] then return special[1](W, expr) end
-    if W.analysis.functions[function_key(expr.name, count)] then return own_function(W, expr) end
+    if has_function(W.analysis.functions, expr.name, count) then return own_function(W, expr) end
     return any_function(W, expr)
   end
 

@@ -7,7 +7,7 @@ return function(C, lib)
   local own, held, operand, label = C.own, C.held, C.operand, C.label
   local quote, number, state_cell = C.quote, C.number, C.state_cell
   local PURE, STRING_LIBRARY, SCALARS = C.PURE, C.STRING_LIBRARY, C.SCALARS
-  local type_of, is_shared, is_literal, function_key = C.type_of, C.is_shared, C.is_literal, C.function_key
+  local type_of, is_shared, is_literal, has_function = C.type_of, C.is_shared, C.is_literal, C.has_function
   local insert, concat = lib.table.insert, lib.table.concat
 
   local function is_place(root) return root.t == "variable" or root.t == "this" end
@@ -138,7 +138,7 @@ return function(C, lib)
   end
 
   local function method(W, walk, step, args, into, wanted)
-    local own_method = W.analysis.methods[function_key(step.name, #args)]
+    local own_method = has_function(W.analysis.methods, step.name, #args)
     if walk.kind == "arr" and not own_method then
       if step.name == "len" and not args[1] then
         emit(W, into .. "=#" .. walk.obj)

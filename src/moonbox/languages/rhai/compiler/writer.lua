@@ -9,7 +9,7 @@
 return function(C, lib)
   local format, gsub, find, concat, next = lib.string.format, lib.string.gsub, lib.string.find, lib.table.concat, lib.next
   local byte, move, number_type, least = lib.string.byte, lib.table.move, lib.math.type, lib.math.mininteger
-  local SCALARS, may_write = C.SCALARS, C.may_write
+  local SCALARS, may_write, digits = C.SCALARS, C.may_write, C.digits
 
   -- Lua allows 200 locals, 255 registers and 255 upvalues in a function. These leave room for what is written around them.
   local MAX_TEMPORARIES, MAX_LOCALS, MAX_UPVALUES, MAX_STATES = 50, 90, 150, 20
@@ -20,10 +20,15 @@ return function(C, lib)
   local ESCAPES = {}
   for code = 0, 255 do ESCAPES[lib.string.char(code)] = format("\\%03d", code) end
 
-  -- A Lua string literal with exactly these bytes. Most are plain words, which is the quicker look.
+  local quoted = {} -- names that this script has, which come again and again
+
+  -- A Lua string literal with exactly these bytes.
   local function quote(text)
-    if find(text, "^[A-Za-z0-9_ ]*$") then return '"' .. text .. '"' end
-    return '"' .. gsub(text, '[\0-\31"\\\127-\255]', ESCAPES) .. '"'
+    local known = quoted[text]
+    if known then return known end
+    local literal = '"' .. gsub(text, '[\0-\31"\\\127-\255]', ESCAPES) .. '"'
+    if #text < 40 then quoted[text] = literal end
+    return literal
   end
   C.quote = quote
 
@@ -52,7 +57,7 @@ return function(C, lib)
   local function new_function(W)
     W.functions = W.functions + 1
     return {
-      number = W.functions, prefix = "t" .. W.functions .. "_", parent = W.fn, lines = {}, top = 0, most = 0,
+      number = W.functions, prefix = "t" .. digits(W.functions) .. "_", parent = W.fn, lines = {}, top = 0, most = 0,
       locals = 0, spilled = 0, outside = {}, outsiders = 0, in_try = false, here = 0, ticks = {}, tick_line = nil,
     }
   end
@@ -70,8 +75,6 @@ return function(C, lib)
   end
   C.emit_all = emit_all
 
-  local DIGITS = {} -- numbers as text, which Lua would otherwise make again and again
-  for at = 1, MAX_TEMPORARIES do DIGITS[at] = format("%d", at) end
   local TOO_DEEP_HINT = "split the expression over several statements"
 
   -- A fresh temporary. It is given back by setting `top` to what it was before.
@@ -83,7 +86,7 @@ return function(C, lib)
       if top > MAX_TEMPORARIES then C.fail_at(nil, C.TOO_DEEP, fn.here, TOO_DEEP_HINT) end
       fn.most = top
     end
-    return fn.prefix .. DIGITS[top]
+    return fn.prefix .. digits(top)
   end
   C.temp = temp
 
@@ -95,7 +98,9 @@ return function(C, lib)
     if count > 0 then
       local block = #W.places + 1
       W.places[block] = ticks
-      fn.lines[fn.tick_line] = "c=K[1]-" .. count .. " K[1]=c if c<0 then over(K," .. count .. ",P[" .. block .. "])end"
+      local operations = digits(count)
+      fn.lines[fn.tick_line] = "c=K[1]-" .. operations .. " K[1]=c if c<0 then over(K," .. operations
+        .. ",P[" .. digits(block) .. "])end"
       fn.ticks = {}
     end
     fn.tick_line = nil
@@ -125,7 +130,7 @@ return function(C, lib)
   function C.declarations(W, fn)
     finish_ticks(W, fn)
     local names = { "local c" }
-    for at = 1, fn.most do names[at + 1] = fn.prefix .. DIGITS[at] end
+    for at = 1, fn.most do names[at + 1] = fn.prefix .. digits(at) end
     local head = { concat(names, ",") }
     if fn.spilled > 0 then head[2] = "local X" .. fn.number .. "={}" end
     return head
@@ -153,7 +158,7 @@ return function(C, lib)
 
   function C.label(W, prefix)
     W.labels = W.labels + 1
-    return prefix .. W.labels
+    return prefix .. digits(W.labels)
   end
 
   -- Operands
@@ -219,7 +224,7 @@ return function(C, lib)
     end
     fn.locals = fn.locals + 1
     W.variables_named = W.variables_named + 1
-    var.lua = "v" .. W.variables_named
+    var.lua = "v" .. digits(W.variables_named)
     var.base, var.home = var.lua, fn
     return true
   end
@@ -283,6 +288,7 @@ return function(C, lib)
   C.MAX_STATES = MAX_STATES
 
   function C.new_writer(A, lenders, limits)
+    quoted = {}
     local W = {
       analysis = A, lenders = lenders, limits = limits, unit = A.main, fn = nil,
       helpers = {}, chars = {}, states = {}, placed = {}, known = {}, places = {},
