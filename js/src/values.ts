@@ -187,15 +187,15 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-const LONG_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
 const BIG = "\u0001i";
 
 /** What a worker wrote; throws SyntaxError. Elements in all are bounded by the limits of the worker's side. */
 export function fromWire(text: string): unknown {
   let data = text;
   if (/\d{16}/.test(text)) {
-    data = text.replace(LONG_INTEGER, (item) =>
-      item.startsWith('"') || Number.isSafeInteger(Number(item)) ? item : `{"${"\\u0001"}i":"${item}"}`,
+    data = text.replace(STRING_OR_NUMBER, (item) =>
+      !/^-?\d{16,}$/.test(item) || Number.isSafeInteger(Number(item)) ? item : `{"\\u0001i":"${item}"}`,
     );
   }
   if (/NaN|Infinity/.test(data)) {
