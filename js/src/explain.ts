@@ -23,6 +23,7 @@ const WIDEST = 100;
 const MOST_SHOWN = 8;
 const MAIN = "main chunk";
 const PREFIX = /^(?<chunk>script(?:#\d{1,9})?|moonbox\/\w{1,30}):(?<line>\d{1,9}): ?/;
+const CALLED = /bad argument #\d+ to '(\w{1,40})'|(?:in table for|to) '(\w{1,40})'|([\w.]{1,120})(?:: | expects)/;
 const AT_LINE = /^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})/;
 
 /** The error for the model. `sources` maps the chunks of a Repl's runs to their text; the run that failed is the last. */
@@ -71,14 +72,58 @@ function explainLua(error: EngineError, sources: Map<string, string>, limits: Li
 function explainSyntax(message: string, prefix: [string, number][], sources: Map<string, string>, current: string): ScriptError {
   const at = message.lastIndexOf(" near ");
   const named = at <= 0 ? AT_LINE.exec(message) : null;
-  const line = named === null ? (prefix[0]?.[1] ?? null) : Number(named[1]);
+  let line = named === null ? (prefix[0]?.[1] ?? null) : Number(named[1]);
   let text = message;
   if (at > 0) {
-    const near = message.slice(at + 6);
-    text = `${message.slice(0, at)} near ${near.length <= 60 ? near : `${near.slice(0, 58)}…'`}`;
+    const code = codeLines(sources.get(current) ?? "");
+    const [what, given] = [message.slice(0, at), message.slice(at + 6)];
+    const near = foreign(given, lineOf(sources.get(current), line));
+    text = `${what} near ${near.length <= 60 ? near : `${near.slice(0, 58)}…'`}`;
+    if (line !== null) line = causeOf(what, near, line, code) ?? line;
   }
   const place = { chunk: current, at: line, line, frames: [] };
   return new ScriptError("syntax", text, { line, traceback: traceback(place, sources, current) });
+}
+
+/** The lines of a script without their comments and the contents of their strings: enough to look for words. */
+function codeLines(source: string): string[] {
+  const bare = source
+    .replace(/--\[(=*)\[.*?\]\1\]/gs, (text) => text.replace(/[^\n]/g, ""))
+    .replace(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g, '""');
+  return bare.split("\n").map((text) => text.replace(/--.*$/, "").trim());
+}
+
+/** Lua names the first byte of a character that it does not know; a reader wants the character. */
+function foreign(near: string, line: string | null): string {
+  const char = /^'<\\\d+>'$/.test(near) ? /[^\x00-\x7f]/u.exec(line ?? "") : null;
+  return char === null ? near : `'${char[0]}'`;
+}
+
+/** The line to change, where that is not the one at which Lua gave up; null where nothing is known. */
+function causeOf(what: string, near: string, line: number, code: string[]): number | null {
+  const before = (holds: (text: string) => boolean, from = line): number | null => {
+    for (let at = Math.min(from, code.length); at >= 1; at -= 1) if (holds(code[at - 1]!)) return at;
+    return null;
+  };
+  const missing = /^'(then|do)' expected$/.exec(what)?.[1];
+  if (missing !== undefined) {
+    const header = missing === "then" ? /^(?:if|elseif|elif|else if)\b/ : /^(?:for|while)\b/;
+    return before((text) => header.test(text) && !new RegExp(`\\b${missing}\\b`).test(text));
+  }
+  if (what === "function arguments expected") return before((text) => /^(?:if|elif|else|for|while|def|class)\b.*:/.test(text));
+  const unclosed = /^'end' expected \(to close 'if' at line (\d+)\)$/.exec(what);
+  if (unclosed !== null && near === "<eof>") {
+    const at = before((text) => /^else\s+if\b/.test(text));
+    return at !== null && at > Number(unclosed[1]) ? at : null;
+  }
+  const braces = before((text) => text !== "", line - 1);
+  if (braces !== null && /^(?:try|switch|do)\b.*\{$/.test(code[braces - 1]!)) return braces;
+  if (what === "syntax error") {
+    const first = near === "<eof>" ? "" : near.slice(1, -1);
+    const here = code[line - 1] ?? "";
+    if (here === "" || (first !== "" && here.startsWith(first))) return before((text) => text !== "", line - 1);
+  }
+  return null;
 }
 
 /** Hints that need nothing but Lua's own message; those that need the script's syntax tree are the Python package's. */
@@ -143,7 +188,11 @@ function locate(
   let frames = error.frames.filter(([chunk]) => chunk !== "gone");
   let chunk: string;
   let at: number;
-  if (prefix[0] !== undefined) {
+  const returned = error.frames[0]?.[0] === "gone" ? lastCall(error, message, sources) : null;
+  if (returned !== null) {
+    [chunk, at] = returned;
+    frames = [[chunk, at, "a function"], ...frames];
+  } else if (prefix[0] !== undefined) {
     [chunk, at] = prefix[0];
     const position = frames.findIndex((frame) => frame[0] === chunk && frame[1] === at);
     if (position >= 0) frames = frames.slice(position); // `error(text, 2)` names the caller
@@ -153,8 +202,37 @@ function locate(
     const guessed = guess(sources.get(current), error, message);
     return { chunk: current, at: guessed, line: guessed, frames: [] };
   }
+  at = dividedAt(message, at, sources.get(chunk)) ?? at;
   const line = chunk === current ? at : (frames.find(([name]) => name === current)?.[1] ?? null);
   return { chunk, at: at > 0 ? at : null, line: line !== null && line > 0 ? line : null, frames };
+}
+
+/** The only `return f(…)` that can be the call that failed: the function that ended in it left no frame. */
+function lastCall(error: EngineError, message: string, sources: Map<string, string>): [string, number] | null {
+  if (error.kind === "stop") return null;
+  const tool = error.kind === "tool" && isObject(error.data) ? error.data["tool"] : undefined;
+  const match = CALLED.exec(message);
+  const full = typeof tool === "string" ? tool : (match?.[1] ?? match?.[2] ?? match?.[3]);
+  if (full === undefined) return null;
+  const name = full.slice(full.lastIndexOf(".") + 1).replace(/[^\w]/g, "");
+  const call = new RegExp(`\\breturn\\s+[\\w.]*\\b${name}\\s*[({"]`);
+  const places: [string, number][] = [];
+  for (const [chunk, source] of sources) {
+    codeLines(source).forEach((text, index) => {
+      if (call.test(text)) places.push([chunk, index + 1]);
+    });
+  }
+  return places.length === 1 ? places[0]! : null;
+}
+
+/** Lua's wasm build does not keep the line of an integer division; the only one in the script is it. */
+function dividedAt(message: string, at: number, source: string | undefined): number | null {
+  if (source === undefined || !/^attempt to (?:divide by zero|perform 'n(?:\/\/|%%?)0')$/.test(message)) return null;
+  const lines = codeLines(source);
+  const divides = (text: string): boolean => (message.includes("%") ? /%/ : /\/\//).test(text);
+  if (divides(lines[at - 1] ?? "")) return null;
+  const found = lines.map((_, index) => index + 1).filter((line) => divides(lines[line - 1]!));
+  return found.length === 1 ? found[0]! : null;
 }
 
 /** The line of a value that the script returned and that cannot leave it: no frame is left of that. */
@@ -163,7 +241,7 @@ function guess(source: string | undefined, error: EngineError, message: string):
   const lines = source.split("\n").map((text, index): [string, number] => [text.replace(/--.*$/, "").trim(), index + 1]);
   const code = lines.filter(([text]) => text !== "");
   if (code.length === 1) return code[0]![1];
-  const returns = code.filter(([text]) => /(?:^|[\s;])return\b(?!\s*(?:$|nil\b|true\b|false\b|\d|end\b))/.test(text));
+  const returns = code.filter(([text]) => /(?:^|[\s;])return\b(?!\s*(?:$|end\b|;|(?:nil|true|false|[\d.]+|"")\s*(?:$|;|end\b)))/.test(text));
   return returns.length === 1 ? returns[0]![1] : null;
 }
 

@@ -15,3 +15,6 @@ export {
 } from "./errors.js";
 export { version } from "./languages.js";
 export { isolate } from "./isolate.js";
+export { CodeMode, type CodeModeOptions, type CodeModeSettings, type Reply } from "./codemode/mode.js";
+export { type Catalog, type Choice } from "./codemode/catalog.js";
+export { type Format } from "./codemode/definitions.js";

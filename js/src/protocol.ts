@@ -19,12 +19,17 @@ export const WORD = {
   threads: 4,
   /** The address of the C function that a hook calls. */
   hook: 5,
+  /** The number of the run that is going on; 0 between runs. */
+  running: 6,
+  /** Printed bytes that lie in the outbox: a worker that has to be terminated cannot send them. */
+  printed: 7,
   firstThread: 16,
 } as const;
 
 export const MOST_THREADS = 256;
 export const CONTROL_WORDS = WORD.firstThread + MOST_THREADS;
 export const PART_BYTES = 1 << 20;
+export const OUTBOX_BYTES = 8192;
 export const MAIL = { none: 0, part: 1, last: 2, halt: 3 } as const;
 export const REASON = { time: 1, cancelled: 2, calls: 3, memory: 4 } as const;
 export const REASON_NAMES: Record<number, string> = { 0: "", 1: "time", 2: "cancelled", 3: "calls", 4: "memory" };
@@ -58,6 +63,7 @@ export interface Start {
   module: WebAssembly.Module;
   control: SharedArrayBuffer;
   parts: SharedArrayBuffer;
+  outbox: SharedArrayBuffer;
   prelude: Record<string, string>;
   runtime: string | null;
   limits: WorkerLimits;

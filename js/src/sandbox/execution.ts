@@ -163,6 +163,7 @@ export class Execution implements RunInfo {
   lose(problem: string, byItself = false): void {
     if (this.done !== null || this.worker_lost) return;
     this.worker_lost = true;
+    this.output.push(this.link.unsentOutput());
     this.link.terminate();
     if (this.stopping) {
       const limit = REASON_NAMES[this.stopping] ?? "";

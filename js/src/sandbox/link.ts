@@ -2,7 +2,7 @@
 
 import { UsageError, WorkerError } from "../errors.js";
 import {
-  CONTROL_WORDS, LAYOUT, MAIL, MOST_THREADS, PART_BYTES, WORD, type Command, type Report, type Start,
+  CONTROL_WORDS, LAYOUT, MAIL, MOST_THREADS, OUTBOX_BYTES, PART_BYTES, WORD, type Command, type Report, type Start,
 } from "../protocol.js";
 
 const MOST_CALLS_WALKED = 400;
@@ -18,6 +18,7 @@ interface Channel {
 export class Link {
   readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_WORDS * 4));
   private readonly parts = new Uint8Array(new SharedArrayBuffer(PART_BYTES));
+  private readonly outbox = new Uint8Array(new SharedArrayBuffer(OUTBOX_BYTES));
   private channel: Channel | null = null;
   private memory: WebAssembly.Memory | null = null;
   private unsent: Uint8Array | null = null;
@@ -26,7 +27,7 @@ export class Link {
   onReport: (report: Report | null, problem: string) => void = () => undefined;
 
   /** Starts a worker and waits until it is ready. */
-  async start(start: Omit<Start, "control" | "parts">): Promise<void> {
+  async start(start: Omit<Start, "control" | "parts" | "outbox">): Promise<void> {
     const ready = new Promise<void>((resolve, reject) => {
       this.onReport = (report, problem) => {
         if (report?.kind === "ready") {
@@ -45,7 +46,9 @@ export class Link {
       },
     );
     if (this.ended) throw new WorkerError("the worker was ended while it started");
-    this.post({ kind: "start", start: { ...start, control: this.control.buffer as SharedArrayBuffer, parts: this.parts.buffer as SharedArrayBuffer } });
+    const shared = (array: Int32Array | Uint8Array): SharedArrayBuffer => array.buffer as SharedArrayBuffer;
+    const memories = { control: shared(this.control), parts: shared(this.parts), outbox: shared(this.outbox) };
+    this.post({ kind: "start", start: { ...start, ...memories } });
     await ready;
     this.hold(false);
   }
@@ -72,6 +75,7 @@ export class Link {
     Atomics.store(this.control, WORD.stopRun, 0);
     Atomics.store(this.control, WORD.stopReason, 0);
     Atomics.store(this.control, WORD.mail, MAIL.none);
+    Atomics.store(this.control, WORD.printed, 0);
   }
 
   /** Whether a part of an answer still has to go. */
@@ -91,6 +95,11 @@ export class Link {
     Atomics.notify(this.control, WORD.mail);
   }
 
+  /** What was printed and not sent. */
+  unsentOutput(): Uint8Array {
+    return this.outbox.slice(0, Math.min(Atomics.load(this.control, WORD.printed), OUTBOX_BYTES));
+  }
+
   // Stopping
 
   /** The run of that number must stop: wakes it where it waits, and interrupts it where it runs. */
@@ -107,7 +116,7 @@ export class Link {
    * records meanwhile, so that one look may miss; the caller repeats it until the script has stopped.
    */
   interrupt(): void {
-    if (this.memory === null) return;
+    if (this.memory === null || Atomics.load(this.control, WORD.running) === 0) return;
     const words = new Int32Array(this.memory.buffer);
     const shorts = new Uint16Array(this.memory.buffer);
     const threads = Math.min(Atomics.load(this.control, WORD.threads), MOST_THREADS);

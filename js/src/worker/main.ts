@@ -1,10 +1,9 @@
 /** The worker's side: serves one Repl until it is terminated. */
 
-import { MAIL, WORD, type Command, type Report, type Start } from "../protocol.js";
+import { MAIL, OUTBOX_BYTES, WORD, type Command, type Report, type Start } from "../protocol.js";
 import type { Machine, Pointer } from "./machine.js";
 import { VM, type Wire } from "./vm.js";
 
-const FLUSH_BYTES = 8192;
 const FLUSH_MILLISECONDS = 5;
 
 interface Port {
@@ -16,8 +15,7 @@ class Worker_ implements Wire {
   private vm!: VM;
   private control!: Int32Array;
   private parts!: Uint8Array;
-  private pending: Uint8Array[] = [];
-  private pendingSize = 0;
+  private outbox!: Uint8Array;
   private flushed = 0;
 
   constructor(private readonly port: Port) {
@@ -50,6 +48,7 @@ class Worker_ implements Wire {
   private start(start: Start): void {
     this.control = new Int32Array(start.control);
     this.parts = new Uint8Array(start.parts);
+    this.outbox = new Uint8Array(start.outbox);
     try {
       this.vm = new VM(start, this);
     } catch (problem) {
@@ -96,26 +95,26 @@ class Worker_ implements Wire {
   }
 
   emit(text: Uint8Array): void {
-    this.pending.push(text);
-    this.pendingSize += text.length;
+    for (let at = 0; at < text.length; ) {
+      const held = this.control[WORD.printed]!;
+      const part = text.subarray(at, at + OUTBOX_BYTES - held);
+      this.outbox.set(part, held);
+      Atomics.store(this.control, WORD.printed, held + part.length);
+      at += part.length;
+      if (held + part.length === OUTBOX_BYTES) this.flush();
+    }
     const now = performance.now();
-    if (this.pendingSize >= FLUSH_BYTES || now - this.flushed > FLUSH_MILLISECONDS) {
+    if (now - this.flushed > FLUSH_MILLISECONDS) {
       this.flush();
       this.flushed = now;
     }
   }
 
   private flush(): void {
-    if (this.pending.length === 0) return;
-    const text = new Uint8Array(this.pendingSize);
-    let at = 0;
-    for (const part of this.pending) {
-      text.set(part, at);
-      at += part.length;
-    }
-    this.pending = [];
-    this.pendingSize = 0;
-    this.port.post({ kind: "output", text });
+    const held = this.control[WORD.printed]!;
+    if (held === 0) return;
+    this.port.post({ kind: "output", text: this.outbox.slice(0, held) });
+    Atomics.store(this.control, WORD.printed, 0);
   }
 }
 

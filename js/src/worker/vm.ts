@@ -201,6 +201,8 @@ export class VM {
     this.waited = 0;
     this.number = number;
     this.used = true;
+    lua.lua_sethook(state, 0, 0, 0); // a stop of the run before may have come when it had ended
+    Atomics.store(this.control, WORD.running, number);
     const began = performance.now();
     const bottom = lua.lua_gettop(state);
     machine.helper.peak.value = machine.helper.used.value;
@@ -218,7 +220,8 @@ export class VM {
       if (problem instanceof RangeError && /memory/.test(problem.message)) done = this.broken("not enough memory");
       else throw problem;
     }
-    this.number = 0;
+    Atomics.store(this.control, WORD.running, 0);
+    this.number = this.reason = 0;
     machine.helper.limit.value = 0;
     lua.lua_settop(state, bottom);
     this.clearThreads();
