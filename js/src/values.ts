@@ -130,6 +130,11 @@ export function count(value: number): string {
   return value.toLocaleString("en-US");
 }
 
+/** `1 call`, `2 calls`, `1,500 calls`. */
+export function counted(value: number, singular: string): string {
+  return `${count(value)} ${singular}${value === 1 ? "" : "s"}`;
+}
+
 /** A plain value as strict JSON data: bytes, integer keys, NaN and infinity become tagged objects. */
 export function toJsonable(value: unknown): unknown {
   if (typeof value === "number" && !Number.isFinite(value)) {

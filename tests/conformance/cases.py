@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attacks.test_attacks import AFTERWARDS
+from script_cases import Case, Step, case_tools, read_case
+
 from moonbox import Tool, Toolbox
 from moonbox.values import to_jsonable
-from script_cases import Case, Step, case_tools, read_case
 
 if TYPE_CHECKING:
     from conformance.hosts import Host, Session
@@ -162,10 +163,11 @@ def _play_rhai(path: Path, host: Host, reference: Host) -> list[str]:
 def _facts(run: Run) -> dict[str, Any]:
     """What must be the same in every host."""
     error = run.error
+    facts = ("kind", "limit", "message", "line", "column", "hint")
     return {
         "values": [_one_number(json.dumps(to_jsonable(value))) for value in run.values],
         "output": run.output,
-        "error": None if error is None else (error.kind, error.limit, error.message, error.line, error.column, error.hint),
+        "error": None if error is None else [getattr(error, name) for name in facts],
         "calls": [(call.tool, call.status) for call in run.calls],
         "operations": run.usage.operations,
         "state_lost": run.state_lost,

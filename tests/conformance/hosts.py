@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -130,10 +131,8 @@ class DriverHost:
         return DriverSession(self, answer["repl"])
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # it may be gone already
             self.ask("end")
-        except RuntimeError:
-            pass  # it is gone already
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -144,13 +143,13 @@ class DriverHost:
 class DriverSession:
     def __init__(self, host: DriverHost, repl: int) -> None:
         self._host = host
-        self._repl = repl
+        self.repl = repl
 
     def run(self, source: str, limits: dict[str, Any] | None = None) -> Run:
-        return Run.from_dict(self._host.ask("run", repl=self._repl, source=source, limits=limits)["run"])
+        return Run.from_dict(self._host.ask("run", repl=self.repl, source=source, limits=limits)["run"])
 
     def close(self) -> None:
-        self._host.ask("close", repl=self._repl)
+        self._host.ask("close", repl=self.repl)
 
 
 def describe(tool: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import { UsageError, type ScriptError } from "../errors.js";
 import { filled, language, LANGUAGES, type Texts } from "../languages.js";
 import { flat } from "../tools/signature.js";
-import { count, entriesOf, isTable } from "../values.js";
+import { count, counted, entriesOf, isTable } from "../values.js";
 import { binary, Clip, compact, shape, short, sizeOf } from "./compact.js";
 import type { Call, Run } from "./records.js";
 
@@ -103,7 +103,7 @@ function* callLines(calls: readonly Call[]): Iterable<string> {
   yield* calls.slice(0, half).map(callLine);
   const hidden = calls.slice(half, -half);
   const failed = notOk(hidden.filter((call) => !call.ok).length);
-  yield `… ${count(hidden.length)} more calls${failed ? `, ${failed}` : ", all ok"} …`;
+  yield `… ${counted(hidden.length, "more call")}${failed ? `, ${failed}` : ", all ok"} …`;
   yield* calls.slice(-half).map(callLine);
 }
 

@@ -1,6 +1,6 @@
 /** Compact text of values, bounded. */
 
-import { count, entriesOf, isTable } from "../values.js";
+import { count, counted, entriesOf, isTable } from "../values.js";
 import { byText } from "../tools/naming.js";
 
 type Note = (leftOut: number, total: number) => string;
@@ -61,9 +61,9 @@ export function short(value: unknown, limit: number): string {
 
 /** What kind of thing a large value is, in a few words. */
 export function shape(value: unknown): string {
-  if (typeof value === "string") return `a string of ${count(sizeOf(value))} characters`;
-  if (value instanceof Uint8Array) return `a binary string of ${count(value.length)} bytes`;
-  if (Array.isArray(value)) return `an array of ${count(value.length)} elements`;
+  if (typeof value === "string") return `a string of ${counted(sizeOf(value), "character")}`;
+  if (value instanceof Uint8Array) return `a binary string of ${counted(value.length, "byte")}`;
+  if (Array.isArray(value)) return `an array of ${counted(value.length, "element")}`;
   if (!isTable(value)) return "a number";
   const entries = named(value);
   const inside = entries.slice(0, 8).map(([name, item]) => clean(name.slice(0, 40)) + sizeNote(item));

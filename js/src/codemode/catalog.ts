@@ -5,7 +5,7 @@ import { byText } from "../tools/naming.js";
 import { firstSentence, flat, render } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
-import { count } from "../values.js";
+import { count, counted } from "../values.js";
 import { inFormat, type Definition } from "./definitions.js";
 
 export type Detail = "schemas" | "full" | "signatures" | "names" | "search";
@@ -65,8 +65,7 @@ export function choose(
   else if (mode === "always" || allDirect.length === 0) [code, why] = [true, `mode is ${mode}`];
   else if (options.hidden === 0) [code, why] = [false, "no tool may be called from scripts"];
   else if (code_tokens < direct_tokens) [code, why] = [true, "the code tool is smaller"];
-  const tokens = `${count(code_tokens)} token${code_tokens === 1 ? "" : "s"}`;
-  const reason = `${why} (${tokens} with the code tool, ${count(direct_tokens)} with every tool direct)`;
+  const reason = `${why} (${counted(code_tokens, "token")} with the code tool, ${count(direct_tokens)} with every tool direct)`;
   return { code, code_tokens, direct_tokens, reason };
 }
 

@@ -1,7 +1,7 @@
 /** What is wrong with a call's arguments, in words that let a model correct the call. */
 
 import { nearest, suggestion } from "../suggest.js";
-import { count, entriesOf, fromEntries, isObject, isTable } from "../values.js";
+import { count, counted, entriesOf, fromEntries, isObject, isTable } from "../values.js";
 import { accepts, Document, kindOf, partsOf, type Kinds, type Schema, type SchemaObject } from "./document.js";
 import { isIdentifier } from "./naming.js";
 import { typeText } from "./signature.js";
@@ -115,7 +115,7 @@ class Walker {
     for (const [keyword, wording] of Object.entries(RULES)) {
       if (!(keyword in schema) || this.fits(keyword, schema[keyword], value)) continue;
       const rule = keyword === "const" ? JSON.stringify(schema[keyword]) : String(schema[keyword]);
-      yield `expected ${wording.replace("{}", () => rule)}, got ${amount(keyword, value)}`;
+      yield `expected ${bound(wording, schema[keyword], rule)}, got ${amount(keyword, value)}`;
     }
   }
 
@@ -167,7 +167,7 @@ class Walker {
     if (Array.isArray(items)) [first, items] = [items, schema["additionalItems"]]; // drafts before 2020-12
     const heads = Array.isArray(first) ? first : [];
     if (value.length > heads.length && items === false) {
-      this.note(path, `expected at most ${heads.length} items, got ${value.length}`);
+      this.note(path, `expected at most ${counted(heads.length, "item")}, got ${value.length}`);
     }
     for (const [index, item] of value.entries()) {
       if (this.problems.length > MOST_PROBLEMS) return;
@@ -181,6 +181,13 @@ function takesBytes(schema: SchemaObject, wanted: Kinds, document: Document): bo
   if (wanted === null || schema["format"] === "binary") return true;
   const branches = [...partsOf(schema, "anyOf"), ...partsOf(schema, "oneOf")].map((branch) => document.deref(branch));
   return branches.some((part) => isObject(part) && part["format"] === "binary");
+}
+
+/** A rule in words; a noun behind the number is in the singular or the plural. */
+function bound(wording: string, rule: unknown, text: string): string {
+  const [start, noun] = wording.split("{} ");
+  if (noun !== undefined && typeof rule === "number" && Number.isInteger(rule)) return start! + counted(rule, noun.replace(/s$/, ""));
+  return wording.replace("{}", () => text);
 }
 
 function amount(keyword: string, value: unknown): string {
