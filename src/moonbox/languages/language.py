@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.errors import ScriptError
+    from moonbox.languages.program import Program, Vocabulary
     from moonbox.languages.translation import Translator
     from moonbox.limits import Limits
 
@@ -114,6 +115,10 @@ class Language:
     """The members of its libraries when these features are open."""
     translator: Callable[[], Translator] | None = None
     """Makes a compiler to Lua; None where the engine runs the language as it is."""
+    program: Callable[[str], Program | None] | None = None
+    """Reads a script for the checker; None for a script that it cannot follow."""
+    vocabulary: Callable[[], Vocabulary] | None = None
+    """The words that the checker knows."""
     runtime: Callable[[], str] | None = None
     """The Lua chunk that what the translator makes is run by."""
 
