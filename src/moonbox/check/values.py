@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from moonbox.tools.shape import Document, Kinds, Schema
+from moonbox.tools.document import Document, Kinds, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

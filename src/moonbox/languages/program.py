@@ -269,8 +269,21 @@ class Vocabulary:
     """What to write for a name of another language that is called with these arguments, or indexed; None if unknown."""
     method_advice: Callable[[str, str, tuple[str, ...]], str | None] = lambda name, receiver, arguments: None
     """The same for a method or a field: its name, what it is read from, the arguments."""
+    member_advice: Callable[[str, str, tuple[str, ...]], str | None] = lambda library, name, arguments: None
+    """The same for a member that a library does not have."""
     string_methods: frozenset[str] = frozenset()
     list_methods: frozenset[str] = frozenset()
     """Methods of lists, in languages that have any."""
+    any_methods: frozenset[str] = frozenset()
+    """Methods of every value."""
+    methods: Mapping[str, str] = field(default_factory=dict)
+    """List methods that call a function with the elements: "map", "same", "one", "sort", "fold" or "each"."""
     no_value: frozenset[str] = frozenset()
     """Dotted names of functions that return nothing."""
+    nothing: str = "nil"
+    """What an unset variable is."""
+    forms: Mapping[str, str] = field(default_factory=dict)
+    """How things are written: "call", "closure", "length", "element", "number", "assign", with {} for the script's own text."""
+
+    def form(self, name: str, text: str) -> str:
+        return self.forms[name].replace("{}", text)

@@ -10,6 +10,7 @@ from moonbox.languages import program as p
 from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form
 from moonbox.languages.lua.syntax import tree
 from moonbox.languages.lua.syntax.listing import Listing
+from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,8 +62,17 @@ def lua_vocabulary() -> p.Vocabulary:
         constants=equivalents().constants,
         advice=_advice,
         method_advice=_method_advice,
+        member_advice=_member_advice,
         string_methods=LIBRARIES["string"],
-        no_value=frozenset({"table.sort", "table.insert", "print"}),
+        no_value=frozenset({"table.sort", "table.insert"}),
+        forms={
+            "call": "{}{…}",
+            "closure": "function() return {} end",
+            "length": "#{}",
+            "element": "{}[1]",
+            "number": "tonumber({})",
+            "assign": "{} = …, without local",
+        },
     )
 
 
@@ -84,6 +94,15 @@ def _method_advice(name: str, receiver: str, arguments: tuple[str, ...]) -> str 
     if form is None or ("{0}" in form and not arguments):
         return None
     return fill_form(form, arguments, receiver)
+
+
+def _member_advice(library: str, name: str, arguments: tuple[str, ...]) -> str | None:
+    forms = equivalents().members.get(library, {})
+    form = forms.get(name) or forms.get("")
+    if form is not None:
+        return fill_form(form, arguments)
+    close = nearest(name, LIBRARIES[library])
+    return did_you_mean([f"{library}.{member}" for member in close])
 
 
 class _Reader:
