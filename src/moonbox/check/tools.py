@@ -34,6 +34,8 @@ class ToolView:
         self._language = language
         self._aliases = toolbox.aliases()
         self._results: dict[str, tuple[Any, Data]] = {}
+        assert language.vocabulary is not None
+        self._find_tools = language.vocabulary().forms["search"] + " finds tools"
         self.root = ToolSpace(self._tree(), "")
 
     def written(self, path: str) -> str:
@@ -83,7 +85,7 @@ class ToolView:
         if len(callable_) <= _FEW:
             listed = ", ".join(map(self._language.tool_name, callable_))
             return f"unknown tool '{path}'", f"the tools are: {listed}"
-        return f"unknown tool '{path}'", f'{self._language.texts.search} finds tools'
+        return f"unknown tool '{path}'", self._find_tools
 
     def is_name(self, name: str) -> str | None:
         """The tool, as scripts write it, that has this bare name; None where none or more than one has."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import calls, operators, reads, slips
-from moonbox.check.values import Data, Library, Made, Scalar, Script
+from moonbox.check.values import Data, Library, Made, Scalar, Script, ToolSpace
 from moonbox.findings import Finding
 from moonbox.languages import program as p
 from moonbox.suggest import did_you_mean, nearest
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["TooMuch", "Variable", "Walk"]
 
 _MOST_FINDINGS = 20
+_LONGEST_CHAIN = 8
 
 
 class TooMuch(Exception):
@@ -302,10 +303,23 @@ class Walk:
         self.note(node.at, f"'{node.name}' is not set anywhere: it is {self.words.nothing}", did_you_mean([f"'{item}'" for item in close]))
 
     def quiet(self, node: p.Expression) -> Value:
-        """What a value is, without a finding: it was looked at before."""
+        """What a name or a chain of fields is, without a finding; None for anything else."""
+        path: list[str] = []
+        while type(node) is p.Field and len(path) < _LONGEST_CHAIN:
+            path.append(node.name)
+            node = node.value
+        if type(node) is not p.Name:
+            return None
         outer, self.quietly = self.quietly, True
-        value = self.value(node)
+        value = self.name(node)
         self.quietly = outer
+        for name in reversed(path):
+            if isinstance(value, ToolSpace):
+                value = self.view.member(value, name)
+            elif isinstance(value, Library) and name in self.words.libraries.get(value.name, ()):
+                value = Library(f"{value.name}.{name}")
+            else:
+                return None
         return value
 
     def is_unset(self, name: str) -> bool:

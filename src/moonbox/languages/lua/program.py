@@ -67,6 +67,7 @@ def lua_vocabulary() -> p.Vocabulary:
         no_value=frozenset({"table.sort", "table.insert"}),
         forms={
             "call": "{}{…}",
+            "search": 'docs.search("words")',
             "closure": "function() return {} end",
             "length": "#{}",
             "element": "{}[1]",
