@@ -8,7 +8,6 @@ from moonbox.check import reads, slips
 from moonbox.check.tools import literal
 from moonbox.check.values import (
     Data,
-    Facts,
     Library,
     Made,
     Results,
@@ -100,7 +99,9 @@ def _named(walk: Walk, target: p.Name, node: p.Call) -> Value:
     written = None if tools_are_functions else walk.view.is_name(name)
     advice = walk.words.advice(name, True, texts)
     if written is not None:
-        walk.error(target.at, f"'{name}' is a tool and not a global function", f"write: {walk.words.form('call', written)}")
+        walk.error(
+            target.at, f"'{name}' is a tool and not a global function", f"write: {walk.words.form('call', written)}"
+        )
     elif advice is not None:
         walk.error(target.at, f"there is no function '{name}'", advice)
     elif tools_are_functions:
@@ -141,7 +142,9 @@ def method(walk: Walk, node: p.Method) -> Value:
         member = walk.view.member(base, name)
         path = f"{base.path}.{name}" if base.path else name
         written = member.name if isinstance(member, ToolValue) else walk.view.written(path)
-        walk.error(node.key, "tools are called with a dot, not with a colon", f"write: {walk.words.form('call', written)}")
+        walk.error(
+            node.key, "tools are called with a dot, not with a colon", f"write: {walk.words.form('call', written)}"
+        )
         return None
     kinds = kinds_of(base) if isinstance(base, Data | Scalar) else None
     if kinds == {"string"}:
@@ -151,7 +154,7 @@ def method(walk: Walk, node: p.Method) -> Value:
         _no_method(walk, base, node, "a string")
     elif kinds and kinds <= _TABLES and name not in walk.program.fields and isinstance(base, Data):
         if not (kinds == {"array"} and name in walk.words.list_methods) and name not in walk.words.any_methods:
-            properties = Facts.of(base).properties
+            properties = base.facts.properties
             if name not in properties:
                 _no_method(walk, base, node, "a list" if kinds == {"array"} else "an object")
     return None
@@ -208,7 +211,9 @@ def iteration(walk: Walk, node: p.Each) -> tuple[Value, ...]:
             hint = f"write: for {names} in {function}({text}) do"
             walk.about(value, source.at, "a loop needs ipairs or pairs around a table", hint)
     elif isinstance(value, ToolValue):
-        walk.error(source.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}")
+        walk.error(
+            source.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}"
+        )
     elif isinstance(value, Scalar) and value.kind == "number":
         hint = f"write: for {node.names[0]} = 1, {text} do" if text != "…" else f"write: for {node.names[0]} = 1, n do"
         walk.error(source.at, "a loop cannot go over a number", hint)
@@ -220,13 +225,15 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
     key: Value = None
     kinds = kinds_of(value) if not isinstance(value, Made) else None
     if isinstance(value, ToolValue):
-        walk.error(argument.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}")
+        walk.error(
+            argument.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}"
+        )
     elif isinstance(value, Data) and kinds and "object" not in kinds and "array" not in kinds:
         what = reads.described(walk, value, argument)
         walk.about(value, argument.at, f"{what} is not a table: {name} cannot go over it")
     elif isinstance(value, Data) and kinds == {"object"} and name == "ipairs":
         what = reads.described(walk, value, argument)
-        facts = Facts.of(value)
+        facts = value.facts
         lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == {"array"}]
         hint = reads.lists_within(walk, value) if lists or facts.closed else "use pairs for its fields"
         walk.about(value, argument.at, f"{what} is an object, not a list: ipairs finds nothing in it", hint)
@@ -236,7 +243,7 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
     if isinstance(value, Made) and name == "ipairs":
         slips.ipairs_of_fields(walk, value, argument)
     if kinds == {"object"} and isinstance(value, Data):
-        facts = Facts.of(value)
+        facts = value.facts
         return key, value.part(facts.rest) if not facts.properties else None
     return key, element(value)
 
@@ -270,7 +277,11 @@ def _protected(walk: Walk, node: p.Call) -> Value:
     if type(first) is p.Call and isinstance(walk.quiet(first.function), ToolValue):
         tool = walk.text(first.function)
         arguments = ", ".join(map(walk.text, first.arguments)) or "{}"
-        walk.error(first.at, "pcall must make the call itself: here the tool is called before it", f"write: pcall({tool}, {arguments})")
+        walk.error(
+            first.at,
+            "pcall must make the call itself: here the tool is called before it",
+            f"write: pcall({tool}, {arguments})",
+        )
     return None
 
 
@@ -289,7 +300,9 @@ def _together(walk: Walk, node: p.Call, *, settle: bool) -> Value:
     if len(node.arguments) == 1 and type(node.arguments[0]) is p.Record:
         items = tuple([item for _, item in node.arguments[0].entries])
     elif len(node.arguments) > 1 and node.exact:
-        walk.error(node.at, "parallel takes one list of functions", "write: parallel{function() … end, function() … end}")
+        walk.error(
+            node.at, "parallel takes one list of functions", "write: parallel{function() … end, function() … end}"
+        )
     for item in items:
         value = walk.value(item)
         if type(item) is p.Call and isinstance(walk.quiet(item.function), ToolValue):
@@ -358,7 +371,9 @@ _LIBRARY: dict[str, Callable[[Walk, p.Call], Value]] = {
 }
 _RETURNS = {
     **dict.fromkeys(("tostring", "json.encode", "json.stringify", "table.concat", "os.date"), "string"),
-    **dict.fromkeys((f"string.{name}" for name in ("format", "upper", "lower", "sub", "rep", "reverse", "gsub")), "string"),
+    **dict.fromkeys(
+        (f"string.{name}" for name in ("format", "upper", "lower", "sub", "rep", "reverse", "gsub")), "string"
+    ),
     **dict.fromkeys(("string.len", "os.time", "os.clock", "rawlen"), "number"),
     **dict.fromkeys((f"math.{name}" for name in ("floor", "ceil", "abs", "max", "min", "sqrt", "random")), "number"),
 }

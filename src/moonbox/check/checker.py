@@ -29,6 +29,7 @@ class Checker:
         self._language = language
         self._names: set[str] = set()
         self._open = False  # scripts may have set globals that were not seen
+        self._latest: tuple[str, p.Program | None] = ("", None)
 
     def check(self, source: str, view: ToolView, names: Collection[str] = ()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
@@ -66,10 +67,12 @@ class Checker:
     def _program(self, source: str) -> p.Program | None:
         if self._language.program is None or len(source) > _LONGEST:
             return None
-        try:
-            return self._language.program(source)
-        except RecursionError:
-            return None
+        if source != self._latest[0]:
+            try:
+                self._latest = source, self._language.program(source)
+            except RecursionError:
+                self._latest = source, None
+        return self._latest[1]
 
 
 def _is_dynamic(source: str) -> bool:

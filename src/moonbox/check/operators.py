@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
-from moonbox.check.values import Data, Facts, Scalar, ToolValue, kinds_of
+from moonbox.check.values import Data, Scalar, ToolValue, kinds_of
 from moonbox.languages import program as p
 from moonbox.suggest import nearest
 
@@ -117,14 +117,15 @@ def _order(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
         if kinds <= _TABLES:
             walk.about(value, node.at, f"{what} is {_table(kinds)}: it cannot be compared with {node.operator}")
             return
-        if others and (
-            (kinds == {"string"} and others <= _NUMBERS) or (kinds <= _NUMBERS and others == {"string"})
-        ):
+        if others and ((kinds == {"string"} and others <= _NUMBERS) or (kinds <= _NUMBERS and others == {"string"})):
             is_text = kinds == {"string"}
             hint = f"write: {walk.words.form('number', walk.text(side))}" if is_text else None
             other_kind = "a number" if is_text else "a string"
             walk.about(
-                value, node.at, f"{what} is {'a string' if is_text else 'a number'}: it cannot be compared with {other_kind}", hint
+                value,
+                node.at,
+                f"{what} is {'a string' if is_text else 'a number'}: it cannot be compared with {other_kind}",
+                hint,
             )
             return
 
@@ -144,7 +145,7 @@ def _equality(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
         if _is_type_call(walk, side) and isinstance(other.value, str) and other.value not in _TYPES:
             walk.error(
                 node.at,
-                f'type never returns {_quoted(other.value)}',
+                f"type never returns {_quoted(other.value)}",
                 'lists and objects are "table"; the others are "nil", "boolean", "number", "string" and "function"',
             )
             return
@@ -153,7 +154,7 @@ def _equality(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
 
 
 def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, constant: Any) -> None:
-    facts = Facts.of(value)
+    facts = value.facts
     kinds, what = facts.kinds, reads.described(walk, value, side)
     fate = "always false" if node.operator == "==" else "always true"
     if facts.options and not any(type(option) is type(constant) and option == constant for option in facts.options):
@@ -175,7 +176,9 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, co
 
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:
     is_call = type(node) is p.Call and type(node.function) is p.Name and node.function.name == "type"
-    return is_call and walk.language.name == "lua" and walk.lookup("type") is None and "type" not in walk.program.assigned
+    return (
+        is_call and walk.language.name == "lua" and walk.lookup("type") is None and "type" not in walk.program.assigned
+    )
 
 
 def _kind(value: Any) -> str:

@@ -51,7 +51,7 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
 
 
 def _field_of(walk: Walk, base: Data, node: p.Field) -> Value:
-    facts = Facts.of(base)
+    facts = base.facts
     name, kinds = node.name, facts.kinds
     if name in facts.properties:
         return base.part(facts.properties[name])
@@ -92,7 +92,7 @@ def _list_field(walk: Walk, base: Data | None, what: str, node: p.Field) -> None
         hint = _length_form(walk, node)
     else:
         inner = element(base)
-        has = isinstance(inner, Data) and name in Facts.of(inner).properties
+        has = isinstance(inner, Data) and name in inner.facts.properties
         form = walk.words.form("element", text if text != "…" else "list")
         hint = f"its elements have it: {form}.{name}, or loop over it" if has else f"an element is {form}; loop over it"
     walk.about(base, node.key, f"{what} is a list: it has no field '{name}'", hint)
@@ -110,10 +110,12 @@ def item(walk: Walk, node: p.Item) -> Value:
     index = node.key.value if type(node.key) is p.Constant and type(node.key.value) is int else None
     first = walk.language.first_index
     if isinstance(base, Data):
-        facts = Facts.of(base)
+        facts = base.facts
         if index is not None and facts.kinds == {"object"} and facts.closed:
             what = described(walk, base, node.value)
-            walk.about(base, node.at, f"{what} is an object, not a list: [{index}] is not in it", lists_within(walk, base))
+            walk.about(
+                base, node.at, f"{what} is an object, not a list: [{index}] is not in it", lists_within(walk, base)
+            )
             return None
         if facts.kinds != {"array"}:
             return None
@@ -130,14 +132,20 @@ def length(walk: Walk, node: p.Length) -> Value:
     base = walk.value(node.value)
     match base:
         case Data():
-            facts = Facts.of(base)
+            facts = base.facts
             if facts.kinds == {"object"}:
                 what = described(walk, base, node.value)
-                walk.about(base, node.at, f"{what} is an object, not a list: # does not count it", lists_within(walk, base))
+                walk.about(
+                    base, node.at, f"{what} is an object, not a list: # does not count it", lists_within(walk, base)
+                )
             elif facts.kinds is not None and facts.kinds and facts.kinds <= {"integer", "number", "boolean"}:
-                walk.about(base, node.at, f"{described(walk, base, node.value)} is a {_one(facts.kinds)}: it has no length")
+                walk.about(
+                    base, node.at, f"{described(walk, base, node.value)} is a {_one(facts.kinds)}: it has no length"
+                )
         case ToolValue():
-            walk.error(node.at, f"'{base.name}' is a tool that is not called", f"write: #{walk.words.form('call', base.name)}")
+            walk.error(
+                node.at, f"'{base.name}' is a tool that is not called", f"write: #{walk.words.form('call', base.name)}"
+            )
         case Made(record) if record.entries and record.exact and all(name for name, _ in record.entries):
             walk.note(
                 node.at,
@@ -158,12 +166,14 @@ def described(walk: Walk, base: Data, node: p.Expression) -> str:
 
 def lists_within(walk: Walk, base: Data) -> str | None:
     """Where the lists are that an object holds, or what it holds instead."""
-    facts = Facts.of(base)
+    facts = base.facts
     lists = [name for name, part in facts.properties.items() if base.document.kinds(part) == {"array"}]
     if len(lists) == 1:
         return f"its list is the field '{lists[0]}'"
     shape = type_text(base.document.deref(base.schema), base.document, nested=1)
-    return f"it is {shape}" if len(shape) <= 300 else f"its fields are: {', '.join(list(facts.properties)[:_MOST_LISTED])}"
+    return (
+        f"it is {shape}" if len(shape) <= 300 else f"its fields are: {', '.join(list(facts.properties)[:_MOST_LISTED])}"
+    )
 
 
 def _one(kinds: frozenset[str]) -> str:

@@ -6,19 +6,29 @@ import re
 from typing import TYPE_CHECKING
 
 from moonbox.check import reads
-from moonbox.check.values import Data, Facts, Library, Made, Results, Scalar, ToolValue, kinds_of
+from moonbox.check.values import Data, Library, Made, Results, ToolValue, kinds_of
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:
     from moonbox.check.values import Value
     from moonbox.check.walk import Walk
 
-__all__ = ["comparator", "condition", "declaration", "ignore", "ipairs_of_fields", "library_call", "lost_variable", "used"]
+__all__ = [
+    "comparator",
+    "condition",
+    "declaration",
+    "ignore",
+    "ipairs_of_fields",
+    "library_call",
+    "lost_variable",
+    "used",
+]
 
 _TABLES = frozenset({"object", "array"})
 _LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
 _TEXT_FUNCTIONS = frozenset(
-    f"string.{name}" for name in ("byte", "find", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse", "sub", "upper")
+    f"string.{name}"
+    for name in ("byte", "find", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse", "sub", "upper")
 )
 _PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
 
@@ -32,7 +42,9 @@ def used(walk: Walk, node: p.Expression, value: Value) -> Value:
     if type(node) is p.Call and type(node.function) in (p.Name, p.Field):
         name = _dotted(walk, node.function)
         if name in walk.words.no_value:
-            what = {"table.sort": "it sorts the list itself", "table.insert": "it changes the list itself"}.get(name, "")
+            what = {"table.sort": "it sorts the list itself", "table.insert": "it changes the list itself"}.get(
+                name, ""
+            )
             list_ = walk.text(node.arguments[0]) if node.arguments else "the list"
             hint = f"{what}: call it alone, then use {list_}" if what else None
             walk.error(node.at, f"{name} returns nothing", hint)
@@ -70,7 +82,9 @@ def condition(walk: Walk, node: p.Expression) -> None:
     if type(node) is p.Other and node.what == "not" and node.parts:
         return  # it is looked at by itself
     if type(node) is p.Length:
-        walk.note(node.at, f"0 is true in Lua: #{walk.text(node.value)} always is", f"write: #{walk.text(node.value)} > 0")
+        walk.note(
+            node.at, f"0 is true in Lua: #{walk.text(node.value)} always is", f"write: #{walk.text(node.value)} > 0"
+        )
     elif type(node) is p.Constant and node.value == 0 and type(node.value) is int and walk.language.name == "lua":
         walk.note(node.at, "0 is true in Lua")
 
@@ -113,8 +127,18 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) ->
     if at is None:
         return
     kinds = kinds_of(first) if isinstance(first, Data) else None
-    if isinstance(first, ToolValue) and name not in ("print", "rawequal", "rawget", "next", "select", "assert", "error"):
-        walk.error(at.at, f"'{first.name}' is a tool that is not called", f"write: {walk.words.form('call', first.name)}")
+    if isinstance(first, ToolValue) and name not in (
+        "print",
+        "rawequal",
+        "rawget",
+        "next",
+        "select",
+        "assert",
+        "error",
+    ):
+        walk.error(
+            at.at, f"'{first.name}' is a tool that is not called", f"write: {walk.words.form('call', first.name)}"
+        )
     elif name in ("json.decode", "json.parse") and kinds and kinds <= _TABLES:
         walk.about(first, at.at, f"{reads.described(walk, first, at)} is data already", f"use it without {name}")  # type: ignore[arg-type]
     elif name in ("json.decode", "json.parse") and isinstance(first, Results):
@@ -125,7 +149,7 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) ->
     elif name in _TEXT_FUNCTIONS and kinds and kinds <= _TABLES and isinstance(first, Data):
         walk.about(first, at.at, f"{reads.described(walk, first, at)} is not a string")
     elif name == "table.concat" and isinstance(first, Data) and kinds == {"array"}:
-        items = first.part(Facts.of(first).items)
+        items = first.part(first.facts.items)
         inner = kinds_of(items)
         if inner and inner <= _TABLES:
             what = reads.described(walk, first, at)
@@ -134,10 +158,16 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) ->
         _extreme(walk, name, at, first, kinds)
     if name == "tonumber" and len(node.arguments) == 1 and _is_gsub(walk, node.arguments[0]):
         text = walk.text(node.arguments[0])
-        walk.error(at.at, "gsub returns two values, and tonumber takes the second as a base", f"write: tonumber(({text}))")
+        walk.error(
+            at.at, "gsub returns two values, and tonumber takes the second as a base", f"write: tonumber(({text}))"
+        )
     if name == "table.insert" and len(node.arguments) == 2 and _is_gsub(walk, node.arguments[1]):
         text = walk.text(node.arguments[1])
-        walk.error(at.at, "gsub returns two values, which makes three for table.insert", f"write: table.insert({walk.text(at)}, ({text}))")
+        walk.error(
+            at.at,
+            "gsub returns two values, which makes three for table.insert",
+            f"write: table.insert({walk.text(at)}, ({text}))",
+        )
     if name in _PATTERN_FUNCTIONS and len(node.arguments) > 1:
         pattern(walk, node.arguments[1], plain=len(node.arguments) > 3)
 

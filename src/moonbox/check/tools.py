@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 from moonbox.check.values import Data, ToolSpace, ToolValue
 from moonbox.languages.program import Constant, Record
 from moonbox.suggest import did_you_mean, nearest
-from moonbox.tools.problems import REST, UNKNOWN
 from moonbox.tools.document import Document
+from moonbox.tools.problems import REST, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from moonbox.check.values import Value
     from moonbox.languages.language import Language
     from moonbox.languages.program import Expression
@@ -64,7 +62,7 @@ class ToolView:
             return None
         known = self._results.get(tool.path)
         if known is None or known[0] is not schema:
-            known = schema, Data(schema, Document(schema), self.written(tool.path), learned)
+            known = schema, Data(schema, Document(schema), self.written(tool.path), learned, {})
             self._results[tool.path] = known
         return known[1]
 

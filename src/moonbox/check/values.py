@@ -39,9 +39,20 @@ class Data(NamedTuple):
     """As scripts write it."""
     learned: bool
     """The schema is what was seen so far, not what the tool promises."""
+    known: dict[int, Facts]
+    """The facts of the document's parts, by identity: each is worked out once."""
 
     def part(self, schema: Schema) -> Data | None:
-        return None if schema is None or schema is True else Data(schema, self.document, self.tool, self.learned)
+        if schema is None or schema is True:
+            return None
+        return Data(schema, self.document, self.tool, self.learned, self.known)
+
+    @property
+    def facts(self) -> Facts:
+        facts = self.known.get(id(self.schema))
+        if facts is None:
+            facts = self.known[id(self.schema)] = Facts.of(self.document, self.schema)
+        return facts
 
 
 class ToolValue(NamedTuple):
@@ -111,8 +122,8 @@ class Facts(NamedTuple):
     """The only values that are possible; none where there is no such list."""
 
     @classmethod
-    def of(cls, data: Data) -> Facts:
-        document, schema = data.document, data.document.deref(data.schema)
+    def of(cls, document: Document, schema: Schema) -> Facts:
+        schema = document.deref(schema)
         kinds = document.kinds(schema)
         branches = _branches(document, schema)
         properties: dict[str, Schema] = {}
@@ -144,7 +155,7 @@ def kinds_of(value: Value) -> Kinds:
     """The JSON types that a value can have, null aside; None where that is not known."""
     match value:
         case Data():
-            return Facts.of(value).kinds
+            return value.facts.kinds
         case Scalar():
             return frozenset({value.kind})
         case Results():
@@ -158,7 +169,7 @@ def element(value: Value, index: int | None = None) -> Value:
     """What a list's elements are; with `index`, counted from 0, the one there."""
     match value:
         case Data():
-            facts = Facts.of(value)
+            facts = value.facts
             return value.part(facts.items) if facts.kinds == {"array"} else None
         case Results():
             if index is not None and 0 <= index < len(value.values):

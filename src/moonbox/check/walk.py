@@ -298,9 +298,18 @@ class Walk:
         """A global that is read and set nowhere."""
         if self.lenient or self.quietly or node.name == "_":
             return
-        known = {*self.names, *self.words.globals, *self.program.assigned, *(name for scope in self._scopes for name in scope)}
+        known = {
+            *self.names,
+            *self.words.globals,
+            *self.program.assigned,
+            *(name for scope in self._scopes for name in scope),
+        }
         close = nearest(node.name, known)
-        self.note(node.at, f"'{node.name}' is not set anywhere: it is {self.words.nothing}", did_you_mean([f"'{item}'" for item in close]))
+        self.note(
+            node.at,
+            f"'{node.name}' is not set anywhere: it is {self.words.nothing}",
+            did_you_mean([f"'{item}'" for item in close]),
+        )
 
     def quiet(self, node: p.Expression) -> Value:
         """What a name or a chain of fields is, without a finding; None for anything else."""

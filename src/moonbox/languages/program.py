@@ -223,12 +223,8 @@ class Each(NamedTuple):
     body: Block
 
 
-Expression: TypeAlias = (
-    Name | Constant | Field | Item | Length | Call | Method | Record | Function | Operation | Other
-)
-Statement: TypeAlias = (
-    Block | Guarded | Declare | Assign | Define | Evaluate | Give | Branches | Loop | Count | Each
-)
+Expression: TypeAlias = Name | Constant | Field | Item | Length | Call | Method | Record | Function | Operation | Other
+Statement: TypeAlias = Block | Guarded | Declare | Assign | Define | Evaluate | Give | Branches | Loop | Count | Each
 
 
 def root(value: Expression) -> str:

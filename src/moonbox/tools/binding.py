@@ -70,7 +70,9 @@ class Binder:
                 arguments = [{name: value for name, value in arguments[0].items() if name is not REST}]
             named: dict[Any, Any] = self._name(arguments, tool)
             coerced = self._coerce(named) if self._coerce is not None else named
-            return find_problems(self.document, {**self._filled(dict(coerced)), **rest}, self._fits, first_index=first_index)
+            return find_problems(
+                self.document, {**self._filled(dict(coerced)), **rest}, self._fits, first_index=first_index
+            )
         except ArgumentError as error:
             return [line[2:] for line in error.message.splitlines() if line.startswith("- ")]
         except RecursionError:

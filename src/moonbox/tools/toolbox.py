@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
 from moonbox.suggest import unknown
-from moonbox.tools.naming import LONGEST_NAME, aliases, check_name
 from moonbox.tools.learned import LearnedShapes
+from moonbox.tools.naming import LONGEST_NAME, aliases, check_name
 from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
