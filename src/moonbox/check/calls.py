@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 from moonbox.check import reads, slips
 from moonbox.check.tools import literal
 from moonbox.check.values import (
+    LIST,
+    OBJECT,
+    TABLES,
+    TEXT,
     Data,
     Library,
     Made,
@@ -29,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["call", "iteration", "method"]
 
-_TABLES = frozenset({"object", "array"})
 _MOST_PROBLEMS = 3
 
 
@@ -147,16 +150,15 @@ def method(walk: Walk, node: p.Method) -> Value:
         )
         return None
     kinds = kinds_of(base) if isinstance(base, Data | Scalar) else None
-    if kinds == {"string"}:
+    if kinds == TEXT:
         if name in walk.words.string_methods:
             kind = _RETURNS.get(f"string.{name}")
             return Scalar(kind) if kind else None
         _no_method(walk, base, node, "a string")
-    elif kinds and kinds <= _TABLES and name not in walk.program.fields and isinstance(base, Data):
-        if not (kinds == {"array"} and name in walk.words.list_methods) and name not in walk.words.any_methods:
-            properties = base.facts.properties
-            if name not in properties:
-                _no_method(walk, base, node, "a list" if kinds == {"array"} else "an object")
+    elif kinds and kinds <= TABLES and isinstance(base, Data) and name not in walk.program.fields:
+        has = name in base.facts.properties or (kinds == LIST and name in walk.words.list_methods)
+        if not has:
+            _no_method(walk, base, node, "a list" if kinds == LIST else "an object")
     return None
 
 
@@ -199,14 +201,20 @@ def iteration(walk: Walk, node: p.Each) -> tuple[Value, ...]:
         name, argument = source.function.name, source.arguments[0]
         if name in ("ipairs", "pairs") and walk.value(source.function) == Library(name):
             return _pairs(walk, node, name, argument)
-    value = walk.value(source)
+    looped = walk.value(source)
     if walk.language.name != "lua":
-        return _elements(walk, node, source, value)
+        return _elements(walk, node, source, looped)
+    _check_loop(walk, node, source, looped)
+    return ()
+
+
+def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: Value) -> None:
+    """A loop over something without ipairs or pairs."""
     text = walk.text(source)
     if isinstance(value, Data | Results | Made):
         kinds = kinds_of(value)
-        if isinstance(value, Made) or (kinds and kinds <= _TABLES):
-            function = "pairs" if kinds == {"object"} else "ipairs"
+        if isinstance(value, Made) or (kinds and kinds <= TABLES):
+            function = "pairs" if kinds == OBJECT else "ipairs"
             names = ", ".join(node.names if len(node.names) > 1 else ("_", *node.names))
             hint = f"write: for {names} in {function}({text}) do"
             walk.about(value, source.at, "a loop needs ipairs or pairs around a table", hint)
@@ -217,7 +225,6 @@ def iteration(walk: Walk, node: p.Each) -> tuple[Value, ...]:
     elif isinstance(value, Scalar) and value.kind == "number":
         hint = f"write: for {node.names[0]} = 1, {text} do" if text != "…" else f"write: for {node.names[0]} = 1, n do"
         walk.error(source.at, "a loop cannot go over a number", hint)
-    return ()
 
 
 def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple[Value, ...]:
@@ -231,18 +238,18 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
     elif isinstance(value, Data) and kinds and "object" not in kinds and "array" not in kinds:
         what = reads.described(walk, value, argument)
         walk.about(value, argument.at, f"{what} is not a table: {name} cannot go over it")
-    elif isinstance(value, Data) and kinds == {"object"} and name == "ipairs":
+    elif isinstance(value, Data) and kinds == OBJECT and name == "ipairs":
         what = reads.described(walk, value, argument)
         facts = value.facts
-        lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == {"array"}]
+        lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == LIST]
         hint = reads.lists_within(walk, value) if lists or facts.closed else "use pairs for its fields"
         walk.about(value, argument.at, f"{what} is an object, not a list: ipairs finds nothing in it", hint)
-    elif name == "ipairs" or kinds == {"array"}:
+    elif name == "ipairs" or kinds == LIST:
         alone = f"ipairs gives the position first: write for _, {node.names[0]} in {name}(…) do"
         key = Scalar("number", alone if len(node.names) == 1 else f"'{node.names[0]}' is the position")
     if isinstance(value, Made) and name == "ipairs":
         slips.ipairs_of_fields(walk, value, argument)
-    if kinds == {"object"} and isinstance(value, Data):
+    if kinds == OBJECT and isinstance(value, Data):
         facts = value.facts
         return key, value.part(facts.rest) if not facts.properties else None
     return key, element(value)
@@ -253,7 +260,7 @@ def _elements(walk: Walk, node: p.Each, source: p.Expression, value: Value) -> t
     kinds = kinds_of(value)
     if isinstance(value, Data) and kinds and "array" not in kinds and "string" not in kinds:
         what = reads.described(walk, value, source)
-        hint = reads.lists_within(walk, value) if kinds == {"object"} else None
+        hint = reads.lists_within(walk, value) if kinds == OBJECT else None
         walk.about(value, source.at, f"{what} is not a list: a loop cannot go over it", hint)
     elif isinstance(value, Scalar) and value.kind in ("number", "boolean"):
         walk.error(source.at, "a loop cannot go over a number", "write a range: 0..n")

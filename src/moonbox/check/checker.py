@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from moonbox.check.walk import TooMuch, Walk
 from moonbox.errors import ScriptError
-from moonbox.languages import program as p
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from moonbox.check.tools import ToolView
     from moonbox.findings import Finding
+    from moonbox.languages import program as p
     from moonbox.languages.language import Language
 
 __all__ = ["Checker", "refusal"]

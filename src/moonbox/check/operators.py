@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
-from moonbox.check.values import Data, Scalar, ToolValue, kinds_of
+from moonbox.check.values import LIST, NUMBERS, OBJECT, TABLES, TEXT, Data, Scalar, ToolValue, kinds_of
 from moonbox.languages import program as p
 from moonbox.suggest import nearest
 
@@ -20,8 +20,6 @@ __all__ = ["operation"]
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "^", "**"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _EQUALITY = frozenset({"==", "~=", "!="})
-_TABLES = frozenset({"object", "array"})
-_NUMBERS = frozenset({"integer", "number"})
 _NUMERAL = re.compile(r"\s*[-+]?(?:0[xX][0-9a-fA-F.]+|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*")
 _TYPES = frozenset({"nil", "boolean", "number", "string", "table", "function", "thread", "userdata"})
 
@@ -59,9 +57,8 @@ def operation(walk: Walk, node: p.Operation) -> Value:
 def _either(walk: Walk, node: p.Operation) -> Value:
     """`a or b`: a field that is only tried, beside another way to the same value, need not exist."""
     alternatives = [node.left, node.right]
-    while type(alternatives[0]) is p.Operation and alternatives[0].operator == node.operator:
-        first = alternatives.pop(0)
-        alternatives[:0] = [first.left, first.right]
+    while isinstance(first := alternatives[0], p.Operation) and first.operator == node.operator:
+        alternatives[:1] = [first.left, first.right]
     bases = [p.root(alternative) for alternative in alternatives]
     values = []
     for index, alternative in enumerate(alternatives):
@@ -98,14 +95,14 @@ def _no_table(walk: Walk, at: int, side: p.Expression, value: Value, cannot: str
         walk.error(at, f"'{value.name}' is a tool that is not called: it {cannot}")
         return
     kinds = kinds_of(value) if isinstance(value, Data) else None
-    if kinds and kinds <= _TABLES and isinstance(value, Data):
+    if kinds and kinds <= TABLES and isinstance(value, Data):
         what = reads.described(walk, value, side)
         hint = f"write: json.encode({walk.text(side)})" if "joined" in cannot else reads.lists_within(walk, value)
         walk.about(value, at, f"{what} is {_table(kinds)}: it {cannot}", hint)
 
 
 def _table(kinds: frozenset[str]) -> str:
-    return "a list" if kinds == {"array"} else "an object" if kinds == {"object"} else "a table"
+    return "a list" if kinds == LIST else "an object" if kinds == OBJECT else "a table"
 
 
 def _order(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
@@ -114,11 +111,11 @@ def _order(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
         if not isinstance(value, Data) or not kinds:
             continue
         what = reads.described(walk, value, side)
-        if kinds <= _TABLES:
+        if kinds <= TABLES:
             walk.about(value, node.at, f"{what} is {_table(kinds)}: it cannot be compared with {node.operator}")
             return
-        if others and ((kinds == {"string"} and others <= _NUMBERS) or (kinds <= _NUMBERS and others == {"string"})):
-            is_text = kinds == {"string"}
+        if others and ((kinds == TEXT and others <= NUMBERS) or (kinds <= NUMBERS and others == TEXT)):
+            is_text = kinds == TEXT
             hint = f"write: {walk.words.form('number', walk.text(side))}" if is_text else None
             other_kind = "a number" if is_text else "a string"
             walk.about(
@@ -135,7 +132,7 @@ def _equality(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
         if type(other) is not p.Constant or other.value is None:
             continue
         if type(side) is p.Other and side.what == "not" and not isinstance(other.value, bool):
-            inner = walk.text(side.parts[0]) if type(side.parts[0]) in _QUOTABLE else "a"
+            inner = walk.text(part) if isinstance(part := side.parts[0], _QUOTABLE) else "a"
             walk.error(
                 node.at,
                 f"'not' applies to {inner} alone: the comparison with {_quoted(other.value)} is always false",
@@ -164,7 +161,7 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, co
         hint = f"did you mean {_quoted(close[0])}? it is one of: {listed}" if close else f"it is one of: {listed}"
         walk.about(value, node.at, f"{what} is never {_quoted(constant)}: the comparison is {fate}", hint)
         return
-    if not kinds or _kind(constant) in kinds or (_kind(constant) == "number" and kinds & _NUMBERS):
+    if not kinds or _kind(constant) in kinds or (_kind(constant) == "number" and kinds & NUMBERS):
         return
     wanted = " or ".join(sorted(kinds))
     walk.about(
@@ -192,4 +189,4 @@ def _quoted(value: Any) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-_QUOTABLE = frozenset({p.Name, p.Field, p.Item, p.Call, p.Method})
+_QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.check.values import Data, Facts, Library, Made, Results, Scalar, ToolSpace, ToolValue, element
+from moonbox.check.values import (
+    LIST,
+    OBJECT,
+    TEXT,
+    TRUTH,
+    Data,
+    Facts,
+    Library,
+    Made,
+    Results,
+    Scalar,
+    ToolSpace,
+    ToolValue,
+    element,
+)
 from moonbox.languages import program as p
 from moonbox.suggest import nearest
 from moonbox.tools.signature import type_text
@@ -57,15 +71,15 @@ def _field_of(walk: Walk, base: Data, node: p.Field) -> Value:
         return base.part(facts.properties[name])
     if kinds is None or name in walk.program.fields:
         return None
-    if kinds == {"object"}:
+    if kinds == OBJECT:
         if facts.closed:
             walk.about(base, node.key, *_unknown_field(walk, base, facts, name))
             return None
         return base.part(facts.rest)
-    if kinds == {"array"}:
+    if kinds == LIST:
         if name not in walk.words.list_methods:
             _list_field(walk, base, described(walk, base, node.value), node)
-    elif kinds == {"string"}:
+    elif kinds == TEXT:
         if name not in walk.words.string_methods:
             what = described(walk, base, node.value)
             hint = _length_form(walk, node) if name in _LENGTHS else "it is text, not data"
@@ -111,13 +125,13 @@ def item(walk: Walk, node: p.Item) -> Value:
     first = walk.language.first_index
     if isinstance(base, Data):
         facts = base.facts
-        if index is not None and facts.kinds == {"object"} and facts.closed:
+        if index is not None and facts.kinds == OBJECT and facts.closed:
             what = described(walk, base, node.value)
             walk.about(
                 base, node.at, f"{what} is an object, not a list: [{index}] is not in it", lists_within(walk, base)
             )
             return None
-        if facts.kinds != {"array"}:
+        if facts.kinds != LIST:
             return None
     if isinstance(base, Data | Results) and index is not None and first == 1 and index <= 0:
         text = walk.text(node.value)
@@ -133,7 +147,7 @@ def length(walk: Walk, node: p.Length) -> Value:
     match base:
         case Data():
             facts = base.facts
-            if facts.kinds == {"object"}:
+            if facts.kinds == OBJECT:
                 what = described(walk, base, node.value)
                 walk.about(
                     base, node.at, f"{what} is an object, not a list: # does not count it", lists_within(walk, base)
@@ -167,7 +181,7 @@ def described(walk: Walk, base: Data, node: p.Expression) -> str:
 def lists_within(walk: Walk, base: Data) -> str | None:
     """Where the lists are that an object holds, or what it holds instead."""
     facts = base.facts
-    lists = [name for name, part in facts.properties.items() if base.document.kinds(part) == {"array"}]
+    lists = [name for name, part in facts.properties.items() if base.document.kinds(part) == LIST]
     if len(lists) == 1:
         return f"its list is the field '{lists[0]}'"
     shape = type_text(base.document.deref(base.schema), base.document, nested=1)
@@ -177,4 +191,4 @@ def lists_within(walk: Walk, base: Data) -> str | None:
 
 
 def _one(kinds: frozenset[str]) -> str:
-    return "truth value" if kinds == {"boolean"} else "number"
+    return "truth value" if kinds == TRUTH else "number"

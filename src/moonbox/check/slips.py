@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from moonbox.check import reads
-from moonbox.check.values import Data, Library, Made, Results, ToolValue, kinds_of
+from moonbox.check.values import LIST, OBJECT, TABLES, Data, Library, Made, Results, ToolValue, kinds_of
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ __all__ = [
     "used",
 ]
 
-_TABLES = frozenset({"object", "array"})
 _LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
 _TEXT_FUNCTIONS = frozenset(
     f"string.{name}"
@@ -77,7 +76,7 @@ def declaration(walk: Walk, node: p.Declare, values: list[Value]) -> None:
         )
 
 
-def condition(walk: Walk, node: p.Expression) -> None:
+def condition(walk: Walk, node: p.Expression | p.Statement) -> None:
     """`if #list then`: 0 counts as true in Lua."""
     if type(node) is p.Other and node.what == "not" and node.parts:
         return  # it is looked at by itself
@@ -139,19 +138,19 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) ->
         walk.error(
             at.at, f"'{first.name}' is a tool that is not called", f"write: {walk.words.form('call', first.name)}"
         )
-    elif name in ("json.decode", "json.parse") and kinds and kinds <= _TABLES:
+    elif name in ("json.decode", "json.parse") and kinds and kinds <= TABLES:
         walk.about(first, at.at, f"{reads.described(walk, first, at)} is data already", f"use it without {name}")  # type: ignore[arg-type]
     elif name in ("json.decode", "json.parse") and isinstance(first, Results):
         walk.error(at.at, f"'{walk.text(at)}' is a list already", f"use it without {name}")
-    elif name in _LIST_FUNCTIONS and kinds == {"object"} and isinstance(first, Data):
+    elif name in _LIST_FUNCTIONS and kinds == OBJECT and isinstance(first, Data):
         what = reads.described(walk, first, at)
         walk.about(first, at.at, f"{what} is an object, not a list", reads.lists_within(walk, first))
-    elif name in _TEXT_FUNCTIONS and kinds and kinds <= _TABLES and isinstance(first, Data):
+    elif name in _TEXT_FUNCTIONS and kinds and kinds <= TABLES and isinstance(first, Data):
         walk.about(first, at.at, f"{reads.described(walk, first, at)} is not a string")
-    elif name == "table.concat" and isinstance(first, Data) and kinds == {"array"}:
+    elif name == "table.concat" and isinstance(first, Data) and kinds == LIST:
         items = first.part(first.facts.items)
         inner = kinds_of(items)
-        if inner and inner <= _TABLES:
+        if inner and inner <= TABLES:
             what = reads.described(walk, first, at)
             walk.about(first, at.at, f"{what} is not a list of strings", "put the field to join into a list first")
     elif name in ("math.max", "math.min") and len(node.arguments) == 1 and node.exact:
@@ -176,7 +175,7 @@ def _extreme(walk: Walk, name: str, at: p.Expression, first: Value, kinds: froze
     hint = f"write: {name}(table.unpack({walk.text(at)}))"
     if type(at) is p.Record:
         walk.note(at.at, f"{name} takes numbers, not a table", hint)
-    elif isinstance(first, Data) and kinds == {"array"}:
+    elif isinstance(first, Data) and kinds == LIST:
         walk.about(first, at.at, f"{name} takes numbers, not a list", hint)
     elif isinstance(first, Results):
         walk.error(at.at, f"{name} takes numbers, not a list", hint)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from moonbox.tools.document import Document, Kinds, Schema
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.languages.program import Record
+    from moonbox.tools.document import Document, Kinds, Schema
     from moonbox.tools.tool import Tool
 
 __all__ = [
+    "LIST",
+    "NUMBERS",
+    "OBJECT",
+    "TABLES",
+    "TEXT",
+    "TRUTH",
     "Data",
     "Facts",
     "Library",
@@ -28,6 +33,9 @@ __all__ = [
 ]
 
 _MOST_BRANCHES = 50
+LIST, OBJECT, TEXT, TRUTH, NULL = (frozenset({kind}) for kind in ("array", "object", "string", "boolean", "null"))
+TABLES = LIST | OBJECT
+NUMBERS = frozenset({"integer", "number"})
 
 
 class Data(NamedTuple):
@@ -170,7 +178,7 @@ def element(value: Value, index: int | None = None) -> Value:
     match value:
         case Data():
             facts = value.facts
-            return value.part(facts.items) if facts.kinds == {"array"} else None
+            return value.part(facts.items) if facts.kinds == LIST else None
         case Results():
             if index is not None and 0 <= index < len(value.values):
                 return value.values[index]
@@ -189,7 +197,7 @@ def _branches(document: Document, schema: Schema) -> list[dict[str, Any]]:
         inner = [branch for keyword in ("anyOf", "oneOf") for branch in part.get(keyword) or ()]
         if inner and "properties" not in part and len(flat) + len(waiting) < _MOST_BRANCHES:
             waiting += inner
-        elif document.kinds(part) != {"null"}:
+        elif document.kinds(part) != NULL:
             flat.append(part)
     return flat
 

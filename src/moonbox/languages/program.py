@@ -279,7 +279,7 @@ class Vocabulary:
     nothing: str = "nil"
     """What an unset variable is."""
     forms: Mapping[str, str] = field(default_factory=dict)
-    """How things are written: "call", "closure", "length", "element", "number", "assign", with {} for the script's own text."""
+    """How things are written, with {} for the script's own text."""
 
     def form(self, name: str, text: str) -> str:
         return self.forms[name].replace("{}", text)
