@@ -135,6 +135,9 @@ def _arguments(walk: Walk, tool: ToolValue, at: int, arguments: tuple[p.Expressi
 def method(walk: Walk, node: p.Method) -> Value:
     """What a method call returns."""
     base = walk.value(node.value)
+    if node.name == "len" and walk.words.only_truth_values:
+        _count(walk, base, node)
+        return Scalar("number")
     handler = walk.words.methods.get(node.name)
     if handler is not None and isinstance(base, Data | Results):
         return _list_method(walk, base, node, handler)
@@ -160,6 +163,15 @@ def method(walk: Walk, node: p.Method) -> Value:
         if not has:
             _no_method(walk, base, node, "a list" if kinds == LIST else "an object")
     return None
+
+
+def _count(walk: Walk, base: Value, node: p.Method) -> None:
+    """`r.len()` of an object, which counts its fields."""
+    if isinstance(base, Data) and base.facts.kinds == OBJECT and base.facts.closed:
+        what = reads.described(walk, base, node.value)
+        walk.about(
+            base, node.key, f"{what} is an object, not a list: len() counts its fields", reads.lists_within(walk, base)
+        )
 
 
 def _no_method(walk: Walk, base: Value, node: p.Method, kind: str) -> None:
@@ -381,6 +393,6 @@ _RETURNS = {
     **dict.fromkeys(
         (f"string.{name}" for name in ("format", "upper", "lower", "sub", "rep", "reverse", "gsub")), "string"
     ),
-    **dict.fromkeys(("string.len", "os.time", "os.clock", "rawlen"), "number"),
+    **dict.fromkeys(("string.len", "os.time", "os.clock", "rawlen", "len"), "number"),
     **dict.fromkeys((f"math.{name}" for name in ("floor", "ceil", "abs", "max", "min", "sqrt", "random")), "number"),
 }

@@ -6,7 +6,19 @@ import re
 from typing import TYPE_CHECKING
 
 from moonbox.check import reads
-from moonbox.check.values import LIST, OBJECT, TABLES, Data, Library, Made, Results, ToolValue, kinds_of
+from moonbox.check.values import (
+    LIST,
+    NUMBERS,
+    OBJECT,
+    TABLES,
+    Data,
+    Library,
+    Made,
+    Results,
+    Scalar,
+    ToolValue,
+    kinds_of,
+)
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:
@@ -29,6 +41,7 @@ _TEXT_FUNCTIONS = frozenset(
     f"string.{name}"
     for name in ("byte", "find", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse", "sub", "upper")
 )
+_QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
 _PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
 
 
@@ -76,15 +89,18 @@ def declaration(walk: Walk, node: p.Declare, values: list[Value]) -> None:
         )
 
 
-def condition(walk: Walk, node: p.Expression | p.Statement) -> None:
-    """`if #list then`: 0 counts as true in Lua."""
-    if type(node) is p.Other and node.what == "not" and node.parts:
-        return  # it is looked at by itself
-    if type(node) is p.Length:
-        walk.note(
-            node.at, f"0 is true in Lua: #{walk.text(node.value)} always is", f"write: #{walk.text(node.value)} > 0"
-        )
-    elif type(node) is p.Constant and node.value == 0 and type(node.value) is int and walk.language.name == "lua":
+def condition(walk: Walk, node: p.Expression | p.Statement, value: Value) -> None:
+    """A condition that is always true: 0 counts as true in Lua. In Rhai only truth values are conditions."""
+    if walk.words.only_truth_values:
+        kinds = kinds_of(value) if isinstance(value, Data | Scalar) else None
+        if kinds and "boolean" not in kinds and isinstance(node, _QUOTABLE):
+            text = walk.text(node)
+            empty = "> 0" if kinds <= NUMBERS else "!= ()"
+            walk.about(value, node.at, f"'{text}' is not a truth value", f"write: {text} {empty}")
+    elif type(node) is p.Length:
+        text = walk.text(node.value)
+        walk.note(node.at, f"0 is true in Lua: #{text} always is", f"write: #{text} > 0")
+    elif type(node) is p.Constant and type(node.value) is int and node.value == 0:
         walk.note(node.at, "0 is true in Lua")
 
 

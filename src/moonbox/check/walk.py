@@ -216,15 +216,13 @@ class Walk:
     def _branches(self, node: p.Branches) -> None:
         for condition, body in node.branches:
             if condition is not None:
-                slips.condition(self, condition)
-                self.value(condition)
+                slips.condition(self, condition, self.value(condition))
             self.block(body)
 
     def _loop(self, node: p.Loop) -> None:
         self.loops += 1
         if node.condition is not None:
-            slips.condition(self, node.condition)
-            self.value(node.condition)
+            slips.condition(self, node.condition, self.value(node.condition))
         self.block(node.body)
         self.loops -= 1
 
@@ -357,11 +355,10 @@ class Walk:
         return Made(node)
 
     def _other(self, node: p.Other) -> Value:
+        values = [self.value(part) for part in node.parts]
         if node.what == "not" and node.parts:
-            slips.condition(self, node.parts[0])
-        for part in node.parts:
-            self.value(part)
-        return None
+            slips.condition(self, node.parts[0], values[0])
+        return Scalar("string") if node.what == "text" else Scalar("boolean") if node.what == "not" else None
 
 
 def _mentions(value: Any, name: str) -> bool:

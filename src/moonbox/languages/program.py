@@ -276,6 +276,8 @@ class Vocabulary:
     """List methods that call a function with the elements: "map", "same", "one", "sort", "fold" or "each"."""
     no_value: frozenset[str] = frozenset()
     """Dotted names of functions that return nothing."""
+    only_truth_values: bool = False
+    """Conditions take nothing else."""
     nothing: str = "nil"
     """What an unset variable is."""
     forms: Mapping[str, str] = field(default_factory=dict)
