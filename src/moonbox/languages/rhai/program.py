@@ -33,6 +33,7 @@ _PRECEDENCE = {
     "**": 190, "<<": 210, ">>": 210,
 }  # fmt: skip
 _ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "<<=", ">>=", "%=", "**=", "&=", "|=", "^="})
+_BLOCKS = frozenset({"if", "switch", "{", "loop", "while", "do", "for", "try"})
 _UNIT = "()"
 _WORD = re.compile(
     r"""
@@ -255,6 +256,8 @@ class _Reader:
             return self._fn()
         if self.text in ("import", "export"):
             raise _Unreadable
+        if self.text in _BLOCKS:  # nothing behind its end belongs to it
+            return p.Evaluate(at, self._primary())
         value = self.expression()
         if self.text in _ASSIGNMENTS:
             return self._assignment(at, value)
