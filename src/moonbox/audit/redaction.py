@@ -52,6 +52,10 @@ class Redactor:
             values=tuple(scrub.value(value) for value in values),
             calls=tuple(_scrub_call(call, scrub) for call in calls),
             error=_scrub_error(error, scrub) if error else None,
+            notes=tuple(
+                replace(note, message=scrub.text(note.message), hint=note.hint and scrub.text(note.hint))
+                for note in run.notes
+            ),
         )
 
     def value(self, value: Any, *path: str) -> Any:

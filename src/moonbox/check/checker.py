@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from moonbox.check.walk import TooMuch, Walk
 from moonbox.errors import ScriptError
+from moonbox.languages.translation import pointed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,11 +28,11 @@ class Checker:
 
     def __init__(self, language: Language) -> None:
         self._language = language
-        self._names: set[str] = set()
+        self._names: frozenset[str] = frozenset()
         self._open = False  # scripts may have set globals that were not seen
         self._latest: tuple[str, p.Program | None] = ("", None)
 
-    def check(self, source: str, view: ToolView, names: Collection[str] = ()) -> tuple[Finding, ...]:
+    def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
         program = self._program(source)
         if program is None:
@@ -40,7 +41,7 @@ class Checker:
             program,
             self._language,
             view,
-            names=frozenset((*self._names, *names)),
+            names=self._names | names,
             open_names=self._open or _is_dynamic(source),
         )
         try:
@@ -57,12 +58,16 @@ class Checker:
         if program is None or _is_dynamic(source) or len(self._names) > _MOST_NAMES:
             self._open = True
         else:
-            self._names.update(program.assigned)
+            self._names |= program.defines
 
     def forget(self) -> None:
         """The globals of earlier scripts are gone."""
-        self._names.clear()
+        self._names = frozenset()
         self._open = False
+
+    def skip(self) -> None:
+        """A script is being run that nobody looked at: it may set any global."""
+        self._open = True
 
     def _program(self, source: str) -> p.Program | None:
         if self._language.program is None or len(source) > _LONGEST:
@@ -80,7 +85,7 @@ def _is_dynamic(source: str) -> bool:
     return any(word in source for word in _DYNAMIC)
 
 
-def refusal(findings: Collection[Finding], traceback: str) -> ScriptError | None:
+def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
     """The error of a script that is not run; None when there is no reason not to run it."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
@@ -93,5 +98,5 @@ def refusal(findings: Collection[Finding], traceback: str) -> ScriptError | None
         line=first.line,
         column=first.column,
         hint=first.hint,
-        traceback=traceback,
+        traceback=pointed(source, first.line, first.column),
     )

@@ -247,6 +247,8 @@ class Program:
     """How often the script assigns to each name, declarations aside."""
     fields: frozenset[str]
     """Names of all fields that it assigns to."""
+    defines: frozenset[str]
+    """Globals that exist once it has run."""
     filled: frozenset[str]
     """Variables in which it assigns to keys that only the run knows."""
 

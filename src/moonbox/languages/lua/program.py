@@ -50,7 +50,15 @@ def lua_program(source: str) -> p.Program | None:
         return listing.text(value.at, stop) if stop is not None else "…"
 
     body = reader.block(parsed.tree)
-    return p.Program(body, place, text, reader.assigned, frozenset(reader.fields), frozenset(reader.filled))
+    return p.Program(
+        body,
+        place,
+        text,
+        reader.assigned,
+        frozenset(reader.fields),
+        frozenset(reader.assigned),
+        frozenset(reader.filled),
+    )
 
 
 @cache

@@ -88,7 +88,16 @@ def rhai_program(source: str) -> p.Program | None:
         quoted = " ".join(source[tokens[value.at].start : tokens[stop - 1].end].split())
         return quoted if len(quoted) <= _LONGEST_QUOTE else "…"
 
-    return p.Program(body, place, text, reader.assigned, frozenset(reader.fields), frozenset(reader.filled))
+    defines = {name for statement in body.statements if type(statement) is p.Declare for name in statement.names}
+    return p.Program(
+        body,
+        place,
+        text,
+        reader.assigned,
+        frozenset(reader.fields),
+        frozenset(defines | reader.assigned.keys()),
+        frozenset(reader.filled),
+    )
 
 
 @cache
