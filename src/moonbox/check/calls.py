@@ -71,6 +71,8 @@ def _called(walk: Walk, node: p.Call) -> Value:
         found = walk.view.member(found, name) if isinstance(found, ToolSpace) else None
         if isinstance(found, ToolValue):
             break
+    if found is None and walk.is_tested(target):
+        return None
     if found is None:
         walk.error(target.key, *walk.view.unknown(".".join(path)))
     elif isinstance(found, ToolSpace):

@@ -25,6 +25,7 @@ __all__ = ["TooMuch", "Variable", "Walk"]
 
 _MOST_FINDINGS = 20
 _LONGEST_CHAIN = 8
+_MOST_TESTED = 1_000
 
 
 class TooMuch(Exception):
@@ -67,6 +68,7 @@ class Walk:
         self.lenient = 0
         """Above 0 where an error is caught, or a field only tried: what is found there is a note."""
         self.quietly = False
+        self._tested: set[str] = set()
         self._scopes: list[dict[str, Variable]] = [{}]
         self._globals: dict[str, Variable] = {}
         self._given: list[list[Value]] = []
@@ -216,6 +218,7 @@ class Walk:
     def _branches(self, node: p.Branches) -> None:
         for condition, body in node.branches:
             if condition is not None:
+                self.test(condition)
                 slips.condition(self, condition, self.value(condition))
             self.block(body)
 
@@ -281,7 +284,7 @@ class Walk:
             return self.view.root
         if name in self.words.globals:
             return Library(name)
-        if not self._may_exist(name):
+        if not self._may_exist(name) and name not in self._tested:
             word = self.words.constants.get(name)
             advice = self.words.advice(name, False, ()) if indexed else None
             if word is not None:
@@ -329,11 +332,20 @@ class Walk:
                 return None
         return value
 
+    def test(self, node: p.Expression | p.Statement | None) -> None:
+        """The script asks whether a global or a tool exists: it may use it from here on."""
+        if isinstance(node, p.Name | p.Field) and len(self._tested) < _MOST_TESTED:
+            self._tested.add(dotted(node))
+
+    def is_tested(self, node: p.Expression) -> bool:
+        return bool(self._tested) and dotted(node) in self._tested
+
     def is_unset(self, name: str) -> bool:
         """Whether nothing gives a global of that name a value."""
         return (
             self.lookup(name) is None
             and name not in self.program.assigned
+            and name not in self._tested
             and name not in self.words.globals
             and not self._may_exist(name)
         )
@@ -359,6 +371,16 @@ class Walk:
         if node.what == "not" and node.parts:
             slips.condition(self, node.parts[0], values[0])
         return Scalar("string") if node.what == "text" else Scalar("boolean") if node.what == "not" else None
+
+
+def dotted(node: p.Expression) -> str:
+    """`a.b.c` of a chain of fields."""
+    names: list[str] = []
+    while type(node) is p.Field and len(names) < _LONGEST_CHAIN:
+        names.append(node.name)
+        node = node.value
+    names.append(node.name if type(node) is p.Name else "")
+    return ".".join(reversed(names))
 
 
 def _mentions(value: Any, name: str) -> bool:
