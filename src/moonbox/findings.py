@@ -19,6 +19,10 @@ class Finding:
     column: int | None = None
     hint: str | None = None
     """What to write instead."""
+    code: str | None = None
+    """Of a call that would fail: the code that its error would have."""
+    tool: str | None = None
+    """Which tool it is about."""
 
     def __str__(self) -> str:
         hint = f"; {self.hint}" if self.hint else ""

@@ -58,6 +58,10 @@ class Redactor:
             ),
         )
 
+    def hides(self, name: str) -> bool:
+        """Whether a field of that name may be hidden, wherever it is."""
+        return any(pattern[-1].fullmatch(_folded(name)) for pattern in self._patterns)
+
     def value(self, value: Any, *path: str) -> Any:
         """One value redacted by itself, as if it were found at `path`."""
         work = _Redaction(self._patterns, self._replacement)

@@ -74,7 +74,7 @@ def _called(walk: Walk, node: p.Call) -> Value:
     if found is None and walk.is_tested(target):
         return None
     if found is None:
-        walk.error(target.key, *walk.view.unknown(".".join(path)))
+        walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
     elif isinstance(found, ToolSpace):
         walk.error(target.key, f"'{'.'.join(path)}' is a namespace of tools, not a tool")
     else:
@@ -110,7 +110,7 @@ def _named(walk: Walk, target: p.Name, node: p.Call) -> Value:
     elif advice is not None:
         walk.error(target.at, f"there is no function '{name}'", advice)
     elif tools_are_functions:
-        walk.error(target.at, *_unknown_function(walk, name))
+        walk.error(target.at, *_unknown_function(walk, name), code="unknown_tool", tool=name)
     else:
         walk.unset(target)
     return None
@@ -131,7 +131,8 @@ def _arguments(walk: Walk, tool: ToolValue, at: int, arguments: tuple[p.Expressi
         listed = "; ".join(problems[:_MOST_PROBLEMS])
         parameters = binder.parameter_text
         hint = f"parameters: {parameters}" if parameters else "it takes no parameters"
-        walk.error(at, f"invalid arguments for {tool.tool.path}: {listed}", hint)
+        message = f"invalid arguments for {tool.tool.path}: {listed}"
+        walk.error(at, message, hint, code="invalid_arguments", tool=tool.tool.path)
 
 
 def method(walk: Walk, node: p.Method) -> Value:

@@ -98,5 +98,7 @@ def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
         line=first.line,
         column=first.column,
         hint=first.hint,
+        code=first.code,
+        tool=first.tool,
         traceback=pointed(source, first.line, first.column),
     )

@@ -27,9 +27,7 @@ _TYPES = frozenset({"nil", "boolean", "number", "string", "table", "function", "
 def operation(walk: Walk, node: p.Operation) -> Value:
     """What an operator makes of two values."""
     operator = node.operator
-    if operator in ("and", "&&", "or", "||"):
-        walk.test(node.left)
-    elif operator in _EQUALITY and _is_nothing(node.right):
+    if operator in ("and", "&&", "or", "||") or (operator in _EQUALITY and _is_nothing(node.right)):
         walk.test(node.left)
     if operator in ("or", "||"):
         return _either(walk, node)

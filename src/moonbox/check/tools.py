@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from moonbox.check.values import Value
     from moonbox.languages.language import Language
     from moonbox.languages.program import Expression
+    from moonbox.tools.learned import LearnedShapes
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -26,9 +27,10 @@ _DEEPEST = 12
 class ToolView:
     """One state of a toolbox, as scripts of one language see it."""
 
-    def __init__(self, toolbox: Toolbox, language: Language) -> None:
+    def __init__(self, toolbox: Toolbox, language: Language, learned: LearnedShapes | None = None) -> None:
         self.revision = toolbox.revision
         self._toolbox = toolbox
+        self._learned = toolbox.learned if learned is None else learned
         self._language = language
         self._aliases = toolbox.aliases()
         self._results: dict[str, tuple[Any, Data]] = {}
@@ -57,7 +59,7 @@ class ToolView:
         """What is known of the tool's result."""
         schema, learned = tool.returns, False
         if schema is None:
-            schema, learned = self._toolbox.learned.schema(tool.path), True
+            schema, learned = self._learned.schema(tool.path), True
         if not schema:
             return None
         known = self._results.get(tool.path)

@@ -102,9 +102,9 @@ class Walk:
 
     # What was found
 
-    def error(self, at: int, message: str, hint: str | None = None) -> None:
+    def error(self, at: int, message: str, hint: str | None = None, *, code: str = "", tool: str = "") -> None:
         """Something that cannot work; where errors are caught, a note."""
-        self._report("note" if self.lenient else "error", at, message, hint)
+        self._report("note" if self.lenient else "error", at, message, hint, code, tool)
 
     def note(self, at: int, message: str, hint: str | None = None) -> None:
         """Something that is likely a mistake."""
@@ -117,11 +117,13 @@ class Walk:
         else:
             self.error(at, message, hint)
 
-    def _report(self, severity: Any, at: int, message: str, hint: str | None) -> None:
+    def _report(self, severity: Any, at: int, message: str, hint: str | None, code: str = "", tool: str = "") -> None:
         if self.quietly:
             return
         line, column = self.program.place(at)
-        self.findings.setdefault((line, message), Finding(severity, message, line, column, hint))
+        self.findings.setdefault(
+            (line, message), Finding(severity, message, line, column, hint, code or None, tool or None)
+        )
         if len(self.findings) >= _MOST_FINDINGS:
             raise TooMuch
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from moonbox.languages.registry import Language
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
+    from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
@@ -68,8 +69,14 @@ class Setup:
         if view is None or view.revision != toolbox.revision:
             from moonbox.check.tools import ToolView
 
-            view = self.views[toolbox] = ToolView(toolbox, self.language)
+            view = self.views[toolbox] = ToolView(toolbox, self.language, self.toolbox.learned)
         return view
+
+    def learn(self, tool: Tool, result: Any) -> None:
+        """Remember the shape of a result, if the tool does not say what it returns."""
+        if tool.returns is None:
+            hides = None if self.redactor is None else self.redactor.hides
+            self.toolbox.learned.learn(tool.path, result, hides=hides)
 
     def write(self, run: Run) -> None:
         """Keep the run's record before anybody sees its result."""

@@ -27,6 +27,7 @@ _LONGEST_NAME = 64
 _LARGEST = 16_000  # characters of one shape as JSON
 _FIELD = re.compile(r"[A-Za-z_$@][\w$@. -]*")
 _FORMAT = 1
+_MANY, _SELDOM = 32, 16  # after so many results of a tool, only each so-manieth is looked at
 
 
 class LearnedShapes:
@@ -35,6 +36,7 @@ class LearnedShapes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shapes: dict[str, dict[str, Any]] = {}
+        self._counts: dict[str, int] = {}
         self._path: Path | None = None
         self.revision = 0
         """Grows when a shape changes."""
@@ -45,6 +47,9 @@ class LearnedShapes:
 
     def learn(self, path: str, result: Any, *, hides: Callable[[str], bool] | None = None) -> None:
         """Take in a result. `hides` says which fields must not be remembered, not even by name."""
+        count = self._counts[path] = self._counts.get(path, 0) + 1
+        if count > _MANY and count % _SELDOM:
+            return  # what it returns is known by now
         seen = shape_of(result, hides=hides)
         with self._lock:
             known = self._shapes.get(path)
@@ -56,6 +61,11 @@ class LearnedShapes:
             self._shapes[path] = merged
             self.revision += 1
             self._save()
+
+    def snapshot(self) -> dict[str, dict[str, Any]]:
+        """All shapes as they are now."""
+        with self._lock:
+            return dict(self._shapes)
 
     def forget(self, path: str | None = None) -> None:
         """Forget one tool's shape, or all."""
