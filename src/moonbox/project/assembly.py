@@ -160,6 +160,7 @@ def _open_sandbox(
             min_workers=settings.min_workers,
             max_workers=settings.max_workers,
             allow_nan=settings.allow_nan,
+            check=settings.check,
             approve=approve,
             on_call=on_call,
             audit=sink,
