@@ -33,6 +33,7 @@ __all__ = ["ServerSettings", "ToolRule", "servers_from_config"]
 Policy = Literal["auto", "approve", "direct"]
 Transport = Literal["stdio", "http", "sse"]
 MIB = 1024 * 1024
+_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -86,6 +87,16 @@ class ServerSettings:
     """The largest message from it, in bytes."""
     questions: bool = True
     """Whether its own requests (sampling, elicitation, roots) are passed on to the client."""
+    sampling: bool = False
+    """Whether its requests for answers of the client's model are passed on too: these cost the user's tokens."""
+    prefix: str | None = None
+    """Before the names of its tools and prompts, instead of the server's name; empty: the names stay as they are."""
+    prompts: bool = True
+    """Whether its prompts are offered to clients."""
+    resources: bool = True
+    """Whether its resources are offered to clients."""
+    scripts: tuple[Literal["resources", "prompts"], ...] = ()
+    """What scripts may read of it: "resources" with mcp.read(uri), "prompts" with mcp.prompt(name, arguments)."""
     policy: Policy | None = None
     """For every tool that has no rule of its own."""
     include: tuple[str, ...] = ("*",)
@@ -102,6 +113,8 @@ class ServerSettings:
             raise ConfigError("set either command or url" + (", not both" if self.command is not None else ""))
         if self.command is not None and not self.command.strip():
             raise ConfigError("command must not be empty")
+        if self.prefix and _PREFIX.fullmatch(self.prefix) is None:
+            raise ConfigError(f"prefix may contain letters, digits, _ and - only, not {self.prefix!r}")
         kind = self.kind
         if (kind == "stdio") != (self.command is not None):
             needs = "command" if kind == "stdio" else "url"
@@ -160,6 +173,11 @@ class ServerSettings:
         if self.transport is not None:
             return self.transport
         return "stdio" if self.command is not None else "http"
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the names of its tools and prompts; may be empty."""
+        return self.name if self.prefix is None else self.prefix
 
     @property
     def where(self) -> str:

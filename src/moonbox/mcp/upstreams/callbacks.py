@@ -21,7 +21,7 @@ from moonbox.sandbox.clock import CLOCK, RunClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mcp_types import InputRequest, InputResponse
+    from mcp_types import InputRequest, InputResponse, LoggingMessageNotificationParams
 
     from moonbox.mcp.caller import Caller
 
@@ -68,11 +68,9 @@ class Callbacks:
 
     async def answer(self, request: InputRequest) -> InputResponse | ErrorData:
         caller = CALLER.get()  # set where the request came as part of a call's result
-        if caller is None:
-            callers = [call.caller for call in self._calls if call.caller is not None]
-            if len({item.client for item in callers}) > 1:
-                return _refusal(request, "several clients are using this server at the moment")
-            caller = callers[0] if callers else self.features.caller()
+        if caller is None and self._has_several_clients():
+            return _refusal(request, "several clients are using this server at the moment")
+        caller = caller or self._caller()
         if caller is None:
             return _refusal(request, "no client is connected that could answer it")
         if self._open >= MAX_OPEN:
@@ -87,6 +85,20 @@ class Callbacks:
             self._open -= 1
             for call in waiting:
                 call.resume()
+
+    def log(self, params: LoggingMessageNotificationParams) -> None:
+        """Pass a log message on to the client that the server works for; nobody gets one about another's call."""
+        caller = None if self._has_several_clients() else self._caller()
+        if caller is not None:
+            caller.log(params)
+
+    def _caller(self) -> Caller | None:
+        """The client that the server works for, or the only one there is."""
+        callers = [call.caller for call in self._calls if call.caller is not None]
+        return callers[0] if callers else self.features.caller()
+
+    def _has_several_clients(self) -> bool:
+        return len({call.caller.client for call in self._calls if call.caller is not None}) > 1
 
     def _with_origin(self, request: InputRequest) -> InputRequest:
         """A form says which server asks, so that no server can pass for another one, or for moonbox."""
