@@ -2,6 +2,8 @@
 
 python tests/mcp/everything_server.py http PORT     streamable HTTP at /mcp; PORT 0 takes a free one and prints it
 python tests/mcp/everything_server.py stdio
+
+With --legacy it speaks only the earlier protocols, which have a handshake.
 """
 
 from __future__ import annotations
@@ -19,9 +21,14 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server
+from mcp.server.connection import allowed_log_levels
 from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAD//w=="
@@ -74,9 +81,7 @@ CONTACT = {
 SCHEMA_2020 = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
-    "$defs": {
-        "address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}
-    },
+    "$defs": {"address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
     "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
     "additionalProperties": False,
 }
@@ -159,7 +164,9 @@ _CITIES = ["paris", "park", "party", "london"]
 class Everything:
     """The server's state and its handlers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, legacy: bool = False) -> None:
+        self.bus = InMemorySubscriptionBus()
+        self.listen = ListenHandler(self.bus)
         self.extra = 0
         self.versions: dict[str, int] = {}
         self.subscribers: dict[str, set[Any]] = {}
@@ -182,7 +189,10 @@ class Everything:
                 on_unsubscribe_resource=self.unsubscribe,
                 on_completion=self.complete,
                 on_set_logging_level=self.set_level,
+                on_subscriptions_listen=self.listen,
             )
+        if legacy:
+            self.app.middleware.append(_refuse_discovery)
 
     # Tools
 
@@ -190,15 +200,17 @@ class Everything:
         tools = [*TOOLS, *(_tool(f"test_extra_{n}", "Was added.") for n in range(1, self.extra + 1))]
         start = int((params.cursor if params else None) or 0)
         after = start + PAGE
-        return types.ListToolsResult(
-            tools=tools[start:after], next_cursor=str(after) if after < len(tools) else None
-        )
+        return types.ListToolsResult(tools=tools[start:after], next_cursor=str(after) if after < len(tools) else None)
 
-    async def call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> Any:
         handler = getattr(self, f"_{params.name}", None)
         if handler is None:
             return _text(f"{params.name} was called")
-        return await handler(ctx, params.arguments or {})
+        ctx.answers = params.input_responses or {}
+        try:
+            return await handler(ctx, params.arguments or {})
+        except _InputRequired as question:
+            return types.InputRequiredResult(input_requests={"question": question.request}, request_state="asked")
 
     async def _test_simple_text(self, *_: Any) -> types.CallToolResult:
         return _text("This is a simple text response for testing.")
@@ -281,14 +293,18 @@ class Everything:
 
     async def _test_change_lists(self, ctx: Any, _: Any) -> types.CallToolResult:
         self.extra += 1
-        await ctx.session.send_tool_list_changed()
-        await ctx.session.send_prompt_list_changed()
-        await ctx.session.send_resource_list_changed()
+        for event in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()):
+            await self.bus.publish(event)
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            await ctx.session.send_tool_list_changed()
+            await ctx.session.send_prompt_list_changed()
+            await ctx.session.send_resource_list_changed()
         return _text(f"there are {self.extra} more of each")
 
     async def _test_touch_resource(self, _: Any, arguments: dict[str, Any]) -> types.CallToolResult:
         uri = arguments["uri"]
         self.versions[uri] = self.versions.get(uri, 0) + 1
+        await self.bus.publish(ResourceUpdated(uri))
         for session in list(self.subscribers.get(uri, ())):
             await session.send_resource_updated(uri)
         return _text(f"{uri} is at version {self.versions[uri]}")
@@ -380,6 +396,13 @@ class Everything:
         return types.EmptyResult()
 
 
+async def _refuse_discovery(ctx: Any, call_next: Any) -> Any:
+    """As a server of the earlier protocol does."""
+    if ctx.method == "server/discover":
+        raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
+    return await call_next(ctx)
+
+
 class _Announcing(Server[Any]):
     """Announces that its lists change."""
 
@@ -415,9 +438,18 @@ def _text(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
 
-async def _ask(ctx: Any, request: Any, kind: Any) -> Any:
-    from mcp.shared.message import ServerMessageMetadata
+class _InputRequired(Exception):
+    """In the current protocol a question is the result of the call, and the answer comes with the next one."""
 
+    def __init__(self, request: Any) -> None:
+        self.request = request
+
+
+async def _ask(ctx: Any, request: Any, kind: Any) -> Any:
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        if "question" not in ctx.answers:
+            raise _InputRequired(request)
+        return ctx.answers["question"]
     metadata = ServerMessageMetadata(related_request_id=ctx.request_id)
     return await ctx.session.send_request(request, kind, metadata=metadata)
 
@@ -428,13 +460,15 @@ async def _elicit(ctx: Any, message: str, schema: dict[str, Any]) -> types.Elici
 
 
 async def _log(ctx: Any, level: Any, data: Any) -> None:
+    if level not in allowed_log_levels(ctx.protocol_version, ctx.meta):
+        return
     params = types.LoggingMessageNotificationParams(level=level, data=data, logger="everything")
     await ctx.session.send_notification(
         types.LoggingMessageNotification(params=params), related_request_id=ctx.request_id
     )
 
 
-def http_app() -> Any:
+def http_app(*, legacy: bool) -> Any:
     from mcp.server.transport_security import TransportSecuritySettings
     from starlette.applications import Starlette
     from starlette.routing import Route
@@ -443,7 +477,7 @@ def http_app() -> Any:
         allowed_hosts=["127.0.0.1:*", "localhost:*"], allowed_origins=["http://127.0.0.1:*", "http://localhost:*"]
     )
     manager = StreamableHTTPSessionManager(
-        Everything().app, event_store=Events(), retry_interval=500, security_settings=security
+        Everything(legacy=legacy).app, event_store=Events(), retry_interval=500, security_settings=security
     )
 
     @contextlib.asynccontextmanager
@@ -455,6 +489,7 @@ def http_app() -> Any:
 
 
 def main() -> None:
+    legacy = "--legacy" in sys.argv
     if sys.argv[1:2] == ["http"]:
         import uvicorn
 
@@ -463,12 +498,12 @@ def main() -> None:
         listening.bind(("127.0.0.1", int(sys.argv[2])))
         listening.listen(128)
         print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", flush=True)
-        uvicorn.Server(uvicorn.Config(http_app(), log_level="error")).run(sockets=[listening])
+        uvicorn.Server(uvicorn.Config(http_app(legacy=legacy), log_level="error")).run(sockets=[listening])
         return
     from mcp.server.stdio import stdio_server
 
     async def serve() -> None:
-        app = Everything().app
+        app = Everything(legacy=legacy).app
         async with stdio_server() as (reader, writer):
             await app.run(reader, writer, app.create_initialization_options())
 

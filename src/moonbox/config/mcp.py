@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from moonbox.config.reader import CLOSED, positive, read, table
+from moonbox.config.serve import check_url
 from moonbox.errors import ConfigError
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
 
-__all__ = ["ServerSettings", "ToolRule", "servers_from_config"]
+__all__ = ["LoginSettings", "ServerSettings", "ToolRule", "servers_from_config"]
 
 Policy = Literal["auto", "approve", "direct"]
 Transport = Literal["stdio", "http", "sse"]
@@ -55,6 +56,49 @@ class ToolRule:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoginSettings:
+    """The table [mcp.servers.<name>.oauth]: how moonbox logs in to a server. Most servers need no such table."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    """authorization_code: a person logs in with a browser; client_credentials: a machine, without a person."""
+    client_id: str | None = None
+    """The client that was registered by hand; by default moonbox registers itself."""
+    client_secret: str | None = None
+    """Its secret."""
+    private_key: str | None = None
+    """Its private key as PEM, instead of a secret, for client_credentials."""
+    algorithm: str = "RS256"
+    """How the private key signs."""
+    client_metadata_url: str | None = None
+    """The address of a client ID metadata document that describes this client."""
+    issuer: str | None = None
+    """The authorization server that the client belongs to; its secret is sent nowhere else."""
+    scopes: tuple[str, ...] = ()
+    """Scopes to ask for with client_credentials; with a person the server says which are needed."""
+    redirect_port: int = 0
+    """The port of the loopback address that the browser returns to; 0 takes a free one."""
+
+    def __post_init__(self) -> None:
+        if self.grant == "client_credentials":
+            if self.client_id is None or (self.client_secret is None) == (self.private_key is None):
+                raise ConfigError("client_credentials requires client_id, and either client_secret or private_key")
+            if self.issuer is None:
+                raise ConfigError("client_credentials requires issuer: the secret is sent to nobody else")
+        elif self.private_key is not None:
+            raise ConfigError('private_key requires grant = "client_credentials"')
+        elif self.client_secret is not None and self.client_id is None:
+            raise ConfigError("client_secret requires client_id")
+        if not 0 <= self.redirect_port <= 65_535:
+            raise ConfigError(f"redirect_port must be from 0 to 65535, not {self.redirect_port}")
+        for name in ("client_metadata_url", "issuer"):
+            url = getattr(self, name)
+            if url is not None:
+                check_url(name, url)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """One server: how to reach it, how long it may take, and which of its tools are offered."""
 
@@ -73,6 +117,8 @@ class ServerSettings:
     """The address of a server that speaks MCP over HTTP."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """HTTP headers that are sent with each request."""
+    oauth: LoginSettings | None = None
+    """How to log in to it, where that needs more than `moonbox mcp login`: the table `[mcp.servers.<name>.oauth]`."""
     transport: Transport | None = None
     """stdio, http (streamable HTTP) or sse (its predecessor); by default stdio for a command and http for a url."""
     enabled: bool = True
@@ -124,8 +170,8 @@ class ServerSettings:
             if self.args or self.env or self.cwd is not None:
                 raise ConfigError("args, env and cwd are for a command, not for a url")
             self._check_headers(self.headers)
-        elif self.headers:
-            raise ConfigError("headers are for a url, not for a command")
+        elif self.headers or self.oauth is not None:
+            raise ConfigError("headers and oauth are for a url, not for a command")
 
     @staticmethod
     def _check_url(url: str) -> None:

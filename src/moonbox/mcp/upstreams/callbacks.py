@@ -12,7 +12,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_types import INVALID_REQUEST, ElicitRequest, ErrorData
+from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitRequestFormParams, ElicitResult, ErrorData
 
 from moonbox.audit.terminal import visible
 from moonbox.mcp.caller import CALLER
@@ -80,7 +80,7 @@ class Callbacks:
         for call in waiting:
             call.pause()
         try:
-            return await caller.forward(self._with_origin(request))
+            return _with_defaults(request, await caller.forward(self._with_origin(request)))
         finally:
             self._open -= 1
             for call in waiting:
@@ -106,6 +106,19 @@ class Callbacks:
             return request
         message = f"The MCP server '{self._server}' asks: {visible(request.params.message)}"
         return request.model_copy(update={"params": request.params.model_copy(update={"message": message})})
+
+
+def _with_defaults(request: InputRequest, response: InputResponse | ErrorData) -> InputResponse | ErrorData:
+    """An accepted form in which fields that were left out have their defaults."""
+    if not isinstance(request, ElicitRequest) or not isinstance(response, ElicitResult) or response.action != "accept":
+        return response
+    if not isinstance(request.params, ElicitRequestFormParams):
+        return response
+    fields = request.params.requested_schema.get("properties")
+    if not isinstance(fields, dict):
+        return response
+    defaults = {name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field}
+    return response.model_copy(update={"content": {**defaults, **(response.content or {})}})
 
 
 @dataclass(eq=False, slots=True)

@@ -66,6 +66,7 @@ from moonbox.mcp.upstreams.web import WebServer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    import httpx2
     from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import (
         CompleteRequestParams,
@@ -357,8 +358,8 @@ class Connection:
                 await self.session.send_request(cancel, CancelTaskResult)
 
 
-def make_transport(settings: ServerSettings) -> Transport:
-    return ServerProcess(settings) if settings.kind == "stdio" else WebServer(settings)
+def make_transport(settings: ServerSettings, auth: httpx2.Auth | None = None) -> Transport:
+    return ServerProcess(settings) if settings.kind == "stdio" else WebServer(settings, auth)
 
 
 @contextlib.asynccontextmanager

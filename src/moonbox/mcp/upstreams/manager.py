@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.media import Media
+    from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.status import Status
     from moonbox.mcp.upstreams.tools import ToolCache
     from moonbox.mcp.upstreams.upstream import Timing
@@ -59,6 +60,7 @@ class Upstreams:
         cache: ToolCache | None = None,
         media: Media | None = None,
         timing: Timing | None = None,
+        logins: LoginStore | None = None,
     ) -> None:
         self._media = media
         self._schemas = ResultSchemas()
@@ -86,6 +88,7 @@ class Upstreams:
                 resource_updated=self._resource_updated,
                 cache=cache,
                 timing=timing,
+                logins=logins,
             )
             self._upstreams[settings.name] = upstream
             self.toolbox.follow(upstream.toolbox)

@@ -14,6 +14,7 @@ from moonbox.errors import ToolError
 from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
 from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, unavailable
+from moonbox.mcp.upstreams.login import make_auth
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.mcp.upstreams.status import Status
 from moonbox.mcp.upstreams.tools import convert_tools, placeholder
@@ -23,6 +24,7 @@ from moonbox.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from mcp.client.auth import OAuthClientProvider
     from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult, LoggingLevel, LoggingMessageNotificationParams
     from mcp_types import Tool as McpTool
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.connection import Transport
+    from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.tools import ToolCache
 
 __all__ = ["RelistDelay", "Timing", "Upstream"]
@@ -89,8 +92,10 @@ class Upstream:
         resource_updated: Callable[[Upstream, str], None] = lambda _, __: None,
         cache: ToolCache | None = None,
         timing: Timing | None = None,
+        logins: LoginStore | None = None,
     ) -> None:
         self.settings = settings
+        self._logins = logins
         self.toolbox = Toolbox()
         self.status = Status(settings.name, "idle" if settings.enabled else "off", settings.where)
         self.callbacks = Callbacks(settings.name)
@@ -166,7 +171,7 @@ class Upstream:
         self._start_requested.clear()
         began = time.monotonic()
         self._set_state("starting", attempts=attempts, retry_at=None)
-        self._transport = transport = make_transport(self.settings)
+        self._transport = transport = make_transport(self.settings, await asyncio.to_thread(self._auth))
         features = self.callbacks.features if self.settings.questions else ClientFeatures()
         if not self.settings.sampling:
             features = replace(features, sampling=False)
@@ -197,6 +202,10 @@ class Upstream:
             return self._with_output(describe(problem, transport.refusal))
         finally:
             self._connection = None
+
+    def _auth(self) -> OAuthClientProvider | None:
+        """The tokens of an earlier login; read in a thread, because a keyring may take its time."""
+        return None if self._logins is None or self.settings.url is None else make_auth(self.settings, self._logins)
 
     def _with_output(self, reason: str) -> str:
         last = self._transport.output.last_line() if self._transport is not None else ""
