@@ -20,6 +20,7 @@ What is not named must not happen: no value, nothing printed, no error, no call,
     -- features: coroutines metatables
     -- limits: {"max_string": 1000}
     -- isolation: process          when only that isolation can be asked for it
+    -- check: off                  run it without looking at it first
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 ISOLATIONS = ("process", "inline")
 _HEAD = re.compile(r"-- ([a-z ]+): ?(.*)")
 _NEXT = re.compile(r"^-- next run\n", re.MULTILINE)
-_WHOLE_FILE = {"attack", "features", "limits", "isolation"}
+_WHOLE_FILE = {"attack", "features", "limits", "isolation", "check"}
 _STEP = {"value", "prints", "error", "line", "message", "message has", "hint", "calls", "state"}
 
 
@@ -96,6 +97,7 @@ class Case:
     features: frozenset[str] = frozenset()
     isolations: tuple[str, ...] = ISOLATIONS
     attack: str = ""
+    check: bool = True
 
     def play(self, repl: Repl) -> list[Run]:
         runs = []
@@ -124,6 +126,7 @@ def read_case(path: Path) -> Case:
         features=frozenset(whole.get("features", "").split()),
         isolations=tuple(whole.get("isolation", " ".join(ISOLATIONS)).split()),
         attack=whole.get("attack", ""),
+        check=whole.get("check") != "off" and path.parent.name != "errors",  # those are about errors of the run
     )
 
 
@@ -136,12 +139,17 @@ class Boxes:
     """Sandboxes with the tools that script cases call; one for each isolation and set of features."""
 
     def __init__(self) -> None:
-        self._boxes: dict[tuple[str, frozenset[str]], Sandbox] = {}
+        self._boxes: dict[tuple[str, frozenset[str], bool], Sandbox] = {}
 
     def repl(self, case: Case, isolation: str) -> Repl:
-        key = isolation, case.features
+        key = isolation, case.features, case.check
         if key not in self._boxes:
-            self._boxes[key] = Sandbox(case_tools(), isolation=isolation, lua_features=case.features)  # type: ignore[arg-type]
+            self._boxes[key] = Sandbox(
+                case_tools(),
+                isolation=isolation,  # type: ignore[arg-type]
+                lua_features=case.features,
+                check=case.check,
+            )
         return self._boxes[key].repl(limits=case.limits)
 
     def close(self) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import signal
 import socket
+import threading
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import MissingExtra, UsageError
+from moonbox.errors import MissingExtra, MoonboxError, UsageError
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import need_mcp
 
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
     from moonbox.config.serve import ServeSettings
+    from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.server.server import MoonboxServer
     from moonbox.project.assembly import Assembly
 
 __all__ = ["http_app", "mcp_server", "run_http", "run_stdio"]
 
+_LOG = logging.getLogger("moonbox.serve")
 _GRACE = 10
 """Seconds that running scripts have to end when the server is stopped."""
 _BACKLOG = 2048
@@ -156,7 +160,17 @@ def _assembled(config: Config, load_tools: Callable[[], Any], mcp_config: list[P
     with assemble(
         config, tools=load_tools(), mcp_config=mcp_config, approve=caller.approve, on_call=caller.watch
     ) as assembly:
+        if assembly.knowledge is not None:
+            # Beside the start: a client connects at once, and its first search finds the model loaded.
+            threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
         yield assembly
+
+
+def _warm(knowledge: KnowledgeBase) -> None:
+    try:
+        knowledge.warm()
+    except MoonboxError as problem:
+        _LOG.warning("semantic search is not available: %s", problem)
 
 
 @contextlib.contextmanager
