@@ -20,6 +20,7 @@ LAYERS: dict[str, float] = {
     "errors": 0,
     "limits": 0,
     "values": 0,
+    "database": 0,
     "config": 0,
     "net": 0,
     "_version": 0,

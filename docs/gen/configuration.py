@@ -14,11 +14,12 @@ from moonbox.codemode.settings import Settings
 from moonbox.config.file import SECTIONS
 from moonbox.knowledge.config import KnowledgeConfig, builtin_connectors
 from moonbox.knowledge.contract import schema
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
 from moonbox.mcp.server.settings import OAuthSettings, ServeSettings
 from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
 from moonbox.project.settings import AuditSettings, SandboxSettings
-from moonbox.scripts.connector import LuaConnectorKind
+from moonbox.scripts.connector import ScriptConnectorKind
 from moonbox.scripts.hostapi.grants import GRANT_KEYS
 from moonbox.scripts.settings import _KEYS as TOOLS_KEYS
 from moonbox.scripts.settings import DEFAULT_TIMEOUT
@@ -143,7 +144,7 @@ def _tools() -> str:
 
 
 def _knowledge() -> str:
-    kinds = {**builtin_connectors(), "lua": LuaConnectorKind()}
+    kinds = {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind()}
     whole = KnowledgeConfig.schema(kinds)
     parts = [_settings("knowledge", whole)]
     parts.append("### [knowledge.embeddings]")

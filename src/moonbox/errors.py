@@ -268,3 +268,8 @@ class ScriptError(MoonboxError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (ScriptError.from_dict, (self.to_dict(),))
+
+
+def is_denial(code: object) -> bool:
+    """Whether a tool's error of that code means that somebody, or the configuration, does not allow the call."""
+    return isinstance(code, str) and (code in ("denied", "not_granted") or code.startswith("approval_"))

@@ -71,9 +71,9 @@ def test_sync_that_fails(project: Path) -> None:
     (project / "docs").rename(project / "gone")
     result = call("sync")
     assert result.exit_code == 1
-    assert "  the scan failed, nothing was removed: the folder " in result.stderr
+    assert "  the scan failed, nothing was removed: cannot read the folder " in result.stderr
     unknown = call("sync", "handbok")
-    assert (unknown.exit_code, unknown.stderr) == (2, "error: there is no source 'handbok'; did you mean 'handbook'?\n")
+    assert (unknown.exit_code, unknown.stderr) == (2, "error: unknown source 'handbok'; did you mean 'handbook'?\n")
 
 
 def test_prune_removes_what_is_not_configured(project: Path) -> None:
@@ -89,7 +89,7 @@ def test_search_shows_titles_and_snippets(project: Path) -> None:
     call("sync")
     result = call("search", "install", "server")
     assert result.exit_code == 0
-    title, where, snippet = result.stdout.splitlines()
+    title, where, snippet, *_ = result.stdout.splitlines()
     assert title.endswith("  Setting up")
     assert where.strip().startswith("handbook:setup.md · 20")
     assert snippet.strip() == "# Setting up Install the server first."
@@ -124,7 +124,7 @@ def test_get_shows_a_document(project: Path) -> None:
     assert result.stdout.endswith("# Setting up\n\nInstall the server first.\n\n")
     assert json.loads(call("get", "1", "--json").stdout)["source_id"] == "setup.md"
     missing = call("get", "77")
-    assert (missing.exit_code, missing.stderr) == (1, "error: there is no document '77'; ids come from search\n")
+    assert (missing.exit_code, missing.stderr) == (1, "error: unknown document '77'; search returns valid ids\n")
 
 
 def test_sources_before_and_after(project: Path) -> None:

@@ -191,7 +191,7 @@ def test_in_a_pipe_an_incomplete_end_is_an_error(moonbox: Moonbox) -> None:
 def test_wrong_use(moonbox: Moonbox) -> None:
     done = moonbox("repl", "--language", "cobol")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: unknown language 'cobol'; choose one of: lua, ")
+    assert done.stderr.startswith("error: unknown language 'cobol'; known languages: lua, ")
 
 
 def test_no_history_file_is_no_obstacle(terminal: Open, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         ([], "error: give a file, - for standard input, or -e SCRIPT\n"),
         (["summary.lua", "-e", "1"], "error: both a file and -e were given: give one\n"),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
-        (["-e", "1", "--features", "io"], "error: --features: there is no 'io'; choose from: coroutines, metatables\n"),
+        (["-e", "1", "--features", "io"], "error: --features: unknown feature 'io'; known: coroutines, metatables\n"),
         (
             ["-e", "1", "--audit", "yes"],
             "error: --audit yes: say on, off, or a path that ends in .db, .sqlite or .jsonl\n",

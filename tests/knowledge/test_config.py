@@ -15,8 +15,7 @@ from moonbox.knowledge.config import builtin_connectors
 from moonbox.knowledge.connectors.filesystem import Filesystem
 from moonbox.knowledge.connectors.git import Git
 from moonbox.knowledge.connectors.web import Web
-from moonbox.knowledge.embedding.local import LocalEmbedder
-from moonbox.knowledge.embedding.openai import OpenAIEmbedder
+from moonbox.knowledge.embedding import LocalEmbedder, OpenAIEmbedder
 
 from .conftest import Listed
 

@@ -10,7 +10,7 @@ from moonbox.adapters.fastmcp_bridge import CALL_TOOL, ScriptTools, dispatcher, 
 from moonbox.adapters.framework import imported_from
 from moonbox.codemode.conversations import Conversations
 from moonbox.errors import UsageError
-from moonbox.languages import texts
+from moonbox.languages.registry import language
 from moonbox.limits import Limits
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.tools.toolbox import Toolbox
@@ -117,7 +117,7 @@ class LuaCodeMode(CodeMode):
 
     def __init__(self, provider: MoonboxSandboxProvider | None = None, **options: Any) -> None:
         self.provider = provider or MoonboxSandboxProvider()
-        words = texts.load("lua")
+        words = language().texts
         state = "Globals persist between calls; locals do not." if self.provider.keeps_state else _AFRESH
         lines = [_FIRST.format(state), *words.description.splitlines()[1:], words.with_tools, _BY_NAME]
         self._parameter_description = words.parameter_description
@@ -127,13 +127,13 @@ class LuaCodeMode(CodeMode):
         )
 
     async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        return [self._in_lua(tool) for tool in await super().transform_tools(tools)]
+        return [self._described(tool) for tool in await super().transform_tools(tools)]
 
     async def get_tool(self, name: str, call_next: Any, **options: Any) -> Tool | None:
         tool = await super().get_tool(name, call_next, **options)
-        return self._in_lua(tool) if tool is not None and name == self.execute_tool_name else tool
+        return self._described(tool) if tool is not None and name == self.execute_tool_name else tool
 
-    def _in_lua(self, tool: Tool) -> Tool:
+    def _described(self, tool: Tool) -> Tool:
         """The execute tool with its parameter described as what it is here; FastMCP says Python."""
         if tool.name != self.execute_tool_name:
             return tool

@@ -73,12 +73,12 @@ def pieces(value: Any) -> Iterator[str]:
 
 def short(value: Any, limit: int) -> str:
     """At most `limit` characters of the value's JSON; only as much of it is made as is shown."""
-    found = ""
+    text = ""
     for piece in pieces(value):
-        found += piece[: limit + 1]
-        if len(found) > limit:
-            return clean(found[: limit - 1])[: limit - 1] + "…"
-    return clean(found)[:limit]
+        text += piece[: limit + 1]
+        if len(text) > limit:
+            return clean(text[: limit - 1])[: limit - 1] + "…"
+    return clean(text)[:limit]
 
 
 def shape(value: Any) -> str:

@@ -47,8 +47,8 @@ class Bar:
         call = self.call
         if call.ok:
             return MARKS["ok"]
-        said = call.error.code if call.error and call.status == "error" else call.status.replace("_", " ")
-        return f"{MARKS.get(call.status, '?')} {visible(said, keep='')[:30]}"
+        words = call.error.code if call.error and call.status == "error" else call.status.replace("_", " ")
+        return f"{MARKS.get(call.status, '?')} {visible(words, keep='')[:30]}"
 
 
 def bars(run: Run, cells: int, *, max_rows: int = 100, label_width: int = 24) -> tuple[Bar, ...]:

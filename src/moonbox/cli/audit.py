@@ -16,6 +16,7 @@ from moonbox.audit.sinks import default_path, open_trail
 from moonbox.audit.terminal import seconds, size, visible
 from moonbox.cli.screen import console, is_terminal, print_json, told
 from moonbox.errors import UsageError
+from moonbox.languages.registry import LANGUAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -204,7 +205,7 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
     yield f"{_when(run.started)}, {run.language}, run {run.number} of Repl {visible(run.repl) or '(unnamed)'}"
     yield _usage(run.usage)
     yield _heading("source")
-    lexer = {"lua": "lua", "rhai": "rust"}.get(run.language, "text")
+    lexer = LANGUAGES[run.language].lexer if run.language in LANGUAGES else "text"
     yield Syntax(
         visible(run.source).strip("\n"), lexer, line_numbers=True, theme="ansi_dark", background_color="default"
     )

@@ -36,21 +36,23 @@ class Names:
     @classmethod
     def of(cls, sandbox: Sandbox) -> Names:
         """The names that every script of this Sandbox finds."""
-        from moonbox.sandbox.docs import Docs, builtin_docs
+        from moonbox.languages.registry import language as language_named
+        from moonbox.sandbox.docs import Docs
 
+        language = language_named(sandbox.language)
         names = cls(documented=tuple(Docs(sandbox.toolbox, {}, sandbox.language).names()))
-        for name, text in builtin_docs(sandbox.language).items():
+        for name, text in language.docs.items():
             names.add(name, text.partition("\n")[0])
-        for table, members in _library(sandbox.language, sandbox.lua_features).items():
+        for table, members in language.libraries(sandbox.lua_features).items():
             for member in members:
                 names.add(f"{table}.{member}", "")
-        for name in _ONLY_WITH - sandbox.lua_features:
-            for hidden in _ONLY_WITH_NAMES[name]:
+        for name in language.features.keys() - sandbox.lua_features:
+            for hidden in language.features[name]:
                 names.members[""].pop(hidden, None)
         for tool in sandbox.toolbox:
             if tool.policy != "direct":
                 alias = sandbox.toolbox.alias(tool)
-                written = f"tools.{alias}" if sandbox.language == "lua" else alias.replace(".", "::")
+                written = language.tool_name(alias)
                 names.add(written, tool.description.strip().partition("\n")[0])
         return names
 
@@ -66,27 +68,6 @@ class Names:
     def with_globals(self, defined: Mapping[str, str]) -> Names:
         """The same, and what scripts have defined since."""
         return Names({**self.members, "": {**self.members.get("", {}), **defined}}, self.documented)
-
-
-_ONLY_WITH_NAMES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getmetatable")}
-_ONLY_WITH = frozenset(_ONLY_WITH_NAMES)
-
-
-def _library(language: str, features: Iterable[str]) -> dict[str, list[str]]:
-    """The members of the language's libraries, read from the engine's own list."""
-    if language != "lua":
-        return {}
-    from pathlib import Path
-
-    from lupa import lua54
-
-    from moonbox.languages.lua.vm import PRELUDE
-
-    allowed = lua54.LuaRuntime().execute(Path(PRELUDE, "allowed.lua").read_text("utf-8"))
-    found = {str(table): [str(name) for name in names.values()] for table, names in allowed.libraries.items()}
-    if "coroutines" in features:
-        found["coroutine"] = [str(name) for name in allowed.features.coroutines.values()]
-    return found
 
 
 class ScriptCompleter(Completer):

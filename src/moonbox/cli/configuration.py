@@ -59,9 +59,10 @@ def _codemode(config: Config) -> Any:
 
 def _knowledge(config: Config) -> Any:
     from moonbox.knowledge.config import KnowledgeConfig, builtin_connectors
-    from moonbox.scripts.connector import LuaConnectorKind
+    from moonbox.languages.registry import DEFAULT_LANGUAGE
+    from moonbox.scripts.connector import ScriptConnectorKind
 
-    kinds = {**builtin_connectors(), "lua": LuaConnectorKind()}
+    kinds = {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind()}
     return KnowledgeConfig.from_dict(config.section("knowledge"), config.folder, connectors=kinds)
 
 

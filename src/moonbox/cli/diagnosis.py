@@ -102,11 +102,11 @@ def _isolation() -> tuple[Check, dict[str, Check]]:
 def _interrupt() -> Check:
     """How running code is stopped; the same build of Lua is used in workers."""
     try:
-        from moonbox.languages.lua.vm import LuaVM
+        from moonbox.languages.engine import create_engine
 
-        why = LuaVM().polling
+        why = create_engine().polling
     except (ImportError, OSError) as problem:
-        return Check("interrupt", False, f"Lua cannot be started: {problem}")
+        return Check("interrupt", False, f"the engine cannot be started: {problem}")
     if why:
         return Check("interrupt", False, f"running code is polled, which makes it slower: {why}")
     return Check("interrupt", True, "running code is stopped from outside, at no cost while it runs")

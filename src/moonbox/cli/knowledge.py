@@ -144,14 +144,15 @@ def stats(config: ConfigFile = None, as_json: Json = False) -> None:
 def _configured(path: Path | None) -> KnowledgeConfig:
     from moonbox.config.file import Config
     from moonbox.knowledge.config import builtin_connectors
-    from moonbox.scripts.connector import LuaConnectorKind
+    from moonbox.languages.registry import DEFAULT_LANGUAGE
+    from moonbox.scripts.connector import ScriptConnectorKind
 
     config = Config.load(path)
     if config.path is None:
         raise ConfigError(
             "there is no moonbox.toml here or above; `moonbox init` makes one, --config names another file"
         )
-    kinds = {**builtin_connectors(), "lua": LuaConnectorKind()}
+    kinds = {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind()}
     return KnowledgeConfig.from_dict(config.section("knowledge"), config.folder, connectors=kinds)
 
 

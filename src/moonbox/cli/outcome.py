@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.terminal import seconds, visible
 from moonbox.cli.screen import console, is_terminal
 from moonbox.cli.values import plain_text, pretty
+from moonbox.languages.registry import LANGUAGES
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -21,7 +22,6 @@ __all__ = ["error_text", "show_error", "show_output", "show_values", "summary"]
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
-_LEXERS = {"rhai": "rust"}
 
 
 def show_output(run: Run) -> None:
@@ -115,7 +115,12 @@ def highlighted(source: str, language: str) -> Text:
     """One line of a script in colours."""
     from rich.syntax import Syntax
 
-    syntax = Syntax("", _LEXERS.get(language, language), theme="ansi_dark", background_color="default")
+    syntax = Syntax(
+        "",
+        LANGUAGES[language].lexer if language in LANGUAGES else "text",
+        theme="ansi_dark",
+        background_color="default",
+    )
     text = syntax.highlight(source)
     text.rstrip()
     return text

@@ -134,10 +134,11 @@ def _dedent(buffer: Buffer) -> None:
 
 
 def _lexer(language: str) -> Lexer | None:
-    from pygments.lexers.rust import RustLexer  # whose looks Rhai shares
-    from pygments.lexers.scripting import LuaLexer
+    from pygments.lexers import get_lexer_by_name
 
-    return PygmentsLexer(LuaLexer if language == "lua" else RustLexer)
+    from moonbox.languages.registry import language as language_named
+
+    return PygmentsLexer(type(get_lexer_by_name(language_named(language).lexer)))
 
 
 def _history(path: Path) -> History:

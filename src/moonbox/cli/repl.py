@@ -10,6 +10,8 @@ import typer
 from moonbox.cli.screen import complain, console, is_terminal, note, told
 from moonbox.cli.settings import Settings, with_settings
 from moonbox.errors import MoonboxError
+from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.languages.registry import language as language_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +38,7 @@ def register(app: typer.Typer) -> None:
 
 def repl(
     *,
-    language: Annotated[str, typer.Option(metavar="NAME", help="The language of the scripts.")] = "lua",
+    language: Annotated[str, typer.Option(metavar="NAME", help="The language of the scripts.")] = DEFAULT_LANGUAGE,
     settings: Settings,
 ) -> None:
     """Type scripts at a prompt that keeps its globals.
@@ -56,15 +58,13 @@ def repl(
 def _converse(session: Session) -> None:
     """Ask, run, show, until the person leaves."""
     from moonbox.cli import colon
-    from moonbox.cli.completeness import checker
     from moonbox.cli.completion import Names, ScriptCompleter
     from moonbox.cli.prompt import Prompt
-    from moonbox.languages.names import RESERVED_WORDS
 
     language = session.sandbox.language
     names = Names.of(session.sandbox)
-    completer = ScriptCompleter(names, RESERVED_WORDS if language == "lua" else (), colon.COMMANDS)
-    prompt = Prompt(language, completer, checker(language))
+    completer = ScriptCompleter(names, language_named(language).keywords, colon.COMMANDS)
+    prompt = Prompt(language, completer, language_named(language).completeness())
     _greet(session)
     while True:
         try:
@@ -122,9 +122,7 @@ def _read_all(session: Session) -> bool:
 
 def _chunks(language: str) -> Iterator[str]:
     """The scripts in standard input: lines, and more lines where one is not complete."""
-    from moonbox.cli.completeness import checker
-
-    is_complete = checker(language)
+    is_complete = language_named(language).completeness()
     text = ""
     for line in sys.stdin:
         text += line

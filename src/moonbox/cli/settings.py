@@ -146,12 +146,14 @@ class Settings:
 
     def make_features(self) -> frozenset[str]:
         """What --features opens, given one by one or in a row."""
-        from moonbox.sandbox.environment import FEATURES
+        from moonbox.languages.registry import LANGUAGES
+        from moonbox.suggest import unknown
 
+        known = {feature for language in LANGUAGES.values() for feature in language.features}
         names = [name for part in self.features or () for name in part.replace(",", " ").split()]
         for name in names:
-            if name not in FEATURES:
-                raise UsageError(f"--features: there is no {name!r}; choose from: {', '.join(sorted(FEATURES))}")
+            if name not in known:
+                raise UsageError(f"--features: {unknown('feature', name, known)}")
         return frozenset(names)
 
     @property

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from moonbox.cli.screen import note
 from moonbox.errors import UsageError
+from moonbox.languages.registry import LANGUAGES
+from moonbox.languages.registry import language as language_named
 from moonbox.tools.naming import suggestion
 
 __all__ = ["Script", "read_script"]
@@ -41,11 +43,9 @@ def read_script(file: str | None, expression: str | None, language: str | None) 
 
 
 def _language(given: str | None, path: Path | None) -> str:
-    """The one that was named, or the one of the file's suffix, or Lua."""
-    from moonbox.languages.registry import LANGUAGES, language
-
+    """The one that was named, or the one of the file's suffix, or the default."""
     if given is not None:
-        return language(given).name
+        return language_named(given).name
     suffix = path.suffix.lower() if path is not None else ""
     for known in LANGUAGES.values():
         if suffix in (known.suffix, ""):
@@ -87,5 +87,5 @@ def _text(data: bytes, name: str, language: str) -> str:
         byte = data[problem.start]
         raise UsageError(f"{name} is not UTF-8 text: byte {problem.start:,} is 0x{byte:02x}") from None
     if text.startswith("#!"):  # the line that names an interpreter becomes a comment: line numbers stay
-        text = ("--" if language == "lua" else "//") + text[2:]
+        text = language_named(language).comment + text[2:]
     return text

@@ -15,7 +15,7 @@ from moonbox.codemode.reading import parsed, script_in, short
 from moonbox.codemode.routing import Routes
 from moonbox.codemode.settings import Settings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
-from moonbox.languages import texts as texts_module
+from moonbox.languages.registry import language
 from moonbox.tools.naming import LONGEST_NAME, suggestion
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class CodeMode:
     ) -> None:
         self.sandbox = sandbox
         self.settings = Settings.from_dict(settings)
-        self._texts = texts_module.load(sandbox.language)
+        self._texts = language(sandbox.language).texts
         self._count = count_tokens or rough_tokens
         self._routes = Routes(
             sandbox.toolbox, keep_visible=self.settings.keep_visible, approvals=self.settings.approvals

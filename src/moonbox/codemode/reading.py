@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from moonbox.languages.registry import LANGUAGES
+
 __all__ = ["parsed", "script_in", "short"]
 
-_OTHER_NAMES = frozenset({"code", "source", "sourcecode", "script", "lua", "lua_code", "rhai", "program", "input"})
+_OTHER_NAMES = frozenset({"code", "source", "sourcecode", "script", "program", "input"}).union(
+    *(each.parameter_aliases for each in LANGUAGES.values())
+)
 """What models call the one parameter when they forget its name: a script is still a script."""
 
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.knowledge.connectors.fetching import Fetch
-    from moonbox.knowledge.embedding import Embedder
-    from moonbox.knowledge.embedding.openai import OpenAIEmbeddings
+    from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
     from moonbox.knowledge.items import Connector
 
 __all__ = ["ConnectorKind", "KnowledgeConfig", "builtin_connectors"]
@@ -90,11 +89,11 @@ class KnowledgeConfig:
     def embedder(self) -> Embedder | None:
         """What turns texts into vectors, when the configuration names something."""
         if self.local_embeddings:
-            from moonbox.knowledge.embedding.local import LocalEmbedder
+            from moonbox.knowledge.embedding import LocalEmbedder
 
             return LocalEmbedder()
         if self.embeddings is not None:
-            from moonbox.knowledge.embedding.openai import OpenAIEmbedder
+            from moonbox.knowledge.embedding import OpenAIEmbedder
 
             return OpenAIEmbedder(self.embeddings)
         return None
@@ -102,7 +101,7 @@ class KnowledgeConfig:
     @staticmethod
     def schema(connectors: Mapping[str, ConnectorKind] | None = None) -> dict[str, Any]:
         """The JSON Schema of the section."""
-        from moonbox.knowledge.embedding.openai import OpenAIEmbeddings
+        from moonbox.knowledge.embedding import OpenAIEmbeddings
 
         kinds = builtin_connectors() if connectors is None else connectors
         local = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -175,7 +174,7 @@ def _embeddings(table: Any) -> tuple[OpenAIEmbeddings | None, bool]:
     options = dict(table)
     provider = options.pop("provider", None)
     if provider == "openai":
-        from moonbox.knowledge.embedding.openai import OpenAIEmbeddings
+        from moonbox.knowledge.embedding import OpenAIEmbeddings
 
         return read(OpenAIEmbeddings, options, where), False
     if provider != "local":

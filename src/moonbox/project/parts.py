@@ -104,9 +104,10 @@ def open_knowledge(config: Config, closing: contextlib.ExitStack) -> KnowledgeBa
         return None
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.knowledge.config import KnowledgeConfig, builtin_connectors
-    from moonbox.scripts.connector import LuaConnectorKind
+    from moonbox.languages.registry import DEFAULT_LANGUAGE
+    from moonbox.scripts.connector import ScriptConnectorKind
 
-    kinds = {**builtin_connectors(), "lua": LuaConnectorKind()}
+    kinds = {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind()}
     settings = KnowledgeConfig.from_dict(section, config.folder, connectors=kinds)
     return closing.enter_context(KnowledgeBase.from_config(settings))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from moonbox.errors import ConfigError, MissingExtra, UsageError
 from moonbox.knowledge.contract import CLOSED, suggestion
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class SandboxSettings:
 
     __pydantic_config__: ClassVar = CLOSED
 
-    language: str = "lua"
+    language: str = DEFAULT_LANGUAGE
     isolation: Literal["process", "inline"] = "process"
     lua_features: tuple[str, ...] = ()
     """Any of coroutines, metatables."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ScriptError
-from moonbox.languages.lua.explain import Ending, explain
-from moonbox.sandbox.guest_errors import explain_guest, explain_syntax
+from moonbox.languages.registry import EngineError, language
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
@@ -51,14 +50,14 @@ class Attempt:
         self._toolbox = toolbox
         self._lost_before = state_lost_before
         self._counted = link.sent, link.received
-        self._guest = exchange.recorder.language != "lua"
-        self.calls_expected = bool(toolbox) and (self._guest or "tools" in translated)
+        self._language = language(exchange.recorder.language)
+        self.calls_expected = bool(toolbox) and (self._language.translator is not None or "tools" in translated)
         """A guess: the script will call tools."""
         self.opening = update + exchange.begin(translated.encode("utf-8", "replace"))
         self.refused: Run | None = None
         """The record of a script that does not compile or is too large; then nothing is sent."""
         if bad is not None:
-            self.refused = self._record(None, explain_syntax(bad, exchange.recorder.source))
+            self.refused = self._record(None, self._explained(bad.error))
         elif too_large:
             said = f"the script has {len(translated)} characters, too many for max_memory = {limits.max_memory} bytes"
             self.refused = self._record(None, self._stopped("memory", said))
@@ -83,27 +82,16 @@ class Attempt:
         return self._record(None, ScriptError("crashed", message))
 
     def _explain(self, ended: Ended) -> ScriptError:
-        if self._guest and ended.extra:
-            return explain_guest(ended, self.exchange.recorder.source)
-        data = ended.extra.get("data")
-        names = ended.extra.get("names")
-        return explain(
-            Ending(
-                kind=ended.kind,
-                limit=ended.limit,
-                message=ended.message,
-                frames=ended.frames,
-                data=data[0] if isinstance(data, list) and data else None,
-                names=tuple(str(name) for name in names) if isinstance(names, list) else (),
-            ),
-            sources=self._sources,
-            tools=self._toolbox.paths(),
-            limits=self._limits,
+        report = EngineError.from_report(
+            ended.kind, ended.message, limit=ended.limit, frames=ended.frames, extra=ended.extra
         )
+        return self._explained(report)
 
     def _stopped(self, limit: str, message: str = "") -> ScriptError:
-        ending = Ending(kind="stop", limit=limit, message=message, frames=(), data=None, names=())
-        return explain(ending, sources=self._sources, tools=self._toolbox.paths(), limits=self._limits)
+        return self._explained(EngineError("stop", message, limit=limit))
+
+    def _explained(self, error: EngineError) -> ScriptError:
+        return self._language.explain(error, sources=self._sources, tools=self._toolbox.paths(), limits=self._limits)
 
     def _record(self, ended: Ended | None, error: ScriptError | None, values: tuple[object, ...] = ()) -> Run:
         sent, received = self._counted

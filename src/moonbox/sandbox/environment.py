@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, UsageError
+from moonbox.languages.names import RESERVED_WORDS
 from moonbox.sandbox.pipeline import HostFunction
 from moonbox.values import plain
 
@@ -14,36 +15,9 @@ if TYPE_CHECKING:
 
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["FEATURES", "Additions", "check_name", "describe_environment"]
+__all__ = ["Additions", "check_name", "describe_environment"]
 
-FEATURES = frozenset({"coroutines", "metatables"})
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
-_RESERVED = frozenset(
-    [
-        "and",
-        "break",
-        "do",
-        "else",
-        "elseif",
-        "end",
-        "false",
-        "for",
-        "function",
-        "goto",
-        "if",
-        "in",
-        "local",
-        "nil",
-        "not",
-        "or",
-        "repeat",
-        "return",
-        "then",
-        "true",
-        "until",
-        "while",
-    ]
-)
 
 
 @dataclass(slots=True)
@@ -95,12 +69,9 @@ def describe_environment(
     for tool in toolbox:
         if tool.policy == "direct":
             continue
-        tools.append(
-            [tool.name if tool.namespace is None else tool.namespace + _PART + tool.name, f"tools.{tool.path}"]
-        )
-        alias = toolbox.alias(tool)
-        if alias != tool.path:
-            tools.append([alias.replace(".", _PART), f"tools.{tool.path}"])
+        name = tool.name if tool.namespace is None else tool.namespace + _PART + tool.name
+        alias = toolbox.alias(tool).replace(".", _PART)
+        tools += [[each, f"tools.{tool.path}"] for each in dict.fromkeys((name, alias))]
     environment: dict[str, Any] = {
         "tools": tools,
         "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in functions],
@@ -115,7 +86,7 @@ def describe_environment(
 def check_name(name: str) -> str:
     """A name under which a global can be defined: identifiers, joined by dots for functions in a table."""
     parts = name.split(".") if isinstance(name, str) else []
-    if not parts or not all(part.isascii() and part.isidentifier() and part not in _RESERVED for part in parts):
+    if not parts or not all(part.isascii() and part.isidentifier() and part not in RESERVED_WORDS for part in parts):
         raise UsageError(
             f"{name!r} is not a name that a script can write; use letters, digits and _ (and . between parts)"
         )

@@ -7,9 +7,10 @@ import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import ClosedError, UsageError
-from moonbox.languages.registry import LANGUAGES
+from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
-from moonbox.sandbox.environment import FEATURES, Additions, describe_environment
+from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.repl import Repl
 from moonbox.sandbox.slots import Slots
 from moonbox.sandbox.threads import LoopThread, Threads
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from moonbox.audit.records import Run
-    from moonbox.audit.redact import Redactor
+    from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.recorder import CallEntry
@@ -36,7 +37,7 @@ class Sandbox:
 
     tools          functions, Tools, Toolboxes, or a list or mapping (namespace → tools) of them
     limits         what one run may spend
-    language       "lua", or "rhai"
+    language       the name of a language of the registry
     isolation      "process" (a locked-in process for each Repl), or "inline" (this process: trusted scripts only)
     lua_features   any of "coroutines", "metatables"
     min_workers    how many spare workers wait ready-made
@@ -56,7 +57,7 @@ class Sandbox:
         tools: Any = (),
         *,
         limits: Limits | None = None,
-        language: str = "lua",
+        language: str = DEFAULT_LANGUAGE,
         isolation: Literal["process", "inline"] = "process",
         lua_features: Collection[str] = (),
         min_workers: int = 1,
@@ -75,7 +76,7 @@ class Sandbox:
         self.toolbox = Toolbox.of(tools)
         self.limits = limits or Limits()
         self.language = language
-        spoken = LANGUAGES[language]
+        spoken = language_named(language)
         self._translator = spoken.translator() if spoken.translator is not None else None
         self._runtime = spoken.runtime() if spoken.runtime is not None else None
         self.isolation = isolation
@@ -233,14 +234,13 @@ def _check_options(
 ) -> None:
     if limits is not None and not isinstance(limits, Limits):
         raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
-    if language not in LANGUAGES:
-        raise UsageError(f"unknown language {language!r}; choose one of: {', '.join(LANGUAGES)}")
-    if features and language != "lua":
-        raise UsageError("lua_features are for Lua alone")
+    known = language_named(language).features
+    if features and not known:
+        raise UsageError(f"the language '{language}' has no features to open")
     if isolation not in ("process", "inline"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
-    if isinstance(features, str) or not set(features) <= FEATURES:
-        raise UsageError(f"lua_features must be a set of {sorted(FEATURES)}, not {features!r}")
+    if isinstance(features, str) or not set(features) <= set(known):
+        raise UsageError(f"lua_features must be a set of {sorted(known)}, not {features!r}")
     for name, value, least in (("min_workers", min_workers, 0), ("max_workers", max_workers, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
@@ -259,7 +259,7 @@ def _sink(audit: Any) -> Sink | None:
 def _redactor(redact: Any) -> Redactor | None:
     if redact is None:
         return None
-    from moonbox.audit.redact import Redactor
+    from moonbox.audit.redaction import Redactor
 
     return redact if isinstance(redact, Redactor) else Redactor(redact)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
     from moonbox.scripts.hostapi.api import HostApi
 
-__all__ = ["LuaConnector", "LuaConnectorKind"]
+__all__ = ["ScriptConnector", "ScriptConnectorKind"]
 
 _CHECK = """
 if type(connector) ~= "table" or type(connector.scan) ~= "function" then
@@ -30,7 +30,7 @@ _MOST_PAGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class LuaConnector:
+class ScriptConnector:
     """A connector whose scan is a Lua function.
 
     `connector.scan(config, cursor)` returns a list of items, or {items = …, next = cursor} to be called again with it.
@@ -78,18 +78,18 @@ class LuaConnector:
 
 
 @dataclass(frozen=True, slots=True)
-class LuaConnectorKind:
-    """`connector = "lua"`: path, timeout, grants; every further key is the script's own configuration."""
+class ScriptConnectorKind:
+    """A connector that is a script: path, timeout, grants; every further key is the script's own configuration."""
 
     make_api: Callable[..., HostApi] | None = None
 
-    def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> LuaConnector:
+    def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> ScriptConnector:
         name = where.rpartition(".")[2]
         try:
             settings = ScriptSettings.from_dict(name, dict(options), base_dir, where=f"[{where}]")
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
-        return LuaConnector(settings, where, self.make_api)
+        return ScriptConnector(settings, where, self.make_api)
 
     def schema(self) -> dict[str, Any]:
         return {

@@ -46,9 +46,9 @@ class InlineSource:
 
 
 def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
-    from moonbox.languages.lua.vm import LuaVM
+    from moonbox.languages.engine import create_engine
 
-    vm = LuaVM()
+    vm = create_engine()
     vm.set_limits(config["limits"])
     vm.configure(config["environment"])
     child = Child(sock, control, vm)

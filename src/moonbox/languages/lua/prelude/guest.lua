@@ -1,6 +1,6 @@
 -- Guest languages: compiled to Lua by the host, run here by a runtime of their own, with the same stops, calls and values.
 --
--- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see languages/registry.py.
+-- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see translation.py beside the languages' folders.
 return function(host, stop, encode, calls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
   local gsub, concat, unpack = string.gsub, table.concat, table.unpack
