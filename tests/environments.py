@@ -18,7 +18,8 @@ def make_environment(folder: Path, *requirements: str) -> Path:
     """The Python of a new environment in `folder`, with these installed."""
     checked([*_uv(), "venv", "--clear", "--quiet", "--python", sys.executable, str(folder)])
     python = folder / "bin" / "python"
-    install(python, *requirements)
+    if requirements:
+        install(python, *requirements)
     return python
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepping import Pause
-    from moonbox.tools.context import Context
+    from moonbox.tools.function import Context
     from moonbox.tools.tool import Tool, tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -26,7 +26,7 @@ _EXPORTS = {
     "Answer": "moonbox.sandbox.decisions",
     "Call": "moonbox.audit.records",
     "CodeMode": "moonbox.codemode.mode",
-    "Context": "moonbox.tools.context",
+    "Context": "moonbox.tools.function",
     "Decision": "moonbox.sandbox.decisions",
     "Limits": "moonbox.limits",
     "Middleware": "moonbox.sandbox.decisions",

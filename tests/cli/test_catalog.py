@@ -86,7 +86,7 @@ def test_mistakes(moonbox: Moonbox) -> None:
     assert (done.returncode, done.stderr) == (2, "error: --tokens must be 0 or more, not -1\n")
     done = moonbox("catalog", "--tools", "kit:doubel")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: --tools kit:doubel: the module 'kit' has no 'doubel'; did you mean `double`?\n"
+    assert done.stderr == "error: --tools kit:doubel: the module 'kit' has no 'doubel'; did you mean 'double'?\n"
 
 
 def test_mistakes_in_the_configuration(moonbox: Moonbox, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_mistakes_in_the_configuration(moonbox: Moonbox, tmp_path: Path) -> None
     where.write_text('[codemode]\nkeep_visible = ["ad"]\n', encoding="utf-8")
     done = moonbox("catalog", "--tools", "kit:box")
     assert done.returncode == 2
-    assert done.stderr == "error: [codemode]: keep_visible names an unknown tool 'ad'; did you mean `add`?\n"
+    assert done.stderr == "error: [codemode]: keep_visible: unknown tool 'ad'; did you mean 'add'?\n"
 
 
 def test_without_tools_it_is_a_calculator(moonbox: Moonbox) -> None:

@@ -87,7 +87,7 @@ def test_list_as_json_and_of_one_server(moonbox: Moonbox, configured: Path) -> N
     assert [line.rsplit("  ", 1)[1] for line in tools if line.startswith("files.read_file(")] == ["[approve]"]
     unknown = moonbox("mcp", "list", "fils")
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("error: there is no MCP server 'fils'; did you mean `files`?")
+    assert unknown.stderr.startswith("error: there is no MCP server 'fils'; did you mean 'files'?")
 
 
 def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["files.red_text_file"], "error: unknown tool `files.red_text_file`; did you mean `files.read_text_file`?"),
+        (["files.red_text_file"], "error: unknown tool 'files.red_text_file'; did you mean 'files.read_text_file'?"),
         (["files"], "error: name the tool as server.tool, not 'files'"),
         (["files.read_text_file", "path"], "error: give the arguments as key=value or as one JSON object, not 'path'"),
         (["files.read_text_file", "{"], "error: the arguments are not valid JSON"),
@@ -170,7 +170,7 @@ def test_install_prints_or_writes(moonbox: Moonbox, configured: Path, tmp_path: 
 def test_install_names_the_clients(moonbox: Moonbox) -> None:
     for args, said in (
         ([], "error: say for which client, with --client NAME; known are: claude-desktop, claude-code, cursor, "),
-        (["--client", "curser"], "error: unknown client 'curser'; did you mean `cursor`?; known are: claude-desktop, "),
+        (["--client", "curser"], "error: unknown client 'curser'; did you mean 'cursor'?; known are: claude-desktop, "),
         (["--client", "windsurf", "--project"], "error: Windsurf has no configuration for a project; leave out "),
     ):
         done = moonbox("mcp", "install", *args)

@@ -106,8 +106,8 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
     ("args", "message"),
     [
         (["nix.lua"], "error: there is no file 'nix.lua'\n"),
-        (["sumary.lua"], "error: there is no file 'sumary.lua'; did you mean `summary.lua`?\n"),
-        (["summary.lu"], "error: there is no file 'summary.lu'; did you mean `summary.lua`?\n"),
+        (["sumary.lua"], "error: there is no file 'sumary.lua'; did you mean 'summary.lua'?\n"),
+        (["summary.lu"], "error: there is no file 'summary.lu'; did you mean 'summary.lua'?\n"),
         (["folder"], "error: 'folder' is a folder, not a script\n"),
         (["kit.py"], "error: 'kit.py' does not end in .lua or .rhai; say what it is with --language\n"),
         (["binary.lua"], "error: 'binary.lua' is binary, not a script: byte 2 is zero\n"),
@@ -121,8 +121,8 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
             ["-e", "1", "--audit", "yes"],
             "error: --audit yes: say on, off, or a path that ends in .db, .sqlite or .jsonl\n",
         ),
-        (["-e", "1", "-t", "kit:ad"], "error: --tools kit:ad: the module 'kit' has no 'ad'; did you mean `add`?\n"),
-        (["-e", "1", "-t", "kitt:x"], "error: --tools kitt:x: there is no module 'kitt'; did you mean `kit`?\n"),
+        (["-e", "1", "-t", "kit:ad"], "error: --tools kit:ad: the module 'kit' has no 'ad'; did you mean 'add'?\n"),
+        (["-e", "1", "-t", "kitt:x"], "error: --tools kitt:x: there is no module 'kitt'; did you mean 'kit'?\n"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(moonbox: Moonbox, tmp_path: Path, args: list[str], message: str) -> None:

@@ -40,11 +40,11 @@ def test_a_tool_is_found_by_its_name_too(project: Path) -> None:
     ("arguments", "says"),
     [
         (["hello"], "name: missing, expected string"),
-        (["hello", "--param", "nam=x"], "did you mean `name`?"),
+        (["hello", "--param", "nam=x"], "did you mean 'name'?"),
         (["hello", "--param", "name=x", "--param", "times=many"], "times: expected integer"),
         (["hello", "--param", "name"], "--param takes key=value, not 'name'"),
         (["nothing"], "there is no tool script nothing; `moonbox tool list` lists those that are configured"),
-        (["helo"], "there is no tool script helo; did you mean `hello`?"),
+        (["helo"], "there is no tool script helo; did you mean 'hello'?"),
     ],
 )
 def test_wrong_use_is_told_with_status_2(project: Path, arguments: list[str], says: str) -> None:

@@ -49,12 +49,12 @@ def test_functions_lists_objects_and_packages(here: Path) -> None:
     ("reference", "message"),
     [
         ("kit:", "--tools 'kit:': name them as module:name, for example crm:find_customer"),
-        ("kit:twoo", "--tools kit:twoo: the module 'kit' has no 'twoo'; did you mean `two`?"),
+        ("kit:twoo", "--tools kit:twoo: the module 'kit' has no 'twoo'; did you mean 'two'?"),
         ("kit:zzz", "--tools kit:zzz: the module 'kit' has no 'zzz'; it has: two, many"),
         ("kit:two.x", "--tools kit:two.x: 'two' has no 'x'"),
         ("kit", "--tools kit: the module 'kit' has no @tool in it; name what to take, for example kit:two"),
         ("qqq:x", "--tools qqq:x: there is no module 'qqq'; here there are: broken, kit, needy"),
-        ("kti.py:x", "--tools kti.py:x: there is no file 'kti.py'; did you mean `kit.py`?"),
+        ("kti.py:x", "--tools kti.py:x: there is no file 'kti.py'; did you mean 'kit.py'?"),
         ("pack", "--tools pack: the package 'pack' has no @tool in it; name a module in it: pack.one, pack.two"),
         ("pack/", "--tools pack/: 'pack/' is a folder; name a file in it: pack/one.py, pack/two.py"),
         ("pack/on:x", "--tools pack/on:x: there is no file 'pack/on'"),
@@ -66,7 +66,7 @@ def test_functions_lists_objects_and_packages(here: Path) -> None:
         ),
         (
             "kit:number",
-            "--tools kit:number: 5 is not a tool: give functions, Tools, Toolboxes, or namespaces mapped to them",
+            "--tools kit:number: 5 is not a tool; give functions, Tools, Toolboxes, or a dict of namespaces",
         ),
     ],
 )

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox, tool
-from moonbox.codemode.catalog import STEPS, make_catalog
-from moonbox.codemode.choice import rough_tokens
+from moonbox.codemode.catalog import STEPS, make_catalog, rough_tokens
 from moonbox.languages.registry import LANGUAGES, language
 
 TEXTS = language("lua").texts

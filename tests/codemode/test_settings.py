@@ -24,7 +24,7 @@ NAMES = ", ".join(item.name for item in fields(Settings))
     [
         (
             {"keep_visble": []},
-            f"code mode has no setting 'keep_visble'; did you mean `keep_visible`?; the settings are: {NAMES}",
+            f"code mode has no setting 'keep_visble'; did you mean 'keep_visible'?; the settings are: {NAMES}",
         ),
         ({1: 2}, f"code mode has no setting 1; the settings are: {NAMES}"),
         ({"keep_visible": "add"}, "keep_visible must be a list of tool names, not 'add'"),

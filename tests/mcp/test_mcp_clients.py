@@ -124,7 +124,7 @@ def test_our_own_entry_is_not_started_by_ourselves(tmp_path: Path) -> None:
 
 
 def test_unknown_clients_and_missing_projects_are_told() -> None:
-    with pytest.raises(UsageError, match=r"^unknown client 'curser'; did you mean `cursor`\?; known are: claude"):
+    with pytest.raises(UsageError, match=r"^unknown client 'curser'; did you mean 'cursor'\?; known are: claude"):
         find("curser")
     with pytest.raises(UsageError, match=r"^Windsurf has no configuration for a project; leave out --project$"):
         find("windsurf").file(project=True, folder=Path("/x"))

@@ -175,10 +175,10 @@ def test_calls_go_side_by_side_from_threads(upstreams: Upstreams) -> None:
 
 def test_an_unknown_server_or_tool_is_told(upstreams: Upstreams) -> None:
     with pytest.raises(
-        UsageError, match=r"^there is no MCP server 'tim'; did you mean `time`\?; there are: everything"
+        UsageError, match=r"^there is no MCP server 'tim'; did you mean 'time'\?; there are: everything"
     ):
         upstreams.status("tim")
-    with pytest.raises(ToolError, match=r"did you mean `time\.get_current_time`"):
+    with pytest.raises(ToolError, match=r"did you mean 'time\.get_current_time'"):
         upstreams.call("time.current_time")
 
 

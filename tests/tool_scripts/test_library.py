@@ -73,7 +73,7 @@ def test_scripts_are_tools_for_other_scripts(tmp_path: Path) -> None:
         error = box.run('tools.greet{wo = "x", tone = "hot"}').error
         assert error is not None
         assert "who: missing, expected string" in error.message
-        assert "did you mean `who`?" in error.message
+        assert "did you mean 'who'?" in error.message
         assert "warm" in error.message
 
 
@@ -156,7 +156,7 @@ def test_context_functions_reach_the_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ('[tools]\nfolder = ["x"]', "[tools] has no setting 'folder'; did you mean `folders`?"),
+        ('[tools]\nfolder = ["x"]', "[tools] has no setting 'folder'; did you mean 'folders'?"),
         ("[tools.script.a]\ntimeout = 3", '[tools.script.a] needs path = "….lua"'),
         ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "timeout must be a number of seconds above 0, not -1"),
         ('[tools.script.a]\npath = "${NOT_SET}"', "the environment variable NOT_SET is not set"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from moonbox.audit.terminal import size, visible
 from moonbox.cli.screen import complain, console
 from moonbox.errors import MoonboxError
-from moonbox.tools.naming import nearest, suggestion
+from moonbox.suggest import nearest, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ def obey(line: str, session: Session) -> None:
     name, _, argument = line[1:].strip().partition(" ")
     command = _DO.get(name)
     if command is None:
-        near = nearest(name, _DO, 1)
+        near = nearest(name, _DO, parts=True)
         complain(f"there is no command :{name}; {f'did you mean :{near[0]}?' if near else ':help lists them'}")
         return
     command(session, argument.strip())

@@ -10,7 +10,7 @@ from moonbox.cli.screen import note
 from moonbox.errors import UsageError
 from moonbox.languages.registry import LANGUAGES
 from moonbox.languages.registry import language as language_named
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 
 __all__ = ["Script", "read_script"]
 

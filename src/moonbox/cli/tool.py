@@ -11,7 +11,7 @@ import typer
 
 from moonbox.cli.screen import console, print_json, told
 from moonbox.errors import UsageError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

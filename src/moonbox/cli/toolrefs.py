@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError, UsageError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 

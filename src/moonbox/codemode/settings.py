@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import ConfigError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

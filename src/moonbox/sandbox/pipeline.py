@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
 from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
-from moonbox.tools.context import Context
-from moonbox.tools.failures import to_tool_error
+from moonbox.tools.function import Context
+from moonbox.tools.results import to_tool_error
 from moonbox.values import measure, plain
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Pipeline:
         tool = self._toolbox.resolve(name)
         entry.tool = tool.path
         try:
-            entry.arguments = tool.bind(request.arguments, first_index=self._first)
+            entry.arguments = tool.bind(request.arguments, first_index=self._first, is_json_call=self._direct)
         except ArgumentError:
             if tool.binder is not None:
                 entry.arguments = tool.binder.named(request.arguments, tool.path)

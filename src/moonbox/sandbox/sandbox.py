@@ -145,6 +145,11 @@ class Sandbox:
 
         return await DirectCall(self, tool, arguments, toolbox).arun()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
         """Add a global to every Repl made from now on: a value, or a function called with positional arguments."""
         self._additions.define(name, value, doc, counted=counted)

@@ -13,6 +13,7 @@ from moonbox.limits import Limits
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
 from moonbox.scripts.environment import file_stamp, read_source, script_repl
 from moonbox.scripts.settings import ScriptSettings, ToolsSettings
+from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
@@ -159,7 +160,7 @@ class ScriptLibrary:
             description=definition.description,
             parameters=definition.parameters,
             returns=definition.returns,
-            hints=definition.hints,
+            hints=Hints.of(definition.hints),
             policy=definition.policy,
             call=call,
             timeout=settings.timeout + 1.0,  # the script's own limit comes first and says more

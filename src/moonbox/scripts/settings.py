@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError
 from moonbox.scripts.hostapi.grants import GRANT_KEYS, Grants
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import UsageError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable

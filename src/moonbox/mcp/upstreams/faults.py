@@ -9,7 +9,7 @@ from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUE
 
 from moonbox.audit.terminal import visible
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.tools.failures import scrub
+from moonbox.tools.results import scrub
 
 __all__ = ["Lost", "is_lost", "of_call", "sentence", "unavailable"]
 

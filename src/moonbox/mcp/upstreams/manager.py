@@ -12,7 +12,7 @@ from moonbox.errors import ClosedError, ToolError, UsageError
 from moonbox.mcp.upstreams.results import unwrap
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.sandbox.threads import LoopThread
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_mes
 from moonbox.audit.terminal import visible
 from moonbox.mcp.lines import Incoming, Outgoing
 from moonbox.mcp.upstreams.faults import Lost
-from moonbox.tools.failures import scrub
+from moonbox.tools.results import scrub
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine

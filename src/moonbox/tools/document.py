@@ -1,10 +1,14 @@
-"""What a JSON Schema says about a value, read without validating anything."""
+"""JSON Schema documents: what a schema says about a value, read without validating anything."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["NARRATION", "Document", "Kinds", "Schema", "accepts", "kind_of"]
+from moonbox.errors import ToolDefinitionError
+
+__all__ = ["NARRATION", "Document", "Kinds", "Schema", "accepts", "kind_of", "object_schema", "own_copy"]
 
 Schema = Any
 """A JSON Schema: a dict, or True or False."""
@@ -17,15 +21,22 @@ NARRATION = "human_intent"
 
 _LONGEST_CHAIN = 32
 _LONGEST_WAY = 200
+_DEEPEST_SCHEMA = 100
+_MOST_NESTED_OPTIONS = 20
 
 
 class Document:
-    """A schema together with what its `$ref`s lead to. Schemas are read once: servers may send endless ones."""
+    """A schema together with what its `$ref`s lead to.
+
+    What is worked out about a part is kept, so that a schema costs no more than its own size however often it is asked.
+    """
 
     def __init__(self, root: Schema) -> None:
         self.root = root
         self._resolved: dict[int, Schema] = {}
         self._kinds: dict[int, Kinds] = {}
+        self._properties: dict[tuple[int, int], dict[str, Schema]] = {}
+        self._options: dict[int, frozenset[Any]] = {}
         self._open: set[int] = set()
 
     def deref(self, schema: Schema) -> Schema:
@@ -74,12 +85,15 @@ class Document:
         schema = self.deref(schema)
         if not isinstance(schema, dict) or depth <= 0:
             return {}
-        named = schema.get("properties")
-        found = dict(named) if isinstance(named, dict) else {}
-        for part in _parts(schema, "allOf"):
-            for name, value in self.properties(part, depth - 1).items():
-                found.setdefault(name, value)
-        return found
+        key = (id(schema), depth)
+        if key not in self._properties:
+            named = schema.get("properties")
+            collected = dict(named) if isinstance(named, dict) else {}
+            for part in _parts(schema, "allOf"):
+                for name, value in self.properties(part, depth - 1).items():
+                    collected.setdefault(name, value)
+            self._properties[key] = collected
+        return self._properties[key]
 
     def required(self, schema: Schema, depth: int = 4) -> list[str]:
         """The names of the properties that must be there."""
@@ -120,22 +134,32 @@ class Document:
         if isinstance(value, list) and value:
             items = schema.get("items")
             return 0 if accepts(self.kinds(items if isinstance(items, dict) else True), kind_of(value[0])) else -4
-        options = [schema["const"]] if "const" in schema else schema.get("enum")
-        return 0 if not isinstance(options, list) else 4 if value in options else -4
+        listed = self._lists(schema, value)
+        return 0 if listed is None else 4 if listed else -4
 
     def _table_likeness(self, schema: dict[str, Any], value: dict[Any, Any]) -> int:
-        named = self.properties(schema)
+        """Judged by the schema's own properties, so that a large value costs no more than a small one."""
+        shared = {name: part for name, part in self.properties(schema).items() if name in value}
         score = -2 * sum(name not in value for name in self.required(schema))
-        for name, item in value.items():
-            if name not in named:
-                score -= schema.get("additionalProperties") is False
-                continue
-            part = self.deref(named[name])
-            options = (
-                [part["const"]] if "const" in (part or {}) else part.get("enum") if isinstance(part, dict) else None
-            )
-            score += 1 if not isinstance(options, list) else 8 if item in options else -8
+        if schema.get("additionalProperties") is False:
+            score -= len(value) - len(shared)
+        for name, part in shared.items():
+            listed = self._lists(self.deref(part), value[name])
+            score += 1 if listed is None else 8 if listed else -8
         return score
+
+    def _lists(self, schema: Schema, value: Any) -> bool | None:
+        """Whether the value is among those that the schema lists; None where it lists none."""
+        if not isinstance(schema, dict):
+            return None
+        options = [schema["const"]] if "const" in schema else schema.get("enum")
+        if not isinstance(options, list):
+            return None
+        if id(schema) not in self._options:
+            self._options[id(schema)] = frozenset(option for option in options if not isinstance(option, list | dict))
+        if isinstance(value, list | dict):
+            return value in options[:_MOST_NESTED_OPTIONS]
+        return value in self._options[id(schema)]
 
     def _effort(self, schema: Schema, known: dict[int, int], open_: list[int]) -> int:
         schema = self.deref(schema)
@@ -160,36 +184,67 @@ class Document:
         return known[key]
 
     def _follow(self, schema: dict[str, Any]) -> Schema:
-        found: Schema = schema
+        reached: Schema = schema
         for _ in range(_LONGEST_CHAIN):
-            if not isinstance(found, dict) or not isinstance(found.get("$ref"), str):
-                return found
-            beside = {key: value for key, value in found.items() if key != "$ref"}
-            target = self.pointer(found["$ref"])
-            found = {**target, **beside} if isinstance(target, dict) and beside else target
+            if not isinstance(reached, dict) or not isinstance(reached.get("$ref"), str):
+                return reached
+            beside = {key: value for key, value in reached.items() if key != "$ref"}
+            target = self.pointer(reached["$ref"])
+            reached = {**target, **beside} if isinstance(target, dict) and beside else target
         return {}
 
     def _read_kinds(self, schema: dict[str, Any]) -> Kinds:
-        found: Kinds = None
+        kinds: Kinds = None
         declared = schema.get("type")
         if isinstance(declared, str):
-            found = frozenset({declared})
+            kinds = frozenset({declared})
         elif isinstance(declared, list):
-            found = frozenset(kind for kind in declared if isinstance(kind, str))
+            kinds = frozenset(kind for kind in declared if isinstance(kind, str))
         if isinstance(schema.get("enum"), list):
-            found = _both(found, frozenset(kind_of(value) for value in schema["enum"]))
+            kinds = _both(kinds, frozenset(kind_of(value) for value in schema["enum"]))
         if "const" in schema:
-            found = _both(found, frozenset({kind_of(schema["const"])}))
+            kinds = _both(kinds, frozenset({kind_of(schema["const"])}))
         for keyword in ("anyOf", "oneOf"):
             if branches := _parts(schema, keyword):
-                found = _both(found, _any([self.kinds(branch) for branch in branches]))
+                kinds = _both(kinds, _any([self.kinds(branch) for branch in branches]))
         for part in _parts(schema, "allOf"):
-            found = _both(found, self.kinds(part))
-        if found is None and ("properties" in schema or "additionalProperties" in schema):
+            kinds = _both(kinds, self.kinds(part))
+        if kinds is None and ("properties" in schema or "additionalProperties" in schema):
             return frozenset({"object"})
-        if found is None and ("items" in schema or "prefixItems" in schema):
+        if kinds is None and ("items" in schema or "prefixItems" in schema):
             return frozenset({"array"})
-        return found
+        return kinds
+
+
+def own_copy(name: str, what: str, schema: Any) -> dict[str, Any] | None:
+    """A schema that is the tool's own, so that its giver may change theirs; None for none."""
+    if not schema:
+        return None
+    if not isinstance(schema, Mapping):
+        raise ToolDefinitionError(f"tool {name!r}: {what} must be a JSON Schema (a dict), not {type(schema).__name__}")
+    level: list[Any] = [schema]
+    for _ in range(_DEEPEST_SCHEMA):  # schemas come from servers too, and everything that reads them recurses
+        nested = [part for item in level for part in (item.values() if isinstance(item, Mapping) else item)]
+        level = [part for part in nested if isinstance(part, Mapping | list)]
+    if level:
+        raise ToolDefinitionError(f"tool {name!r}: {what} is nested deeper than {_DEEPEST_SCHEMA} levels")
+    return copy.deepcopy(dict(schema))
+
+
+def object_schema(name: str, schema: Any) -> dict[str, Any]:
+    """The schema of a tool's parameters, if arguments can be bound to it."""
+    if not isinstance(schema, dict):
+        raise ToolDefinitionError(
+            f"tool {name!r}: parameters must be a JSON Schema (a dict), not {type(schema).__name__}"
+        )
+    if not schema:
+        return {"type": "object", "properties": {}}
+    declared = Document(schema).kinds(schema)
+    if declared is not None and "object" not in declared:
+        raise ToolDefinitionError(
+            f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(declared))}"
+        )
+    return schema
 
 
 def kind_of(value: Any) -> str:
