@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.sandbox import Sandbox
 
 __all__ = ["PRESETS", "Settings", "with_settings"]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.server.peer import Peer
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.record import CallEntry
 
 __all__ = ["Ongoing", "OngoingCalls", "Rules", "put"]
 
