@@ -73,6 +73,8 @@ class RunInfo(Protocol):
     def repl_id(self) -> str: ...
     @property
     def clock(self) -> RunClock: ...
+    @property
+    def source(self) -> str: ...
 
 
 class CallPath:
@@ -150,7 +152,18 @@ class CallPath:
 
     def view(self, tool: Tool | None, entry: CallEntry, run: RunInfo, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
-        return ToolCall(tool, entry.tool, entry.arguments, entry.index, run.id, run.repl_id, result, entry.id)
+        return ToolCall(
+            tool,
+            entry.tool,
+            entry.arguments,
+            entry.index,
+            run.id,
+            run.repl_id,
+            result,
+            entry.id,
+            "" if self._direct else run.source,
+            self.language.name,
+        )
 
     async def _call_function(self, function: HostFunction, entry: CallEntry, executor: Executor) -> Any:
         arguments = entry.arguments
