@@ -229,7 +229,9 @@ class RunReader:
     def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
         """Summaries of the runs before the one with that id, the latest first."""
         check_page(limit, 0)
-        ordered = sorted(reversed(list(self.runs())), key=lambda run: run.started, reverse=True)
+        ordered = list(self.runs())
+        ordered.reverse()  # of runs that started at the same time, the one written last comes first
+        ordered.sort(key=lambda run: run.started, reverse=True)
         if before is not None:
             places = [place for place, run in enumerate(ordered) if run.id == before]
             if not places:
@@ -248,8 +250,8 @@ class RunReader:
         place = next((index for index, other in enumerate(same) if other.id == run.id), None)
         if place is None:
             return None, None
-        around = same[place - 1] if place else None, same[place + 1] if place + 1 < len(same) else None
-        return around[0] and RunSummary.of(around[0]), around[1] and RunSummary.of(around[1])
+        earlier = RunSummary.of(same[place - 1]) if place else None
+        return earlier, RunSummary.of(same[place + 1]) if place + 1 < len(same) else None
 
 
 def check_page(limit: int, offset: int) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause
 
-__all__ = ["Playground", "Session", "call_dict", "run_dict", "watch_call", "watch_output"]
+__all__ = ["Playground", "Session", "SessionBusy", "call_dict", "run_dict", "watch_call", "watch_output"]
 
 State = Literal["idle", "running", "paused"]
 
@@ -36,6 +36,10 @@ _IDLE_SECONDS = 3600.0
 _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
 _LARGEST_VALUE = 2_000_000
+
+
+class SessionBusy(UsageError):
+    """The session's state does not allow this now."""
 
 
 def watch_call(entry: CallEntry) -> None:
@@ -103,6 +107,13 @@ class Playground:
         self._sandboxes = sandboxes
         self._sessions: dict[str, Session] = {}
 
+    @property
+    def can_check(self) -> bool:
+        """Whether scripts can be checked before they run."""
+        from moonbox.sandbox.repl import Repl
+
+        return hasattr(Repl, "check")
+
     async def open(self, language: str) -> Session:
         """A new session; UsageError for a language that is not offered."""
         if language not in self.languages:
@@ -142,7 +153,7 @@ class Playground:
         old = [session for session in idle if monotonic() - session.used > _IDLE_SECONDS]
         if not old and len(self._sessions) >= _MAX_SESSIONS:
             if not idle:
-                raise UsageError(f"{_MAX_SESSIONS} sessions are running; stop one first")
+                raise SessionBusy(f"{_MAX_SESSIONS} sessions are running; stop one first")
             old = idle[:1]
         for session in old:
             await self.close(session.id)
@@ -183,7 +194,7 @@ class Session:
     def start(self, source: str, *, step: bool, limits: Mapping[str, Any]) -> None:
         """Begin a run; UsageError while another one goes on."""
         if self.state != "idle":
-            raise UsageError("a run of this session is not over; stop it first")
+            raise SessionBusy("a run of this session is not over; stop it first")
         chosen = self._limits(limits)
         self.source, self._latest = source, None
         if step:
@@ -195,7 +206,7 @@ class Session:
         """Go on from a pause: each answer names a call's `id` and says `kind` run, value or error."""
         pause = self._pause
         if self.state != "paused" or pause is None:
-            raise UsageError("this session is not paused")
+            raise SessionBusy("this session is not paused")
         prepared = None if answers is None else {_id(answer): _answer(answer) for answer in answers}
         if prepared is not None and set(prepared) != {call.id for call in pause.calls}:
             raise UsageError(f"answer each of the calls {[call.id for call in pause.calls]}, and no other")
@@ -281,9 +292,7 @@ class Session:
             self._finish(result)
             return
         self.state, self._pause = "paused", result
-        calls = [
-            {"id": call.id, "tool": call.name, "arguments": to_jsonable(call.arguments)} for call in result.calls
-        ]
+        calls = [{"id": call.id, "tool": call.name, "arguments": to_jsonable(call.arguments)} for call in result.calls]
         self.publish("pause", {"calls": calls})
 
     def _finish(self, run: Run) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.tools.tool import Tool
 
-__all__ = ["Answered", "Approvals", "Change", "Question"]
+__all__ = ["Answered", "Approvals", "Change", "Question", "hint_names"]
 
 _REMEMBERED = 50
 _MAX_PENDING = 1_000
@@ -171,7 +171,7 @@ class Approvals:
             source=call.source,
             language=call.language,
             lines=_lines(call.source, call.name),
-            hints=_hints(tool),
+            hints=tuple(hint_names(tool)) if tool is not None else (),
             asked=time(),
             changed=self._changed(tool),
         )
@@ -222,14 +222,13 @@ def _definition(tool: Tool) -> dict[str, Any]:
         "description": tool.description,
         "parameters": tool.parameters,
         "returns": tool.returns,
-        "hints": list(_hints(tool)),
+        "hints": hint_names(tool),
     }
 
 
-def _hints(tool: Tool | None) -> tuple[str, ...]:
-    if tool is None:
-        return ()
-    return tuple(item.name.replace("_", " ") for item in fields(tool.hints) if getattr(tool.hints, item.name))
+def hint_names(tool: Tool) -> list[str]:
+    """What a tool says about itself, in words."""
+    return [item.name.replace("_", " ") for item in fields(tool.hints) if getattr(tool.hints, item.name)]
 
 
 def _lines(source: str, name: str) -> tuple[int, ...]:
