@@ -48,7 +48,6 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
         on_call=None,
         sink=None,
         redactor=None,
-        translator=None,
     )
     path = CallPath(setup, setup.toolbox, additions or Additions(), setup.limits)
     sources = {"script": "the source"}

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, UsageError, WorkerError
-from moonbox.languages.registry import BadSyntax, EngineError
+from moonbox.languages.registry import EngineError
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.execution import Execution
@@ -278,20 +278,14 @@ class Repl:
             telemetry=setup.telemetry,
         )
         self._worker.loss_unseen = False
-        try:  # what does not compile costs no round trip to the worker
-            program = source if setup.translator is None else setup.translator.translate(source)
-        except BadSyntax as problem:
-            execution.refuse(problem.error)
-            return execution
-        if len(program) > limits.max_memory // _SOURCE_SHARE:
-            message = f"the script has {len(program)} characters, too many for max_memory = {limits.max_memory} bytes"
+        if len(source) > limits.max_memory // _SOURCE_SHARE:
+            message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
             return execution
-        # A guess: scripts that call tools name them, and of those in another language we do not know.
-        execution.calls_expected = ("tools" in program or setup.translator is not None) and len(self.toolbox) > 0
-        execution.begin(
-            self._worker.update(link, self.toolbox, self._additions, limits), program.encode("utf-8", "replace")
-        )
+        # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
+        execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
+        update = self._worker.update(link, self.toolbox, self._additions, limits)
+        execution.begin(update, source.encode("utf-8", "replace"))
         return execution
 
     def _call_path(self, limits: Limits) -> CallPath:

@@ -97,7 +97,6 @@ class Sandbox:
             on_output=on_output,
             sink=open_sink(audit),
             redactor=open_redactor(redact),
-            translator=spoken.translator() if spoken.translator is not None else None,
         )
         for name, value in (globals or {}).items():
             self.define(name, value)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
-    from moonbox.languages.registry import Language, Translator
+    from moonbox.languages.registry import Language
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.tools.toolbox import Toolbox
@@ -48,7 +48,6 @@ class Setup:
     on_output: Callable[[str], None] | None = None
     sink: Sink | None
     redactor: Redactor | None
-    translator: Translator | None
     additions: Additions = field(default_factory=Additions)
     """What Repls that are made from now on find beside their tools."""
     slots: ToolSlots = field(default_factory=ToolSlots)
