@@ -22,7 +22,7 @@ from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
 from moonbox.http.reports import run_report
 from moonbox.http.requests import flag, json_object, number, text
-from moonbox.http.workbench import routes as workbench_routes
+from moonbox.http.workbench_api import routes as workbench_routes
 from moonbox.sandbox.approvals import hint_names
 from moonbox.sandbox.docs import Docs
 from moonbox.values import to_jsonable

@@ -34,7 +34,7 @@ class Access:
     browser: BrowserAccess | None = None
     """Signed-in browsers may send requests too; unless it is public, nobody may without a token or a sign-in."""
     open_paths: tuple[str, ...] = ()
-    """Prefixes of paths that check for themselves who asks."""
+    """Paths that check for themselves who asks, with all that is below them ("/" stands for itself alone)."""
 
     def check_address(self, host: str) -> None:
         """Refuse to serve other machines without a token."""
@@ -55,7 +55,7 @@ class Guard:
 
     def _check_token(self, scope: Scope) -> Refusal | None:
         access, path = self._access, scope["path"]
-        if path in _OPEN or path.startswith(access.open_paths):
+        if path in _OPEN or any(_is_under(path, place) for place in access.open_paths):
             return None
         browser = access.browser
         if access.token is None and (browser is None or browser.public):
@@ -96,3 +96,7 @@ class Guard:
             return message
 
         await self._app(scope, bounded, send)
+
+
+def _is_under(path: str, place: str) -> bool:
+    return path == place or (place != "/" and path.startswith(f"{place}/"))

@@ -138,9 +138,8 @@ def http_app(assembly: Assembly, settings: ServeSettings) -> Any:
 
 
 def _api(assembly: Assembly, settings: ServeSettings) -> Any:
-    from moonbox.http.app import create_app
+    from moonbox.http.app import Service, create_app
     from moonbox.http.guard import Access
-    from moonbox.http.service import Service
 
     names = settings.host_names
     if not names:
