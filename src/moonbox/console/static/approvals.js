@@ -11,9 +11,10 @@ const past = $("#answered");
 const SAID = { allow: "allowed", always: "always allowed", edit: "allowed with edits", deny: "denied", expired: "not answered", withdrawn: "withdrawn" };
 
 function add(question) {
-  if ($(`[data-question="${CSS.escape(question.id)}"]`, inbox)) return;
+  if ($(`[data-question="${CSS.escape(question.id)}"]`, inbox)) return true;
   inbox.append(questionCard(question));
   empty();
+  return true;
 }
 
 function remove(id) {

@@ -146,7 +146,8 @@ function started(event) {
   $("#model").replaceChildren();
   problems.replaceChildren();
   editor.mark([]);
-  timeline.show({ run: "", started: event.started });
+  timeline.show({ run: "", started: 0 });
+  if (!editor.source) editor.source = event.source;
 }
 
 function output({ text }) {
@@ -244,8 +245,7 @@ function fix({ line, message, hint }) {
   const apply = () => {
     const lines = editor.source.split("\n");
     const short = (name) => name.slice(name.lastIndexOf(".") + 1);
-    const [from, to] = lines[line - 1].includes(wrong) ? [wrong, wanted] : [short(wrong), short(wanted)];
-    lines[line - 1] = lines[line - 1].replace(from, () => to);
+    lines[line - 1] = lines[line - 1].replace(short(wrong), () => short(wanted));
     editor.source = lines.join("\n");
     editor.mark([]);
     problems.replaceChildren();
@@ -276,10 +276,11 @@ async function showGlobals() {
 // Approvals of this session
 
 function ask(question) {
-  if (!session || question.session !== session) return;
-  if ($(`#questions [data-question="${CSS.escape(question.id)}"]`)) return;
+  if (!session || question.session !== session) return false;
+  if ($(`#questions [data-question="${CSS.escape(question.id)}"]`)) return true;
   $("#questions").append(questionCard(question));
   say("waiting for your approval");
+  return true;
 }
 
 function settled({ id }) {

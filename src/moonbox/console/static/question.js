@@ -94,7 +94,7 @@ function script({ source, lines, language }) {
   const last = Math.min(coloured.length, (lines.at(-1) ?? 3) + AROUND, first + 14);
   const shown = coloured.slice(first - 1, last).map((line, index) => {
     const number = first + index;
-    return h("span", { class: lines.includes(number) ? "line here" : "line" }, h("span", { class: "number" }, String(number)), line, "\n");
+    return h("span", { class: lines.includes(number) ? "line here" : "line" }, h("span", { class: "number" }, String(number)), line);
   });
   const where = lines.length === 0 ? "script" : lines.length === 1 ? `line ${lines[0]}` : `lines ${lines.join(", ")}`;
   return h("figure", { class: "snippet" }, h("figcaption", { class: "dim" }, `By the script, ${where}`), h("pre", { tabindex: "0" }, shown));

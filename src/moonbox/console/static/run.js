@@ -11,7 +11,7 @@ import { valueView } from "./value.js";
 for (const block of $$("[data-source]")) {
   const wrong = Number(block.dataset.line);
   const lines = colouredLines(block.textContent, block.dataset.language).map((line, index) =>
-    h("span", { class: index + 1 === wrong ? "line here bad" : "line", id: block.dataset.anchor ? `L${index + 1}` : null }, h("span", { class: "number" }, String(index + 1)), line, "\n"),
+    h("span", { class: index + 1 === wrong ? "line here bad" : "line", id: block.dataset.anchor ? `L${index + 1}` : null }, h("span", { class: "number" }, String(index + 1)), line),
   );
   block.replaceChildren(...lines);
 }

@@ -33,8 +33,7 @@ export function shell(handlers = {}) {
     ...handlers,
     approval: (question) => {
       badge(+1);
-      toast(`${question.tool} waits for approval`, "note");
-      handlers.approval?.(question);
+      if (!handlers.approval?.(question)) toast(`${question.tool} waits for approval`);
     },
     answered: (answer) => {
       badge(-1);

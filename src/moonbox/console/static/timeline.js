@@ -58,7 +58,6 @@ export class Timeline {
     const at = this.calls.findIndex(({ index }) => index === call.index);
     if (at < 0) this.calls.push(call);
     else this.calls[at] = call;
-    this.wall = Math.max(this.wall, call.started - this.started + call.queued + call.duration);
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.draw());
   }
@@ -66,7 +65,7 @@ export class Timeline {
   draw() {
     const { calls, first } = this;
     const shown = calls.slice(first, first + MOST_ROWS);
-    const start = Math.min(this.started || Infinity, ...shown.map((call) => call.started));
+    const start = shown.length ? Math.min(this.started || Infinity, ...shown.map((call) => call.started)) : this.started;
     const end = Math.max(start + this.wall, ...shown.map((call) => call.started + call.queued + call.duration));
     const span = Math.max(end - start, 1e-6);
     this.root.hidden = false;
@@ -122,7 +121,7 @@ export class Timeline {
   }
 
   row(call, y, start, span) {
-    const percent = (value) => `${Math.max(0, Math.min(100, (value / span) * 100)).toFixed(3)}%`;
+    const percent = (value) => `${Math.max(0, Math.min(99.6, (value / span) * 99.6)).toFixed(3)}%`; // room for the last bar
     const wait = call.queued;
     const offset = call.started - start;
     const kind = call.status === "ok" ? "ok" : call.status === "in_flight" ? "going" : "bad";

@@ -2,6 +2,7 @@
 
 import { bytes, count, h, plural, s } from "./dom.js";
 
+const FIRST = ["id", "key", "name", "title"];
 const MOST_ROWS = 500;
 const MOST_CHILDREN = 200;
 const MOST_COLUMNS = 30;
@@ -45,7 +46,7 @@ function node(name, value, open = false) {
   if (value === null || typeof value !== "object") return h("div", { class: "leaf" }, label, leaf(value));
   const tag = tagged(value);
   if (tag !== undefined) return h("div", { class: "leaf" }, label, tag);
-  const entries = Array.isArray(value) ? value.map((item, index) => [index + 1, item]) : Object.entries(value);
+  const entries = Array.isArray(value) ? value.map((item, index) => [index + 1, item]) : Object.entries(value).sort(([a], [b]) => byName(a, b));
   const size = Array.isArray(value) ? `[${count(entries.length)}]` : `{${count(entries.length)}}`;
   if (!entries.length) return h("div", { class: "leaf" }, label, h("span", { class: "dim" }, size));
   const inside = h("div", { class: "inside" });
@@ -119,6 +120,12 @@ function preview(value) {
   return text.length > 90 ? text.slice(0, 90) + "…" : text;
 }
 
+/** Tables of scripts have no order: what names a row comes first, the rest by the alphabet. */
+function byName(a, b) {
+  const rank = (name) => FIRST.indexOf(name) + 1 || FIRST.length + 1;
+  return rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0);
+}
+
 // Tables
 
 function asRows(value) {
@@ -130,7 +137,7 @@ function asRows(value) {
   for (const row of sample) {
     for (const key of Object.keys(row)) if (!columns.includes(key)) columns.push(key);
   }
-  return columns.length <= MOST_COLUMNS ? { columns, rows: value } : null;
+  return columns.length <= MOST_COLUMNS ? { columns: columns.sort(byName), rows: value } : null;
 }
 
 function table({ columns, rows }) {
