@@ -34,8 +34,7 @@ function line({ tool, decision, reason, answered }) {
   return h("li", {}, h("code", {}, tool), ` ${SAID[decision] ?? decision}`, reason ? `: ${reason}` : "", h("span", { class: "dim" }, ` · ${when(answered)}`));
 }
 
-async function load() {
-  const { pending, answered } = await get("/approvals");
+function show({ pending, answered }) {
   for (const card of [...inbox.children]) if (!pending.some(({ id }) => id === card.dataset.question)) card.remove();
   pending.forEach(add);
   past.replaceChildren(...answered.map(line));
@@ -60,10 +59,9 @@ key("k", "Previous", () => move(-1));
 
 shell({
   approval: add,
-  answered: ({ id }) => {
+  answered: async ({ id }) => {
     remove(id);
-    load();
+    show(await get("/approvals"));
   },
-  resync: load,
+  caughtUp: show,
 });
-load();

@@ -23,9 +23,13 @@ export class Live {
     this.close();
     const place = this.session ? `?session=${encodeURIComponent(this.session)}&after=${this.after}` : "";
     this.source = new EventSource(`/events${place}`);
-    this.source.onopen = () => this.state("live");
+    this.source.onopen = () => {
+      this.state("live");
+      this.handlers.opened?.(); // what happened while nobody listened must be asked for
+    };
     this.source.onerror = () => this.state("offline");
     for (const [name, handler] of Object.entries(this.handlers)) {
+      if (name === "opened") continue;
       this.source.addEventListener(name, (event) => {
         if (event.lastEventId) this.after = Math.max(this.after, Number(event.lastEventId));
         handler(JSON.parse(event.data));

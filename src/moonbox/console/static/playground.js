@@ -13,7 +13,7 @@ const page = pageData("#playground");
 const status = $("#status");
 const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
-const live = shell({ started, output, call, pause, done, lost, approval: ask, answered: settled, resync: load });
+const live = shell({ started, output, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
 const names = catalogNames(page.catalog);
 let session = null;
 let state = "idle";
@@ -64,15 +64,12 @@ async function attach(found) {
   editor.language = found.language;
   editor.source = page.source ?? found.source ?? sessionStorage.getItem(draft()) ?? "";
   live.follow(session, 0); // the latest run is told again from its start
-  await load();
+  showGlobals();
 }
 
-async function load() {
-  if (!session) return;
-  const { pending } = await get("/approvals");
+function compareQuestions({ pending }) {
   for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) card.remove();
-  pending.filter((question) => question.session === session).forEach(ask);
-  showGlobals();
+  pending.forEach(ask);
 }
 
 async function forget() {

@@ -97,5 +97,10 @@ key("k", "Previous run", () => move(-1));
 key("x", "Choose the run for a comparison", () => $('input[type="checkbox"]', document.activeElement?.closest?.("tr") ?? h("p"))?.click());
 key("c", "Compare the two chosen runs", compare);
 
-shell({ run: arrived, resync: () => location.reload() });
+async function caughtUp() {
+  const { runs } = await get("/runs?limit=50");
+  runs.reverse().forEach(arrived);
+}
+
+shell({ run: arrived, caughtUp });
 if (more.dataset.cursor && body.rows.length === 0) load(more.dataset.cursor);

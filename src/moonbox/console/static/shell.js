@@ -29,6 +29,11 @@ export function shell(handlers = {}) {
   $("#help-close").addEventListener("click", () => $("#help").close());
   $("#theme").addEventListener("click", nextTheme);
   for (const cell of $$("time[data-at]")) cell.textContent = new Date(cell.dataset.at * 1000).toLocaleString("en-GB");
+  const catchUp = async () => {
+    const { pending, answered } = await get("/approvals").catch(() => ({ pending: [], answered: [] }));
+    setBadge(pending.length);
+    handlers.caughtUp?.({ pending, answered });
+  };
   return new Live({
     ...handlers,
     approval: (question) => {
@@ -39,10 +44,8 @@ export function shell(handlers = {}) {
       badge(-1);
       handlers.answered?.(answer);
     },
-    resync: async (event) => {
-      setBadge((await get("/approvals").catch(() => ({ pending: [] }))).pending.length);
-      handlers.resync?.(event);
-    },
+    opened: catchUp,
+    resync: catchUp,
   });
 }
 
