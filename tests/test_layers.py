@@ -37,6 +37,7 @@ LAYERS: dict[str, float] = {
     "adapters": 6,
     "mcp": 6,
     "http": 6,
+    "console": 6.2,
     "project": 6.5,
     "cli": 7,
 }

@@ -13,7 +13,7 @@ import uvicorn
 
 from moonbox import Limits, Sandbox, ToolError, tool
 from moonbox.audit.sinks import MemorySink
-from moonbox.console.app import PREFIX, console_routes
+from moonbox.console.app import OPEN_PATHS, PREFIX, console_routes
 from moonbox.http.app import Service, create_app
 from moonbox.http.browser import BrowserAccess
 from moonbox.http.guard import Access
@@ -86,7 +86,7 @@ def running_console(
         bench.attach(box, trail=kept, make=make, languages=("lua", "rhai"), knowledge=knowledge, diagnose=diagnose)
         service = Service(box, trail=kept, workbench=bench)
         browser = BrowserAccess(token)
-        access = Access(token=token, browser=browser, open_paths=(PREFIX, "/"))
+        access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
         with serving(app, bench) as url:
             yield Console(url, service, browser, bench, kept)

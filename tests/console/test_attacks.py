@@ -91,6 +91,7 @@ def hostile_run(text: str, number: int) -> Run:
 @pytest.mark.parametrize("name", CORPUS)
 def test_hostile_text_stays_text(name: str, visitor: Visitor, tmp_path: Path) -> None:
     text = payload(name)
+    visitor.allowed = ("status of 502",)  # the tool that fails
     trail = MemorySink()
     for number in (1, 2):
         trail.write(hostile_run(text, number))
@@ -109,7 +110,8 @@ def _playground(page: Page, text: str) -> None:
     literal = _lua_string(text)
     page.locator("#editor textarea").fill(
         f"local text = {literal}\nprint(text)\nlocal _, problem = pcall(tools.fail, {{}})\n"
-        "return {text = text, [text] = text, echo = tools.echo{}, problem = tostring(problem), rows = {{[text] = text}}}"
+        "local rows = {{[text] = text}}\n"
+        "return {text = text, [text] = text, echo = tools.echo{}, problem = tostring(problem), rows = rows}"
     )
     page.click("#run")
     expect(page.locator("#status")).to_contain_text("ok")
@@ -174,7 +176,7 @@ def _hostile_diagnosis(text: str) -> dict[str, Any]:
         "moonbox": text[:100],
         "python": text[:100],
         "machine": text[:100],
-        **{name: check for name in ("isolation", "fork", "interrupt")},
+        **dict.fromkeys(("isolation", "fork", "interrupt"), check),
         "layers": [check],
         "configuration": [check],
     }

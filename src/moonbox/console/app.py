@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from moonbox.console.pages import PAGES
 from moonbox.console.rendering import Renderer
 from moonbox.errors import AuditError, UsageError
-from moonbox.http.browser import COOKIE
+from moonbox.http.browser import cookie_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from moonbox.http.app import Service
     from moonbox.http.browser import BrowserAccess
 
-__all__ = ["PREFIX", "console_routes"]
+__all__ = ["OPEN_PATHS", "PREFIX", "console_routes"]
 
 PREFIX = "/console"
+OPEN_PATHS = (PREFIX, "/")
+"""For `Access(open_paths=…)`: the console checks for itself who asks."""
 STATIC = Path(__file__).with_name("static")
-_LONGEST_TOKEN = 4_096
+_LONGEST_FORM = 8_192
 _HEADERS = {
     # Nothing from elsewhere and nothing inline; and no markup from strings: the modules build elements.
     "Content-Security-Policy": (
@@ -84,12 +86,12 @@ class _Console:
         origin = request.headers.get("origin", "")
         if origin.partition("://")[2] != request.headers.get("host"):
             return self._sign_in_page("Sign in from this page.", status=403)
-        form = await request.form(max_files=0, max_fields=4, max_part_size=_LONGEST_TOKEN)
-        token, target = form.get("token"), form.get("next")
-        cookie = self._browser.sign_in(token) if isinstance(token, str) else None
+        form = _form(await request.body())
+        cookie = self._browser.sign_in(form.get("token", ""))
         if cookie is None:
-            return self._sign_in_page("That is not the server's token.", status=403)
-        return _signed_in(cookie, _local(target), request)
+            message = "That is not the server's token."
+            return self._sign_in_page(message, target=_local(form.get("next", "")), status=403)
+        return _signed_in(cookie, _local(form.get("next", "")), request)
 
     def page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         """The handler of a page: who may not see it is asked to sign in."""
@@ -149,7 +151,7 @@ async def _to_console(_: Request) -> Response:
 def _signed_in(cookie: str, target: str, request: Request) -> Response:
     response = RedirectResponse(target, 303, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
     secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, cookie, httponly=True, samesite="lax", secure=secure, path="/")
+    response.set_cookie(cookie_name(request.scope), cookie, httponly=True, samesite="lax", secure=secure, path="/")
     return response
 
 
@@ -158,9 +160,19 @@ def _address(request: Request) -> str:
     return request.url.path + query
 
 
-def _local(target: Any) -> str:
+def _form(body: bytes) -> dict[str, str]:
+    """The fields of a form, each once."""
+    if len(body) > _LONGEST_FORM:
+        return {}
+    try:
+        return dict(parse_qsl(body.decode(), max_num_fields=4))
+    except ValueError:
+        return {}
+
+
+def _local(target: str) -> str:
     """An address of the console, or its first page: a sign-in never leads elsewhere."""
-    if isinstance(target, str) and target.startswith(f"{PREFIX}/") and "\\" not in target:
+    if target.startswith(f"{PREFIX}/") and "\\" not in target:
         parts = urlsplit(target)
         if not parts.scheme and not parts.netloc:
             return target

@@ -20,9 +20,9 @@ from moonbox.net.guard import header_values
 if TYPE_CHECKING:
     from moonbox.net.guard import Scope
 
-__all__ = ["COOKIE", "KEY_HEADER", "BrowserAccess"]
+__all__ = ["KEY_HEADER", "BrowserAccess", "cookie_name"]
 
-COOKIE = "moonbox_console"
+_COOKIE = "moonbox_console"
 KEY_HEADER = b"x-moonbox-key"
 _READS = frozenset({"GET", "HEAD"})
 _LIFETIME = 7 * 24 * 3600.0
@@ -116,6 +116,12 @@ class BrowserAccess:
             return self._sessions.get(_digest(cookie), 0.0) > monotonic()
 
 
+def cookie_name(scope: Scope) -> str:
+    """With the port: a browser sends a cookie to every port of a host, and one console must not replace another's."""
+    server = scope.get("server")
+    return f"{_COOKIE}_{server[1]}" if server else _COOKIE
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
@@ -123,7 +129,7 @@ def _digest(text: str) -> str:
 def _cookie(scope: Scope) -> str:
     for header in header_values(scope, b"cookie"):
         try:
-            morsel = SimpleCookie(header).get(COOKIE)
+            morsel = SimpleCookie(header).get(cookie_name(scope))
         except CookieError:
             continue
         if morsel is not None:
