@@ -142,7 +142,8 @@ def test_a_definition_that_changed_since_is_pointed_out(visitor: Any) -> None:
         warning = page.locator(".question .warning")
         expect(warning).to_contain_text("definition changed since it was last allowed (description, parameters")
         warning.locator("summary").first.click()
-        expect(warning).to_contain_text("to_account")
+        expect(warning.locator("del").first).to_contain_text("Refund an order.")
+        expect(warning.locator("ins", has_text="to_account").first).to_be_visible()
         page.keyboard.press("a")
         assert second.result().ok
         page.goto("about:blank")

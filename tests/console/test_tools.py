@@ -66,8 +66,7 @@ def test_tools_are_searched_as_scripts_do(page: Page, console: Console) -> None:
     expect(page.locator("main")).to_contain_text("No tool matches")
 
 
-def test_a_tool_is_called_from_its_form(page: Page, console: Console, visitor: Visitor) -> None:
-    visitor.allowed = ("status of 400",)
+def test_a_tool_is_called_from_its_form(page: Page, console: Console) -> None:
     page.goto(console.address("tools/list_orders"))
     expect(page.get_by_role("region", name="Schemas")).to_contain_text("customer")
     expect(page.get_by_role("region", name="Schemas")).to_contain_text("id: integer")
@@ -80,7 +79,8 @@ def test_a_tool_is_called_from_its_form(page: Page, console: Console, visitor: V
     page.goto(console.address("tools/refund"))
     page.get_by_label("order_id").fill("1")
     page.get_by_role("button", name="Call").click()
-    expect(page.locator("#result")).to_contain_text("amount")
+    assert page.get_by_label("amount").evaluate("field => !field.validity.valid")
+    expect(page.locator("#result")).to_be_empty()
 
 
 def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:

@@ -36,8 +36,8 @@ _MODES = ("keyword", "semantic", "hybrid")
 _PAGE = 50
 _ANSWER_CHARS = 20_000
 _DOCUMENT_CHARS = 20_000
-_MARKS = ("\x02", "\x03")
-"""Around the found words of a passage: characters that no document holds as text."""
+_MARKS = ("\ue000", "\ue001")
+"""Around the found words of a passage: characters for private use, which documents hardly have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,14 +320,21 @@ _FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 _RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "before")
 _MEANINGS = {
     "process": "Each session runs in a process of its own: a crash or a break-out stays there.",
-    "fork": "New processes start in about a millisecond, from one that has everything loaded.",
+    "fork": "A new process starts in about a millisecond, from one that has everything loaded.",
     "interrupt": "A script that computes without end is stopped at its deadline.",
-    "environment": "The process sees none of your environment variables.",
-    "descriptors": "The process has one open file: its socket to moonbox.",
-    "rlimits": "The kernel bounds its memory, its processor time, its files and its processes.",
-    "no_new_privs": "No program that it could start would gain privileges.",
-    "seccomp": "The kernel refuses every system call that a script does not need: no files, no network, no programs.",
-    "landlock": "The kernel refuses every access to files, in addition.",
-    "dumpable": "Other processes of the same user cannot read its memory.",
-    "namespaces": "The process sees neither other processes nor any network.",
+    "session": "A script's process cannot reach your terminal.",
+    "oom-score": "When memory runs out, the system ends scripts before anything else of yours.",
+    "leftovers": "Nothing of a script stays behind in the system.",
+    "capabilities": "The process has none of the special rights of an administrator.",
+    "no-new-privileges": "It cannot gain rights by starting a program.",
+    "no-debugger": "Other processes cannot look into it, and it cannot look into them.",
+    "no-new-code": "It cannot write machine code and run it.",
+    "landlock": "The kernel refuses every file and every connection.",
+    "descriptors": "It has nothing open but its connection to moonbox.",
+    "parent-death": "It ends when moonbox ends.",
+    "memory-limit": "The kernel bounds its memory.",
+    "cpu-limit": "The kernel bounds its processor time.",
+    "file-limits": "It cannot open or write files.",
+    "process-limit": "It cannot start processes.",
+    "seccomp": "The kernel refuses every system call that computing does not need: no files, no network, no programs.",
 }

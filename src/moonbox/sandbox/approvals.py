@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
+import json
 import secrets
 import threading
 from collections import deque
@@ -24,7 +26,7 @@ from moonbox.sandbox.decisions import Decision
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.tools.tool import Tool
@@ -33,6 +35,7 @@ __all__ = ["Answered", "Approvals", "Change", "Question", "hint_names"]
 
 _REMEMBERED = 50
 _MAX_PENDING = 1_000
+_DIFF_LINES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ class Change:
     """A tool's definition differs from the one that was allowed last."""
 
     fields: tuple[str, ...]
-    before: dict[str, Any]
-    now: dict[str, Any]
+    diff: tuple[tuple[str, str], ...]
+    """Lines of both definitions, as JSON, with "-", "+" or " " in front."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,7 @@ class Approvals:
             return None
         now = _definition(tool)
         names = tuple(name for name in now if now[name] != before[name])
-        return Change(names, before, now) if names else None
+        return Change(names, tuple(_diff(before, now))) if names else None
 
     async def _first_answer(self, call: ToolCall, future: Future[Decision]) -> Decision:
         """The inbox and the other approvers are asked together. One that cannot ask anybody is left out."""
@@ -224,6 +227,13 @@ def _definition(tool: Tool) -> dict[str, Any]:
         "returns": tool.returns,
         "hints": hint_names(tool),
     }
+
+
+def _diff(before: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    old, new = (json.dumps(each, indent=2, ensure_ascii=False).splitlines() for each in (before, now))
+    for line in difflib.ndiff(old[:_DIFF_LINES], new[:_DIFF_LINES]):
+        if not line.startswith("?"):
+            yield line[0], line[2:]
 
 
 def hint_names(tool: Tool) -> list[str]:

@@ -58,8 +58,8 @@ class Executor(Protocol):
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
         """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline."""
 
-    async def settle(self, value: Any) -> Any:
-        """A value, or what an awaitable comes to."""
+    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
+        """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None]) -> None: ...
 
@@ -242,7 +242,7 @@ class CallPath:
                 code="approval_unavailable",
             )
         with run.clock.standing_still():
-            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run))))
+            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run)), entry))
         if decision.kind == "deny":
             entry.approval = "denied"
             raise Denied(

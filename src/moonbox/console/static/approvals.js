@@ -1,6 +1,5 @@
 // The page Approvals: an inbox.
 
-import { get } from "./api.js";
 import { $, $$, h, when } from "./dom.js";
 import { key } from "./keys.js";
 import { questionCard } from "./question.js";
@@ -59,9 +58,6 @@ key("k", "Previous", () => move(-1));
 
 shell({
   approval: add,
-  answered: async ({ id }) => {
-    remove(id);
-    show(await get("/approvals"));
-  },
+  answered: ({ id }) => remove(id),
   caughtUp: show,
 });

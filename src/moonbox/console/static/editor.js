@@ -148,7 +148,6 @@ export class Editor {
     this.list.replaceChildren(...rows);
     this.list.hidden = false;
     this.place();
-    this.text.setAttribute("aria-expanded", "true");
     this.text.setAttribute("aria-activedescendant", `choice-${this.chosen}`);
     rows[this.chosen].scrollIntoView({ block: "nearest" });
   }
@@ -175,7 +174,6 @@ export class Editor {
 
   hide() {
     this.list.hidden = true;
-    this.text.setAttribute("aria-expanded", "false");
     this.text.removeAttribute("aria-activedescendant");
   }
 }

@@ -164,7 +164,7 @@ function pause({ calls }) {
   const rows = calls.map((item) => pausedCall(item));
   const go = h("button", { type: "button", class: "button good", onClick: () => resume(rows.map((row) => row.answer())) }, "Go on");
   $("#paused").replaceChildren(
-    h("article", { class: "card" }, h("h3", {}, `The script waits for ${plural(calls.length, "call")}`), rows.map((row) => row.element), h("div", { class: "row" }, go)),
+    h("article", { class: "card" }, h("h2", {}, `The script waits for ${plural(calls.length, "call")}`), rows.map((row) => row.element), h("div", { class: "row" }, go)),
   );
   go.focus();
 }
@@ -255,7 +255,7 @@ function showModel({ model, economy }) {
   const spared = economy.spared > 0 ? `${count(economy.spared)} tokens spared against ${plural(economy.calls, "direct call")}` : "";
   $("#model").replaceChildren(
     h("p", { class: "dim" }, [`about ${plural(model.tokens, "token")}`, spared].filter(Boolean).join(" · ")),
-    h("pre", { tabindex: "0", "aria-label": "What the model would be shown" }, model.text),
+    h("pre", { tabindex: "0", role: "region", "aria-label": "What the model would be shown" }, model.text),
   );
 }
 

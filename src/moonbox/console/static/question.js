@@ -20,7 +20,7 @@ export function questionCard(question, done = () => {}) {
   const card = h(
     "article",
     { class: "card question", "data-question": question.id, tabindex: "-1", "aria-labelledby": `what-${question.id}` },
-    h("h3", { id: `what-${question.id}` }, h("code", {}, question.tool), " waits for your approval"),
+    h("h2", { id: `what-${question.id}` }, h("code", {}, question.tool), " waits for your approval"),
     h("p", {}, question.description || ""),
     changes(question),
     tree(question.arguments, "arguments"),
@@ -83,7 +83,7 @@ function changes({ changed }) {
     "details",
     { class: "warning" },
     h("summary", {}, `This tool's definition changed since it was last allowed (${changed.fields.join(", ")}).`),
-    h("div", { class: "two" }, h("div", {}, h("h4", {}, "Before"), tree(changed.before, "definition")), h("div", {}, h("h4", {}, "Now"), tree(changed.now, "definition"))),
+    h("pre", { class: "diff", tabindex: "0" }, changed.diff.map(([mark, line]) => h({ "+": "ins", "-": "del" }[mark] ?? "span", {}, `${mark} ${line}`))),
   );
 }
 

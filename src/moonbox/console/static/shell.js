@@ -29,20 +29,26 @@ export function shell(handlers = {}) {
   $("#help-close").addEventListener("click", () => $("#help").close());
   $("#theme").addEventListener("click", nextTheme);
   for (const cell of $$("time[data-at]")) cell.textContent = new Date(cell.dataset.at * 1000).toLocaleString("en-GB");
+  let changes = 0;
   const catchUp = async () => {
-    const { pending, answered } = await get("/approvals").catch(() => ({ pending: [], answered: [] }));
-    setBadge(pending.length);
-    handlers.caughtUp?.({ pending, answered });
+    const before = changes;
+    const inbox = await get("/approvals").catch(() => null);
+    if (!inbox) return;
+    if (before !== changes) return catchUp(); // something came while the answer was on its way, and may not be in it
+    setBadge(inbox.pending.length);
+    handlers.caughtUp?.(inbox);
   };
   return new Live({
     ...handlers,
     approval: (question) => {
-      badge(+1);
+      changes++;
+      setBadge(open + 1);
       if (!handlers.approval?.(question)) toast(`${question.tool} waits for approval`);
     },
     answered: (answer) => {
-      badge(-1);
+      changes++;
       handlers.answered?.(answer);
+      catchUp();
     },
     opened: catchUp,
     resync: catchUp,
@@ -50,10 +56,6 @@ export function shell(handlers = {}) {
 }
 
 let open = Number($("#approvals-badge").dataset.count);
-
-function badge(change) {
-  setBadge(Math.max(0, open + change));
-}
 
 function setBadge(number) {
   open = number;
