@@ -178,6 +178,7 @@ def _open_sandbox(
             min_workers=settings.min_workers,
             max_workers=settings.max_workers,
             allow_nan=settings.allow_nan,
+            check=settings.check,
             audit=sink,
             redact=audit.redact or None,
             **hooks,
@@ -248,11 +249,12 @@ def _make_upstreams(
     if not servers:
         return None, None
     from moonbox.mcp.media import Media
+    from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 
     media = Media()
-    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media)
+    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media, logins=LoginStore())
     closing.callback(upstreams.close)
     return upstreams, media
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import signal
 import socket
+import threading
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import MissingExtra, UsageError
+from moonbox.errors import MissingExtra, MoonboxError, UsageError
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import need_mcp
 
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
     from moonbox.config.serve import ServeSettings
     from moonbox.http.app import Service
     from moonbox.http.workbench import Workbench
+    from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.server.server import MoonboxServer
     from moonbox.project.assembly import Assembly
 
 __all__ = ["http_app", "listen", "mcp_server", "need_console", "run_http", "run_stdio", "serve_app", "service_of"]
 
+_LOG = logging.getLogger("moonbox.serve")
 _GRACE = 10
 """Seconds that running scripts have to end when the server is stopped."""
 _BACKLOG = 2048
@@ -216,6 +220,7 @@ def _assembled(
     if not console or settings is None:
         hooks: dict[str, Any] = {"approve": caller.approve, "on_call": caller.watch}
         with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly:
+            _warm_in_background(assembly)
             yield assembly, None
         return
     from moonbox.project.console import assembled_with_workbench
@@ -229,7 +234,21 @@ def _assembled(
         watchers=(caller.watch,),
         timeout=settings.answer_seconds,
     ) as pair:
+        _warm_in_background(pair[0])
         yield pair
+
+
+def _warm_in_background(assembly: Assembly) -> None:
+    """Beside the start: a client connects at once, and its first search finds the model loaded."""
+    if assembly.knowledge is not None:
+        threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
+
+
+def _warm(knowledge: KnowledgeBase) -> None:
+    try:
+        knowledge.warm()
+    except MoonboxError as problem:
+        _LOG.warning("semantic search is not available: %s", problem)
 
 
 @contextlib.contextmanager

@@ -102,12 +102,14 @@ class CallPath:
         self._first = 0 if direct else setup.language.first_index
         self._direct = direct
         self._entries = additions.docs
+        self._learn = setup.learn
+        self._learned = setup.toolbox.learned
         self._always: set[str] = set() if always is None else always  # paths of tools that need no more asking
 
     @cached_property
     def docs(self) -> Docs:
         """The documentation that scripts read."""
-        return Docs(self.toolbox, self._entries, self.language.name)
+        return Docs(self.toolbox, self._entries, self.language.name, self._learned)
 
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""
@@ -197,6 +199,7 @@ class CallPath:
             max_depth=limits.max_depth,
             allow_nan=self.allow_nan,
         )
+        self._learn(tool, result)
         for layer in reversed(self._middleware):
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))

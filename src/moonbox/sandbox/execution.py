@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
+    from moonbox.findings import Finding
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.messages import RunReport
 
 __all__ = ["GRACE", "Execution"]
 
-GRACE = 0.4
+GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
@@ -86,6 +87,8 @@ class Execution:
         self.worker_lost = False
         self.holding_answers = False
         """Answers are collected and not sent yet."""
+        self.notes: tuple[Finding, ...] = ()
+        """What a look at the script showed before the run."""
         self.interrupted = False
         """Whoever waited for the run has given up."""
         self.source = source
@@ -125,9 +128,9 @@ class Execution:
         """Ask the worker to run this program, after that frame which brings it up to date."""
         self._unsent = update + protocol.pack(protocol.RUN, (program, self.number, self._seed))
 
-    def refuse(self, error: EngineError) -> None:
+    def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; the worker hears nothing of it."""
-        self._error = self._explain(error)
+        self._error = error if isinstance(error, ScriptError) else self._explain(error)
         self.over = True
 
     def frame(self, kind: int, payload: bytes) -> None:
@@ -292,6 +295,7 @@ class Execution:
             seed=self._seed,
             observations=tuple(self._observations),
             state_lost=self.worker_lost or self._lost_before,
+            notes=self.notes,
         )
         if self._span is not None:
             self._end_spans(run, self._span)
