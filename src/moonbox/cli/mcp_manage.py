@@ -160,7 +160,7 @@ def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, a
         settings = _find(name, config, mcp_config)
         try:
             report = asyncio.run(_examine(settings))
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
             from moonbox.mcp.upstreams.errors import describe
 
             print_error(f"the MCP server '{name}' failed: {describe(problem)}")
@@ -260,7 +260,7 @@ def login(
             asyncio.run(_log_in(settings, store, open_browser))
         except UsageError:
             raise
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
             from moonbox.mcp.upstreams.errors import describe
 
             reason = _usage_error(problem)

@@ -118,6 +118,7 @@ def assemble(
         if upstreams is not None:
             with _in_section(config, "mcp.servers"):
                 toolbox.follow(upstreams.toolbox)
+            _define_reading(sandbox, upstreams, servers)
         mode = closing.enter_context(_open_mode(config, sandbox, settings))
         trail = sink if hasattr(sink, "get") and hasattr(sink, "list") else None
         return Assembly(config, sandbox, mode, upstreams, scripts, knowledge, media, trail, closing.pop_all())
@@ -238,6 +239,16 @@ def _make_upstreams(
     upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media, logins=LoginStore())
     closing.callback(upstreams.close)
     return upstreams, media
+
+
+def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[ServerSettings]) -> None:
+    """`mcp.read` and `mcp.prompt`, for the servers that grant them to scripts."""
+    from moonbox.mcp.upstreams import reading
+
+    if any("resources" in server.scripts for server in servers):
+        sandbox.define("mcp.read", reading.reader(upstreams), doc=reading.READ)
+    if any("prompts" in server.scripts for server in servers):
+        sandbox.define("mcp.prompt", reading.prompter(upstreams), doc=reading.PROMPT)
 
 
 def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[CodeModeSettings, list[ServerSettings]]:
