@@ -39,6 +39,7 @@ LAYERS: dict[str, float] = {
     "adapters": 6,
     "mcp": 6,
     "http": 6,
+    "console": 6.2,
     "project": 6.5,
     "cli": 7,
 }

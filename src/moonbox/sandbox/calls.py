@@ -58,8 +58,8 @@ class Executor(Protocol):
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
         """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline."""
 
-    async def settle(self, value: Any) -> Any:
-        """A value, or what an awaitable comes to."""
+    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
+        """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None]) -> None: ...
 
@@ -73,6 +73,8 @@ class RunInfo(Protocol):
     def repl_id(self) -> str: ...
     @property
     def clock(self) -> RunClock: ...
+    @property
+    def source(self) -> str: ...
 
 
 class CallPath:
@@ -152,7 +154,18 @@ class CallPath:
 
     def view(self, tool: Tool | None, entry: CallEntry, run: RunInfo, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
-        return ToolCall(tool, entry.tool, entry.arguments, entry.index, run.id, run.repl_id, result, entry.id)
+        return ToolCall(
+            tool,
+            entry.tool,
+            entry.arguments,
+            entry.index,
+            run.id,
+            run.repl_id,
+            result,
+            entry.id,
+            "" if self._direct else run.source,
+            self.language.name,
+        )
 
     async def _call_function(self, function: HostFunction, entry: CallEntry, executor: Executor) -> Any:
         arguments = entry.arguments
@@ -232,7 +245,7 @@ class CallPath:
                 code="approval_unavailable",
             )
         with run.clock.standing_still():
-            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run))))
+            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run)), entry))
         if decision.kind == "deny":
             entry.approval = "denied"
             raise Denied(

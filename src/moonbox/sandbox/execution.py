@@ -66,6 +66,7 @@ class Execution:
         sources: Mapping[str, str] | None = None,
         state_lost_before: bool = False,
         on_call: Callable[[CallEntry], None] | None = None,
+        on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         limits = calls.limits
@@ -90,10 +91,11 @@ class Execution:
         """What a look at the script showed before the run."""
         self.interrupted = False
         """Whoever waited for the run has given up."""
-        self._source, self._seed, self._language = source, seed, language
+        self.source = source
+        self._seed, self._language = seed, language
         self._sources = sources or {}
         self._lost_before = state_lost_before
-        self._on_call = on_call
+        self._on_call, self._on_output = on_call, on_output
         self._limits = limits
         self._budget = limits.max_tool_calls
         self._decode = Decoder(
@@ -146,6 +148,8 @@ class Execution:
             if not payload or self._printed > self._limits.max_output:
                 raise WorkerError("the worker sent more output than max_output allows, or none")
             self._output.append(payload)
+            if self._on_output is not None:
+                self._on_output(payload.decode("utf-8", "replace"))
         elif kind == protocol.CANCEL:
             for call in read_cancelled(payload, self._decode):
                 if call in self._open:
@@ -269,7 +273,7 @@ class Execution:
         report = self._report
         run = Run(
             id=self.id,
-            source=self._source,
+            source=self.source,
             language=self._language,
             values=values,
             output=b"".join(self._output).decode("utf-8", "replace"),

@@ -286,6 +286,7 @@ class Repl:
             sources=self._sources,
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
+            on_output=setup.on_output,
             telemetry=setup.telemetry,
         )
         self._worker.loss_unseen = False

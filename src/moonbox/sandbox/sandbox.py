@@ -51,6 +51,7 @@ class Sandbox:
     globals        values and functions that every script finds under their names
     allow_nan      let NaN and infinity leave a script
     on_call        called with each call's record entry when it starts and when it ends (for progress displays)
+    on_output      called with printed text as it comes
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Sandbox:
         allow_nan: bool = False,
         telemetry: Any = None,
         on_call: Callable[[CallEntry], None] | None = None,
+        on_output: Callable[[str], None] | None = None,
     ) -> None:
         check_options(
             limits=limits,
@@ -94,6 +96,7 @@ class Sandbox:
             middleware=tuple(middleware),
             telemetry=open_telemetry(telemetry),
             on_call=on_call,
+            on_output=on_output,
             sink=open_sink(audit),
             redactor=open_redactor(redact),
             check=bool(check),

@@ -48,6 +48,7 @@ class Setup:
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
     on_call: Callable[[CallEntry], None] | None
+    on_output: Callable[[str], None] | None = None
     sink: Sink | None
     redactor: Redactor | None
     check: bool = True
