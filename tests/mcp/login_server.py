@@ -1,6 +1,6 @@
 """An MCP server that requires a login, with its own authorization server; a person who logs in agrees at once.
 
-python tests/mcp/login_server.py SECONDS     prints its address; tokens last SECONDS, and are renewed unless it is negative
+python tests/mcp/login_server.py SECONDS     prints its address; negative: tokens are not renewed
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
     OAuthAuthorizationServerProvider,
+    ProviderTokenVerifier,
     RefreshToken,
     construct_redirect_uri,
 )
@@ -108,16 +109,19 @@ def main(seconds: int) -> None:
     listening.listen(64)
     origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
     app: Server[Any] = Server("login", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+    provider = Provider(abs(seconds), renews=seconds > 0)
     web = app.streamable_http_app(
         auth=AuthSettings(
             issuer_url=AnyHttpUrl(origin),
             resource_server_url=AnyHttpUrl(f"{origin}/mcp"),
             required_scopes=["use"],
+            validate_token_resource=False,
             client_registration_options=ClientRegistrationOptions(
                 enabled=True, valid_scopes=["use"], default_scopes=["use"]
             ),
         ),
-        auth_server_provider=Provider(abs(seconds), renews=seconds > 0),
+        auth_server_provider=provider,
+        token_verifier=ProviderTokenVerifier(provider),
     )
     print(f"{origin}/mcp", flush=True)
     uvicorn.Server(uvicorn.Config(web, log_level="error")).run(sockets=[listening])
