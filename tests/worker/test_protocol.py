@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import marshal
-import time
 from typing import Any
 
 import pytest
+from counting import count_calls
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
-from moonbox.worker.incoming import Decoder, Reader
-from moonbox.worker.outgoing import packed
+from moonbox.worker.encoding import Decoder, packed
+from moonbox.worker.link import Reader
 from moonbox.worker.protocol import HEADER, STOP, frame, pack
 
 
@@ -37,18 +37,18 @@ def test_any_split_of_the_bytes_gives_the_same_frames(frames: list[tuple[int, by
     reader = Reader(1000)
     found = []
     for start, end in itertools.pairwise(edges):
-        reader.feed(stream[start:end])
+        reader.buffer += stream[start:end]
         while (one := reader.next()) is not None:
             found.append(one)
     assert found == frames
-    assert reader.pending == 0
+    assert len(reader.buffer) == 0
     assert reader.next() is None
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
     reader = Reader(100)
-    reader.feed(data)
+    reader.buffer += data
     taken = 0
     try:
         while (one := reader.next()) is not None:
@@ -56,12 +56,12 @@ def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
             taken += HEADER.size + len(one[1])
     except WorkerError as problem:
         assert "at most 100 are allowed" in str(problem)
-    assert reader.pending == len(data) - taken
+    assert len(reader.buffer) == len(data) - taken
 
 
 def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
     reader = Reader(1000)
-    reader.feed(HEADER.pack(20, 1001))
+    reader.buffer += HEADER.pack(20, 1001)
     with pytest.raises(WorkerError) as caught:
         reader.next()
     assert str(caught.value) == "the worker announced a frame of 1,001 bytes; at most 1,000 are allowed"
@@ -105,7 +105,7 @@ def test_any_bytes_are_a_value_or_refused(data: bytes) -> None:
     try:
         decode(data)
     except WorkerError as problem:
-        assert str(problem).startswith("the worker sent what is not a value: ")
+        assert str(problem).startswith("the worker sent an invalid value: ")
 
 
 @given(st.text(alphabet='[]{}",:\\u0001bmt123.eE-nul', max_size=60))
@@ -113,7 +113,7 @@ def test_any_text_like_json_is_a_value_or_refused(text: str) -> None:
     try:
         decode(text.encode())
     except WorkerError as problem:
-        assert str(problem).startswith("the worker sent what is not a value: ")
+        assert str(problem).startswith("the worker sent an invalid value: ")
 
 
 @pytest.mark.parametrize(
@@ -191,11 +191,12 @@ def test_too_many_nodes() -> None:
     ],
     ids=lambda payload: repr(payload[:8]),
 )
-def test_hostile_payloads_cost_no_more_than_they_must(payload: bytes) -> None:
-    began = time.process_time()
-    with pytest.raises(WorkerError):
-        decode(payload, max_nodes=1000)
-    assert time.process_time() - began < 5
+def test_hostile_payloads_are_refused_with_little_work(payload: bytes) -> None:
+    def refused() -> None:
+        with pytest.raises(WorkerError):
+            decode(payload, max_nodes=1000)
+
+    assert count_calls(refused) < 500
 
 
 def test_all_frames_of_a_run_together() -> None:

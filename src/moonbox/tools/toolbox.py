@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
 from moonbox.suggest import unknown
+from moonbox.tools.learned import LearnedShapes
 from moonbox.tools.naming import LONGEST_NAME, aliases, check_name
 from moonbox.tools.tool import Tool
 
@@ -54,6 +55,8 @@ class Toolbox:
     def __init__(self, tools: ToolSource = ()) -> None:
         self.library: Any = None
         """The ScriptLibrary behind `from_scripts`."""
+        self.learned = LearnedShapes()
+        """The shapes of what its tools have returned."""
         self._lock = threading.Lock()
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
