@@ -11,6 +11,7 @@ from moonbox.audit.answer import render
 from moonbox.audit.calls import CALL_STATUSES, Call, CallError, CallStatus, call_to_dict, known_fields
 from moonbox.audit.compact import short
 from moonbox.errors import ScriptError
+from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.values import from_jsonable, to_jsonable
 from moonbox.wording import counted
@@ -78,6 +79,8 @@ class Run:
     """The name under which later scripts of the Repl find the value, where it is large."""
     kept_output: str = ""
     """The name under which they find what was printed, where that is long."""
+    notes: tuple[Finding, ...] = ()
+    """What a look at the script showed before it ran, and is likely a mistake."""
 
     def __repr__(self) -> str:
         if self.error is not None:
@@ -141,6 +144,7 @@ class Run:
                 "observations": tuple(
                     Observation(name, from_jsonable(value)) for name, value in known.get("observations", ())
                 ),
+                "notes": tuple(Finding(**known_fields(Finding, note)) for note in known.get("notes", ())),
             }
         )
 
@@ -204,4 +208,5 @@ def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
         "state_lost": run.state_lost,
         "kept": run.kept,
         "kept_output": run.kept_output,
+        "notes": [note.to_dict() for note in run.notes],
     }

@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
+    from moonbox.findings import Finding
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.messages import RunReport
 
 __all__ = ["GRACE", "Execution"]
 
-GRACE = 0.4
+GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
@@ -66,8 +67,8 @@ class Execution:
         sources: Mapping[str, str] | None = None,
         state_lost_before: bool = False,
         on_call: Callable[[CallEntry], None] | None = None,
-        telemetry: Telemetry | None = None,
         on_output: Callable[[str], None] | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         limits = calls.limits
         self.id = run_id
@@ -87,13 +88,15 @@ class Execution:
         self.worker_lost = False
         self.holding_answers = False
         """Answers are collected and not sent yet."""
+        self.notes: tuple[Finding, ...] = ()
+        """What a look at the script showed before the run."""
         self.interrupted = False
         """Whoever waited for the run has given up."""
-        self._source, self._seed, self._language = source, seed, language
+        self.source = source
+        self._seed, self._language = seed, language
         self._sources = sources or {}
         self._lost_before = state_lost_before
-        self._on_call = on_call
-        self._on_output = on_output
+        self._on_call, self._on_output = on_call, on_output
         self._text_of = getincrementaldecoder("utf-8")("replace").decode if on_output is not None else None
         self._limits = limits
         self._budget = limits.max_tool_calls
@@ -128,9 +131,9 @@ class Execution:
         """Ask the worker to run this program, after that frame which brings it up to date."""
         self._unsent = update + protocol.pack(protocol.RUN, (program, self.number, self._seed))
 
-    def refuse(self, error: EngineError) -> None:
+    def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; the worker hears nothing of it."""
-        self._error = self._explain(error)
+        self._error = error if isinstance(error, ScriptError) else self._explain(error)
         self.over = True
 
     def frame(self, kind: int, payload: bytes) -> None:
@@ -278,7 +281,7 @@ class Execution:
         kept = self.calls.language.texts.kept.format(number=self.number) if self._kept and self.repl_id else ""
         run = Run(
             id=self.id,
-            source=self._source,
+            source=self.source,
             language=self._language,
             values=values,
             output=b"".join(self._output).decode("utf-8", "replace"),
@@ -302,6 +305,7 @@ class Execution:
             state_lost=self.worker_lost or self._lost_before,
             kept=kept if self._kept & 1 and values else "",
             kept_output=f"{kept}_printed" if kept and self._kept & 2 else "",
+            notes=self.notes,
         )
         if self._span is not None:
             self._end_spans(run, self._span)

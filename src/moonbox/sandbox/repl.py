@@ -7,6 +7,7 @@ from os import getpid
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from moonbox.check.checker import Checker, refusal
 from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.blocking import BlockingDriver
@@ -20,10 +21,11 @@ from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, packed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from moonbox.audit.records import Run
+    from moonbox.findings import Finding
     from moonbox.limits import Limits
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
@@ -69,8 +71,10 @@ class Repl:
         self._additions = setup.additions
         self._always: set[str] = set()
         self._calls: CallPath | None = None
+        self._checker = Checker(setup.language)
         self._turn = Slots()
         self._number = 0
+        self._kept_names: frozenset[str] = frozenset()  # of values that answers may have cut; see prelude/kept.lua
         self._sources: dict[str, str] = {}
         self._closed = False
         self._paused = False  # a step-by-step run waits for its caller's answers
@@ -169,6 +173,19 @@ class Repl:
         """The same, awaited."""
         return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
 
+    def check(self, source: str) -> tuple[Finding, ...]:
+        """Look at a script without running it: what cannot work, and what is likely a mistake.
+
+        Globals that earlier runs of this Repl have set count as known. Empty for a script that does not compile, and
+        for one that is too long or too deep to follow.
+        """
+        _require_text(source)
+        return self._findings(source)
+
+    def _findings(self, source: str, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
+        names = self._known_names() | self._kept_names | set(inputs)
+        return self._checker.check(source, self._setup.tool_view(self.toolbox), names)
+
     # The environment
 
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
@@ -202,6 +219,7 @@ class Repl:
         try:
             self._worker.drop()
             self._worker.has_state = False
+            self._checker.forget()
             self._sources.clear()
             self._number = 0
         finally:
@@ -300,8 +318,7 @@ class Repl:
         self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]], on_output: Any
     ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
-        if not isinstance(source, str):
-            raise UsageError(f"the script must be a string, not {type(source).__name__}")
+        _require_text(source)
         setup = self._setup
         self._number += 1
         self._sources["script" if self._number == 1 else f"script#{self._number}"] = source
@@ -326,6 +343,8 @@ class Repl:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
             return execution
+        if not self._look_at(source, execution, [name for name, _ in inputs]):
+            return execution
         # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
         execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
         update = self._worker.update(link, self.toolbox, self._additions, limits)
@@ -333,6 +352,28 @@ class Repl:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
         execution.begin(update, source.encode("utf-8", "replace"))
         return execution
+
+    def _look_at(self, source: str, execution: Execution, inputs: list[str]) -> bool:
+        """Whether the script can be run; what else a look at it shows goes into the record."""
+        if not self._setup.check:
+            self._checker.skip()
+            return True
+        findings = self._findings(source, inputs)
+        if findings:
+            execution.notes = tuple(finding for finding in findings if finding.severity == "note")
+            error = refusal(findings, source)
+            if error is not None:
+                execution.refuse(error)
+                return False
+        self._checker.remember(source)
+        return True
+
+    def _known_names(self) -> frozenset[str]:
+        """Globals that the host has added."""
+        setup, additions = self._setup, self._additions
+        opened = [name for feature in setup.features for name in setup.language.features[feature]]
+        added = [name.partition(".")[0] for name in (*additions.functions, *additions.values)]
+        return frozenset((*opened, *added))
 
     def _call_path(self, limits: Limits) -> CallPath:
         calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)
@@ -344,8 +385,12 @@ class Repl:
         """The run is over: keep the record, and the worker if it lives."""
         if execution.worker_lost:
             self._worker.drop()
+            self._checker.forget()
         self._worker.has_state = not execution.worker_lost
         run = execution.finish()
+        if run.kept or run.kept_output:
+            newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
+            self._kept_names |= {run.kept, run.kept_output, newest}
         if self._before_write is not None:
             run = self._before_write(run)
         if self._setup.sink is not None:
@@ -379,6 +424,11 @@ class Repl:
             return None
         finally:
             self._turn.leave()
+
+
+def _require_text(source: object) -> None:
+    if not isinstance(source, str):
+        raise UsageError(f"the script must be a string, not {type(source).__name__}")
 
 
 def _read_globals(link: Link) -> dict[str, str]:

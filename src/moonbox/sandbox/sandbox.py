@@ -48,6 +48,7 @@ class Sandbox:
     middleware     Middleware(before=…, after=…) around every tool call
     audit          a Sink, or where to keep the trail: a path ending in .db or .jsonl
     redact         names of fields whose values never reach the trail
+    check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
     allow_nan      let NaN and infinity leave a script
@@ -69,6 +70,7 @@ class Sandbox:
         middleware: Sequence[Middleware] = (),
         audit: Sink | str | os.PathLike[str] | None = None,
         redact: Redactor | Iterable[str] | None = None,
+        check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
         allow_nan: bool = False,
@@ -99,6 +101,7 @@ class Sandbox:
             on_output=on_output,
             sink=open_sink(audit),
             redactor=open_redactor(redact),
+            check=bool(check),
         )
         for name, value in (globals or {}).items():
             self.define(name, value)

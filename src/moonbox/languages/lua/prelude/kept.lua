@@ -15,7 +15,8 @@ return function(host, stop, nulls)
   local printed, printed_size = {}, 0
 
   function M.configure(limits)
-    most, scarce = limits.max_memory // SHARE, limits.memory_soft - limits.max_memory // 2
+    local memory = limits.max_memory or 0 -- a host that does not say keeps nothing
+    most, scarce = memory // SHARE, limits.memory_soft - memory // 2
   end
 
   local function forget_all() entries, newest = {}, nil end

@@ -27,6 +27,7 @@ local library = import("library")(host, allowed, stop, nulls)
 host.seal = library.seal
 host.is_sealed = library.is_sealed
 host.tostring = library.tostring
+ARRAY.__index = library.no_field("list")
 local encode = import("encode")(host, stop, nulls)
 local calls = import("calls")(host, stop, encode, nulls)
 local guest = import("guest")(host, stop, encode, calls, nulls)
@@ -510,6 +511,7 @@ function engine.rows(count, names, columns, nullable)
   return builder(names, nullable)(count, engine.mark, unpack(columns))
 end
 
+engine.null = null
 engine.nulls = nulls
 engine.hook = stop.hook
 function engine.collect() collect() collect() end

@@ -129,7 +129,7 @@ return function(host)
       end
     end
     if not positions then return setmetatable(list, ARRAY) end
-    return setmetatable(list, { __len = length, __newindex = set, [POSITIONS] = positions, [COUNT] = count })
+    return setmetatable(list, { __index = ARRAY.__index, __len = length, __newindex = set, [POSITIONS] = positions, [COUNT] = count })
   end
 
   -- Whether it is an array with nulls, or was one.
