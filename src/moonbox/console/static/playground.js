@@ -290,7 +290,7 @@ function settled({ id }) {
 let checks = 0;
 
 async function check() {
-  if (!page.can_check || state !== "idle") return;
+  if (state !== "idle") return;
   const mine = ++checks;
   const answer = await post("/check", { source_code: editor.source, language: language(), session }).catch(() => null);
   if (!answer || mine !== checks || state !== "idle") return;
