@@ -29,7 +29,7 @@ KNOWLEDGE = """[knowledge]
 path = "knowledge.db"
 
 [knowledge.sources.docs]
-type = "markdown"
+connector = "filesystem"
 path = "docs"
 """
 
@@ -54,9 +54,6 @@ def story(page: Page) -> None:
     save(page, "approval")
     page.get_by_role("button", name="Allow", exact=False).first.click()
     page.wait_for_selector("#status.good")
-    page.locator(".tl-row").nth(6).hover()
-    page.wait_for_selector(".tl-card:not([hidden])")
-    page.mouse.move(0, 0)
     save(page, "playground")
     page.locator("#editor textarea").fill("local a = 1\nreturn tools.get_expense{employee_id = a}")
     page.wait_for_selector(".gutter .number.error")
@@ -65,7 +62,7 @@ def story(page: Page) -> None:
         page.locator("#editor textarea").fill(source)
         page.click("#run")
         page.wait_for_selector("#status.good, #status.bad")
-        page.wait_for_function("document.querySelector('#playground').dataset.state === 'idle'")
+        page.wait_for_selector('#playground[data-state="idle"]')
 
 
 def take_all(browser: Browser, home: str, state: Any) -> None:
@@ -121,8 +118,9 @@ def console() -> Iterator[str]:
         environment = {**os.environ, "MOONBOX_HOME": folder}
         moonbox = [sys.executable, "-m", "moonbox.cli"]
         subprocess.run([*moonbox, "sync"], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
-        script, tools = ROOT / "examples" / "console.lua", ROOT / "examples" / "console_tools.py"
-        command = [*moonbox, "console", str(script), "--tools", str(tools), "--no-browser", "--port", "0"]
+        examples = ROOT / "examples"
+        tools = [f"--tools={examples / name}" for name in ("expenses.py", "payments.py")]
+        command = [*moonbox, "console", str(examples / "console.lua"), *tools, "--no-browser", "--port", "0"]
         with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
             timer = threading.Timer(60, process.kill)
             timer.start()

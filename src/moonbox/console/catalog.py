@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["catalog_of", "learned_shape", "tool_page", "tools_page"]
 
-STATS_RUNS = 5_000
+STATS_RUNS = 2_000
 """Counts and latencies are those of so many of the latest runs, so that a page takes the same time with any trail."""
 _PER_PAGE = 200
 _COMPLETED_TOOLS = 2_000

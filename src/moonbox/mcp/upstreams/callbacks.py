@@ -117,7 +117,9 @@ def _with_defaults(request: InputRequest, response: InputResponse | ErrorData) -
     fields = request.params.requested_schema.get("properties")
     if not isinstance(fields, dict):
         return response
-    defaults = {name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field}
+    defaults = {
+        name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field
+    }
     return response.model_copy(update={"content": {**defaults, **(response.content or {})}})
 
 

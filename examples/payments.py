@@ -1,14 +1,10 @@
-"""The demo's tools for the console: expenses to read, and a payment that a person must approve."""
+"""A sample tool that a person must approve: it pays money back."""
 
 from __future__ import annotations
 
 import time
 
-from expenses import get_expenses
-
 from moonbox import tool
-
-__all__ = ["get_expenses", "pay_back"]
 
 
 @tool(policy="approve", hints={"destructive": True})
