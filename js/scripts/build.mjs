@@ -20,6 +20,13 @@ writeFileSync(join(dist, "languages.js"), `export default ${languages.replaceAll
 writeFileSync(join(dist, "lua.wasm"), sharedMemory(readFileSync(join(root, "node_modules/wasmoon/dist/glue.wasm"))));
 copyFileSync(join(root, "src/isolate-service-worker.js"), join(dist, "isolate-service-worker.js"));
 copyFileSync(join(root, "../LICENSE"), join(root, "LICENSE"));
+const notices = ["wasmoon", "@cfworker/json-schema"].map((name) => {
+  const folder = join(root, "node_modules", name);
+  const file = ["LICENSE", "LICENSE.md"].map((each) => join(folder, each)).find(existsSync);
+  return `${name}\n\n${file ? readFileSync(file, "utf8") : "MIT License\n"}`;
+});
+const lua = "Lua 5.4, inside lua.wasm\n\nCopyright (C) 1994-2023 Lua.org, PUC-Rio. MIT License: https://www.lua.org/license.html\n";
+writeFileSync(join(dist, "THIRD-PARTY.txt"), [...notices, lua].join("\n----\n\n"));
 
 await build({
   entryPoints: { index: join(root, "src/index.ts"), worker: join(root, "src/worker/main.ts") },

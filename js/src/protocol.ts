@@ -59,6 +59,14 @@ export interface Environment {
   json: string;
 }
 
+/** A wasm memory, and what belongs to it. */
+export interface SavedMemory {
+  bytes: Uint8Array;
+  places: number[];
+  references: Record<string, number>;
+  base: number;
+}
+
 export interface Start {
   module: WebAssembly.Module;
   control: SharedArrayBuffer;
@@ -68,7 +76,8 @@ export interface Start {
   runtime: string | null;
   limits: WorkerLimits;
   environment: Environment;
-  image?: { bytes: Uint8Array; places: number[]; references: Record<string, number>; base: number };
+  /** A saved memory to go on from; `fresh` where no script has run in it. */
+  image?: SavedMemory & { fresh: boolean };
 }
 
 export type Command =
@@ -102,5 +111,5 @@ export type Report =
   | { kind: "more" }
   | { kind: "cancel"; ids: Uint8Array }
   | { kind: "globals"; names: Uint8Array }
-  | { kind: "saved"; image: Uint8Array; places: number[]; references: Record<string, number>; base: number }
+  | { kind: "saved"; memory: SavedMemory }
   | Done;

@@ -500,12 +500,17 @@ def main() -> None:
         print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", flush=True)
         uvicorn.Server(uvicorn.Config(http_app(legacy=legacy), log_level="error")).run(sockets=[listening])
         return
+    from mcp.server.runner import serve_loop
     from mcp.server.stdio import stdio_server
 
     async def serve() -> None:
         app = Everything(legacy=legacy).app
         async with stdio_server() as (reader, writer):
-            await app.run(reader, writer, app.create_initialization_options())
+            options = app.create_initialization_options()
+            if legacy:
+                await serve_loop(app, reader, writer, lifespan_state={}, init_options=options)
+            else:
+                await app.run(reader, writer, options)
 
     asyncio.run(serve())
 

@@ -5,7 +5,7 @@ import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError
 import { explain } from "../explain.js";
 import { prelude } from "../languages.js";
 import { Limits, type LimitOptions } from "../limits.js";
-import type { Done, Environment, Report, WorkerLimits } from "../protocol.js";
+import type { Done, Environment, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { fromWire, plain, toWire } from "../values.js";
@@ -149,12 +149,8 @@ export class Repl {
   snapshot(): Promise<Uint8Array> {
     return this.inTurn(async () => {
       const link = await this.acquire();
-      const saved = await ask<Extract<Report, { kind: "saved" }>>(link, "saved", () => link.post({ kind: "save" }));
       return pack({
-        bytes: saved.image,
-        places: saved.places,
-        references: saved.references,
-        base: saved.base,
+        ...(await saveMemory(link)),
         number: this.number,
         sources: [...this.sources],
         language: this.setup.language.name,
@@ -223,8 +219,10 @@ export class Repl {
     if (this.link !== null) this.lossUnseen ||= this.hasState;
     const { setup } = this;
     const link = new Link();
-    const image = this.image;
+    const saved = this.image;
     this.image = null;
+    const memory = saved ?? setup.template;
+    const image = memory === null ? null : { ...memory, fresh: saved === null };
     const module = await setup.modules.for(Math.max(this.limits.max_memory, limits.max_memory));
     this.configured = this.mark();
     this.limitsSet = this.limits;
@@ -238,6 +236,7 @@ export class Repl {
     });
     link.onReport = () => undefined;
     this.link = link;
+    if (setup.template === null && image === null) setup.template = await saveMemory(link);
     return link;
   }
 
@@ -311,6 +310,11 @@ export function define(
   }
   const docs = options.doc ? new Map(before.docs).set(name, options.doc) : before.docs;
   return { functions, values, docs, revision: before.revision + 1 };
+}
+
+async function saveMemory(link: Link): Promise<SavedMemory> {
+  const report = await ask<{ memory: SavedMemory }>(link, "saved", () => link.post({ kind: "save" }));
+  return report.memory;
 }
 
 /** Sends a command and waits for the report of that kind. */

@@ -2,15 +2,12 @@
 
 import { UsageError } from "../errors.js";
 import { version } from "../languages.js";
+import type { SavedMemory } from "../protocol.js";
 
 const MAGIC = "moonbox snapshot 1\n";
 
 /** Enough to go on in another worker, process or machine with the same version of moonbox. */
-export interface Image {
-  bytes: Uint8Array;
-  places: number[];
-  references: Record<string, number>;
-  base: number;
+export interface Image extends SavedMemory {
   number: number;
   sources: [string, string][];
   language: string;

@@ -136,23 +136,34 @@ export class Decoder {
     const from = this.at;
     const bytes = this.machine.bytes;
     let to = from;
-    let whole = true;
-    while (to < this.end) {
-      const byte = bytes[to]!;
-      if (byte === 0x2e || byte === 0x65 || byte === 0x45) whole = false;
-      else if (!((byte >= 48 && byte <= 57) || byte === 0x2d || byte === 0x2b)) break;
+    const negative = bytes[to] === 0x2d;
+    if (negative) to += 1;
+    let value = 0;
+    const digits = to;
+    for (let byte = bytes[to]!; to < this.end && byte >= 48 && byte <= 57; byte = bytes[to]!) {
+      value = value * 10 + (byte - 48);
       to += 1;
     }
+    const next = to < this.end ? bytes[to] : 0;
+    const plain = next !== 0x2e && next !== 0x65 && next !== 0x45;
+    if (plain && to > digits && to - digits < 16 && (bytes[digits] !== 48 || to - digits === 1)) {
+      this.at = to;
+      return this.machine.helper.push_integer(this.state, negative ? -value : value);
+    }
+    this.longNumber(from);
+  }
+
+  /** A number with a point or an exponent, a very long one, or none at all. */
+  private longNumber(from: number): void {
+    const bytes = this.machine.bytes;
+    let to = from;
+    while (to < this.end && /[-+.0-9eE]/.test(String.fromCharCode(bytes[to]!))) to += 1;
     NUMBER.lastIndex = 0;
     const text = NUMBER.exec(this.ascii(from, to))?.[0];
-    if (text === undefined) this.constant(from);
-    else {
-      this.at = from + text.length;
-      if (text.length !== to - from) whole = !/[.eE]/.test(text);
-      if (!whole) this.machine.lua.lua_pushnumber(this.state, Number(text));
-      else if (text.length < 16) this.machine.helper.push_integer(this.state, Number(text));
-      else this.integer(text);
-    }
+    if (text === undefined) return this.constant(from);
+    this.at = from + text.length;
+    if (/[.eE]/.test(text)) this.machine.lua.lua_pushnumber(this.state, Number(text));
+    else this.integer(text);
   }
 
   private integer(text: string): void {
@@ -354,11 +365,9 @@ export class Decoder {
 
   /** A string in which each character stands for a byte. */
   private latin(): void {
-    const from = this.at;
     this.string();
     const bytes = new TextDecoder().decode(this.machine.toBytes(-1, this.state));
     this.machine.lua.lua_settop(this.state, -2);
-    void from;
     this.pushMade(Array.from(bytes, (char) => char.charCodeAt(0) & 255));
   }
 

@@ -116,12 +116,12 @@ export class Machine {
   }
 
   /** The whole memory and what belongs to it: enough to go on elsewhere. */
-  save(): { image: Uint8Array<ArrayBuffer>; places: number[] } {
+  save(): { bytes: Uint8Array<ArrayBuffer>; places: number[] } {
     let end = this.bytes.length;
     const words = this.words;
     while (end > 0 && words[(end >> 2) - 1] === 0) end -= 4;
     const places = [this.state, this.scratch, this.lua.stackSave(), this.helper.used.value as number];
-    return { image: this.bytes.slice(0, end) as Uint8Array<ArrayBuffer>, places };
+    return { bytes: this.bytes.slice(0, end) as Uint8Array<ArrayBuffer>, places };
   }
 
   /** Goes on from a saved memory. */

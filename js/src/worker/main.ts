@@ -41,7 +41,7 @@ class Worker_ implements Wire {
       case "globals":
         return this.port.post({ kind: "globals", names: this.vm.globals() });
       case "save":
-        return this.port.post({ kind: "saved", ...this.vm.save() });
+        return this.port.post({ kind: "saved", memory: this.vm.save() });
     }
   }
 

@@ -1,6 +1,6 @@
 /** The Lua virtual machine of one Repl: the prelude in it, and the calls between them. */
 
-import { LAYOUT, REASON, REASON_NAMES, WORD, type Done, type Environment, type Start, type WorkerLimits } from "../protocol.js";
+import { LAYOUT, REASON, REASON_NAMES, WORD, type Done, type Environment, type SavedMemory, type Start, type WorkerLimits } from "../protocol.js";
 import { Decoder, JsonProblem, type Marks } from "./decode.js";
 import { HOST_FUNCTIONS } from "./helper.js";
 import { isLuaError, Machine, MULTIPLE, TYPE, type Pointer } from "./machine.js";
@@ -70,7 +70,7 @@ export class VM {
     this.machine.load(image.bytes, image.places);
     this.references = image.references;
     this.base = image.base;
-    this.used = true;
+    this.used = !image.fresh;
     this.makeDecoder();
     this.control[WORD.hook] = this.references["hook"]!;
     this.clearThreads();
@@ -254,7 +254,7 @@ export class VM {
     return names;
   }
 
-  save(): { image: Uint8Array<ArrayBuffer>; places: number[]; references: Record<string, number>; base: number } {
+  save(): SavedMemory {
     this.collect();
     return { ...this.machine.save(), references: this.references, base: this.base };
   }

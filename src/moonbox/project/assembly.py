@@ -128,6 +128,7 @@ def assemble(
         if upstreams is not None:
             with _in_section(config, "mcp.servers"):
                 toolbox.follow(upstreams.toolbox)
+            _define_reading(sandbox, upstreams, servers)
         mode = closing.enter_context(_open_mode(config, sandbox, settings))
         trail = trail_sink if hasattr(trail_sink, "get") and hasattr(trail_sink, "list") else None
         shared = None if sink is None else _SharedSink(sink)
@@ -257,6 +258,16 @@ def _make_upstreams(
     upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media, logins=LoginStore())
     closing.callback(upstreams.close)
     return upstreams, media
+
+
+def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[ServerSettings]) -> None:
+    """`mcp.read` and `mcp.prompt`, for the servers that grant them to scripts."""
+    from moonbox.mcp.upstreams import reading
+
+    if any("resources" in server.scripts for server in servers):
+        sandbox.define("mcp.read", reading.reader(upstreams), doc=reading.READ)
+    if any("prompts" in server.scripts for server in servers):
+        sandbox.define("mcp.prompt", reading.prompter(upstreams), doc=reading.PROMPT)
 
 
 def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[CodeModeSettings, list[ServerSettings]]:

@@ -32,6 +32,7 @@ from moonbox.mcp.server.questions import (
     send_log,
 )
 from moonbox.sandbox.decisions import Decision
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -227,6 +228,15 @@ class Call:
             self._progress.report(f"{tool}: {amount}" + (f" {visible(message[:200], keep='')}" if message else ""))
         else:  # as the server reports it
             self._relay.put(lambda: self._client.channel.report_progress(done, total, message))
+
+    def waiting(self, ahead: int) -> None:
+        """Tell the client that its call waits for its turn."""
+        if self.wants_progress:
+            self._relay.put(
+                lambda: self._client.channel.report_progress(
+                    0, None, f"waiting: {counted(ahead, 'other call')} of this client come first"
+                )
+            )
 
     def log(self, params: LoggingMessageNotificationParams) -> None:
         if self._client.wants_log(params.level):

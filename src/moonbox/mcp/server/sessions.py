@@ -249,11 +249,12 @@ class _Share:
 
 
 class Shares:
-    """Slots for the calls of each client; further calls wait in a line of bounded length."""
+    """Slots for the calls of each client; further calls wait their turn for a while, in a line of bounded length."""
 
-    def __init__(self, max_calls: int, max_waiting: int) -> None:
+    def __init__(self, max_calls: int, max_waiting: int, wait_seconds: float = 30.0) -> None:
         self._max_calls = max_calls
         self._max_waiting = max_waiting
+        self._wait_seconds = wait_seconds
         self._shares: dict[str, _Share] = {}
 
     def __len__(self) -> int:
@@ -261,14 +262,27 @@ class Shares:
         return len(self._shares)
 
     @contextlib.asynccontextmanager
-    async def slot(self, client: str) -> AsyncIterator[None]:
+    async def slot(self, client: str, on_wait: Callable[[int], None] = lambda _: None) -> AsyncIterator[None]:
+        """Wait for a slot; `on_wait` is called with the number of calls ahead if there is none."""
         share = self._shares.setdefault(client, _Share(asyncio.Semaphore(self._max_calls)))
         if share.users >= self._max_calls + self._max_waiting:
             raise TooMany(f"this client already has {share.users} calls running or waiting; try again later")
         share.users += 1
         try:
-            async with share.slots:
+            if share.slots.locked():
+                on_wait(share.users - 1)
+            try:
+                async with asyncio.timeout(self._wait_seconds):
+                    await share.slots.acquire()
+            except TimeoutError:
+                raise TooMany(
+                    f"this call waited {self._wait_seconds:g} s for its turn: this client may run {self._max_calls} "
+                    f"calls at a time, and has {share.users} running or waiting; try again later"
+                ) from None
+            try:
                 yield
+            finally:
+                share.slots.release()
         finally:
             share.users -= 1
             if not share.users:

@@ -201,7 +201,7 @@ class ToolRunner:
         self._calls = calls
         self._media = media
         self._on_run = on_run
-        self._shares = Shares(settings.max_calls, settings.max_waiting)
+        self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         self.conversations = Conversations(
             mode.end, idle_seconds=settings.idle_seconds, max_count=settings.max_conversations
         )
@@ -209,7 +209,7 @@ class ToolRunner:
     async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
-            async with self._shares.slot(client.share):
+            async with self._shares.slot(client.share, call.waiting):
                 if params.name != view.code_tool:
                     return await self._run_direct(call, client, params, view)
                 conversation = self._conversation(client, params)

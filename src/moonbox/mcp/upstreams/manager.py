@@ -62,7 +62,8 @@ class Upstreams:
         timing: Timing | None = None,
         logins: LoginStore | None = None,
     ) -> None:
-        self._media = media
+        self.media = media
+        """Where images, audio and files are kept."""
         self._schemas = ResultSchemas()
         self._thread = LoopThread()
         self._home: asyncio.AbstractEventLoop | None = None
@@ -319,7 +320,7 @@ class Upstreams:
         if (caller := CALLER.get()) is not None:
             caller.received(result)
         self._schemas.check(f"{upstream.settings.name}.{tool.name}", tool, result)
-        return result_value(result, tool.output_schema, self._media)
+        return result_value(result, tool.output_schema, self.media)
 
     def _running_home(self) -> asyncio.AbstractEventLoop:
         if self._home is None or self._closed or self._home.is_closed():

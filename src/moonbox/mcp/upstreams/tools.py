@@ -55,6 +55,7 @@ __all__ = [
     "default_cache_folder",
     "definition_of",
     "placeholder",
+    "reference",
     "result_value",
 ]
 
@@ -207,7 +208,7 @@ def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: M
             return value["result"]
         return value
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
-    others = [_reference(block, media) for block in result.content if not isinstance(block, TextContent)]
+    others = [reference(block, media) for block in result.content if not isinstance(block, TextContent)]
     if not others:
         return _text_value(texts)
     if len(others) == 1 and not texts:
@@ -231,7 +232,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _reference(block: ContentBlock, media: Media | None) -> dict[str, Any]:
+def reference(block: ContentBlock, media: Media | None) -> dict[str, Any]:
     """A block that is not text, without its bytes; fields that are None are left out."""
     fields: dict[str, Any] = {"type": block.type}
     match block:
