@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.languages.texts import Texts
 
-__all__ = ["MIN_CHARS", "render"]
+__all__ = ["MIN_CHARS", "json_reply", "render"]
 
 MIN_CHARS = 500
 LISTED_CALLS = 20
@@ -54,6 +54,28 @@ def render(run: Finished, max_chars: int = 50_000) -> str:
     if run.language == "direct" and run.error is not None:
         return _problem(run.error, max_chars)  # one call: neither state nor other calls to speak of
     return _success(run, max_chars) if run.error is None else _failure(run, run.error, max_chars)
+
+
+def json_reply(run: Finished, text: str, max_chars: int) -> str:
+    """The same as JSON: `result`, `output`, and `error` where the script failed; `text` is what `render` made of it.
+
+    Several returned values are a list. What is too long is replaced by the text, cut, under `note`.
+    """
+    result: Any = run.values[0] if len(run.values) == 1 else list(run.values) or None
+    reply: dict[str, Any] = {"result": result, "output": run.output}
+    if run.error is not None:
+        reply = {"error": {"kind": run.error.kind, "message": text}, "output": run.output}
+    whole = "".join(pieces(reply))
+    room = max_chars
+    while len(whole) > max_chars:  # JSON escapes characters, so that a text may need more room than its length
+        room //= 2
+        note = Clip([text], room).fit(room, _lines_note)
+        if run.error is not None:
+            reply = {"error": {"kind": run.error.kind, "message": note}, "output": ""}
+        else:
+            reply = {"result": None, "output": "", "note": f"too long for this reply, and cut: {note}"}
+        whole = "".join(pieces(reply))
+    return whole
 
 
 def _success(run: Finished, room: int) -> str:

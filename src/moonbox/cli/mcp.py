@@ -101,10 +101,22 @@ def doctor(
             raise typer.Exit(1)
 
 
+def _client_names() -> list[str]:
+    from moonbox.mcp.clients import CLIENTS
+
+    return [client.name for client in CLIENTS]
+
+
 @app.command("install")
 def install(
     client: Annotated[
-        str, typer.Option("--client", help="The client; `--client list` lists them.", metavar="NAME")
+        str,
+        typer.Option(
+            "--client",
+            help="The client; `--client list` lists them.",
+            metavar="NAME",
+            autocompletion=_client_names,
+        ),
     ] = "",
     name: Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")] = "moonbox",
     config: ConfigFile = None,

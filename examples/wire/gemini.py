@@ -6,9 +6,9 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from adapters.wire.checks import a_list, a_table, a_text, needs, schema, tool_name
-from adapters.wire.model import Called, Refused, Result, Seen, Turn
-from adapters.wire.openai_chat import pieces
+from wire.checks import a_list, a_table, a_text, needs, schema, tool_name
+from wire.model import Called, Refused, Result, Seen, Turn
+from wire.openai_chat import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

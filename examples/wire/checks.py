@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from adapters.wire.model import Refused
+from wire.model import Refused
 
 __all__ = ["a_list", "a_table", "a_text", "needs", "schema", "text_of", "tool_name"]
 

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from adapters.wire import anthropic, gemini, openai_chat, openai_responses
-from adapters.wire.model import Brain, Refused, Seen, Turn
+from wire import anthropic, gemini, openai_chat, openai_responses
+from wire.model import Brain, Refused, Seen, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,7 +15,7 @@ Only the standard library is needed, so that it runs in every environment.
 
 from __future__ import annotations
 
-from adapters.wire.model import Called, Result, Say, Scripted, Seen, Turn, Use
-from adapters.wire.server import Wire, serve
+from wire.model import Called, Result, Say, Scripted, Seen, Turn, Use
+from wire.server import Wire, serve
 
 __all__ = ["Called", "Result", "Say", "Scripted", "Seen", "Turn", "Use", "Wire", "serve"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from adapters.wire.checks import a_list, a_table, a_text, needs, schema, text_of, tool_name
-from adapters.wire.model import Called, Refused, Result, Seen, Turn
-from adapters.wire.openai_chat import pieces
+from wire.checks import a_list, a_table, a_text, needs, schema, text_of, tool_name
+from wire.model import Called, Refused, Result, Seen, Turn
+from wire.openai_chat import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
