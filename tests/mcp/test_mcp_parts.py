@@ -184,9 +184,7 @@ def test_a_call_is_refused_only_after_it_waited_and_its_client_was_told() -> Non
         shares = Shares(max_calls=1, max_waiting=5, wait_seconds=0.01)
         ahead: list[int] = []
         async with shares.slot("client", ahead.append):
-            with pytest.raises(
-                TooMany, match=r"^this call waited 0.01 s for its turn: this client may run 1 call at a time"
-            ):
+            with pytest.raises(TooMany, match=r"^this call waited 0.01 s for its turn: .* 1 call at a time"):
                 async with shares.slot("client", ahead.append):
                     pass
         async with shares.slot("client", ahead.append):
