@@ -173,7 +173,7 @@ class ScriptLibrary:
         return LoadedScript(settings, source, stamp, definition, tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
-        with self._sandbox.repl(limits=_LOAD_LIMITS) as repl:
+        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False) as repl:  # its host functions are absent here
             for step in (source, READ_DEFINITION):
                 run = repl.run(step)
                 if run.error is not None:
