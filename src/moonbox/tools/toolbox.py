@@ -119,6 +119,7 @@ class Toolbox:
         return self._contents.tools.get(path, default)
 
     def paths(self) -> tuple[str, ...]:
+        """The paths of all tools, in their order."""
         return tuple(self._contents.tools)
 
     def namespaces(self) -> tuple[str, ...]:
