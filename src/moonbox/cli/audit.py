@@ -273,7 +273,8 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
 
     result = Text("ok", style="green") if run.error is None else Text(run.error.kind, style="red")
     yield Text.assemble("run ", (visible(run.id), "bold"), "  ", result)
-    yield f"{_when(run.started)}, {run.language}, run {run.number} of Repl {visible(run.repl) or '(unnamed)'}"
+    where = f"run {run.number} of Repl {visible(run.repl)}" if run.repl else "a run by itself"
+    yield f"{_when(run.started)}, {run.language}, {where}"
     yield _usage(run.usage)
     yield _heading("source")
     source, lexer = visible(run.source).strip("\n"), lexer_of(run.language)

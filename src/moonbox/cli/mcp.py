@@ -264,10 +264,12 @@ def _table(statuses: Sequence[Status]) -> Any:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("server", "state", "tools", "protocol", "start", "command or address", "problems"):
+    for column in ("server", "state", "tools", "protocol", "start", "command or address", "notes"):
         table.add_column(column, justify="right" if column in ("tools", "start") else "left", overflow="fold")
     for status in statuses:
         why = status.reason or "; ".join(status.problems)
+        if status.login is not None:
+            why = "; ".join([f"logged in{mcp_manage.login_note(status.login)}", *([why] if why else [])])
         table.add_row(
             _line(status.name),
             Text(status.state, _COLOURS.get(status.state, "")),

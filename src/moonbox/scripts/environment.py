@@ -73,7 +73,7 @@ def script_repl(
 
     try:
         limits = Limits(timeout=settings.timeout, max_tool_calls=_MOST_HOST_CALLS)
-        with sandbox.repl(limits=limits, toolbox=Toolbox(), before_write=finish) as repl:
+        with sandbox.repl(limits=limits, toolbox=Toolbox(), before_write=finish, check=False) as repl:
             define_host_functions(repl, api)
             yield repl
     finally:
