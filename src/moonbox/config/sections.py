@@ -142,6 +142,10 @@ class ToolsTable:
     """Every `.lua` file in these folders is a tool script."""
     python: tuple[str, ...] = ()
     """Python tools: `module:name`, `module`, or `file.py:name`, relative to the configuration file."""
+    disabled: tuple[str, ...] = ()
+    """Tools that nobody can use, whoever brings them: names, patterns (`github.delete_*`), or `category:admin`."""
+    max_risk: Literal["low", "medium", "high"] | None = None
+    """Tools of a higher risk cannot be used; those that do not state their risk can."""
     script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """One table for each tool script with settings of its own: `[tools.script.<name>]`."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink
@@ -28,6 +29,7 @@ from moonbox.project.sections import (
     read_servers,
     read_tools,
 )
+from moonbox.tools.hints import RISKS
 
 if TYPE_CHECKING:
     import os
@@ -131,6 +133,7 @@ def assemble(
         hooks = {"approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         toolbox = sandbox.toolbox
+        _gate(config, toolbox)
         _add_python_tools(config, toolbox)
         knowledge = _open_knowledge(config, closing)
         built_in = _knowledge_tools(knowledge)
@@ -164,6 +167,7 @@ def add_project_tools(config: Config, sandbox: Sandbox, closing: contextlib.Exit
     `wait` is how many seconds the servers have to start. What is opened is closed with `closing`.
     """
     toolbox = sandbox.toolbox
+    _gate(config, toolbox)
     _add_python_tools(config, toolbox)
     knowledge = _open_knowledge(config, closing)
     built_in = _knowledge_tools(knowledge)
@@ -239,6 +243,22 @@ def _open_sink(config: Config) -> Sink | None:
         if settings.path == "memory":
             return open_sink("memory")
         return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync)
+
+
+def _gate(config: Config, toolbox: Toolbox) -> None:
+    """Leave out the tools that the configuration disables, whoever brings them."""
+    settings = read_tools(config)
+    if not settings.disabled and settings.max_risk is None:
+        return
+    most = RISKS.index(settings.max_risk) if settings.max_risk is not None else len(RISKS)
+
+    def allowed(tool: Tool) -> bool:
+        if tool.hints.risk is not None and RISKS.index(tool.hints.risk) > most:
+            return False
+        names = (tool.path, tool.name, f"category:{tool.hints.category}")
+        return not any(fnmatchcase(name, pattern) for name in names for pattern in settings.disabled)
+
+    toolbox.only(allowed)
 
 
 def _add_python_tools(config: Config, toolbox: Toolbox) -> None:

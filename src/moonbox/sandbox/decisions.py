@@ -53,10 +53,12 @@ class Answer:
 
     @classmethod
     def value(cls, result: Any) -> Answer:
+        """Answer with this result, as if the tool had returned it."""
         return cls("value", result)
 
     @classmethod
     def error(cls, message: str, *, code: str = "tool_error", retryable: bool = False, data: Any = None) -> Answer:
+        """Answer with a failure, as if the tool had raised it."""
         return cls("error", message=message, code=code, retryable=retryable, data=data)
 
     @classmethod
@@ -101,6 +103,7 @@ class ToolCall:
         return Decision("deny", reason)
 
     def allow(self) -> Decision:
+        """Let the call go on."""
         return Decision("allow")
 
     def always(self) -> Decision:
@@ -112,6 +115,7 @@ class ToolCall:
         return Decision("edit", arguments=dict(arguments))
 
     def deny(self, reason: str = "") -> Decision:
+        """Refuse the call; the script gets the reason."""
         return Decision("deny", reason)
 
 

@@ -51,6 +51,8 @@ class ToolsSettings:
     folders: tuple[Path, ...] = ()
     python: tuple[str, ...] = ()
     """Python tools by reference, as `--tools` takes them."""
+    disabled: tuple[str, ...] = ()
+    max_risk: str | None = None
 
     @classmethod
     def from_config(cls, config: Config) -> ToolsSettings:
@@ -64,4 +66,6 @@ class ToolsSettings:
             tuple(ScriptSettings.from_dict(name, item, folder) for name, item in table.script.items()),
             tuple((folder / item).resolve() for item in table.folders),
             table.python,
+            table.disabled,
+            table.max_risk,
         )
