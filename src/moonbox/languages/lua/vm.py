@@ -23,6 +23,11 @@ _MODULES = ("allowed", "stop", "library", "encode", "calls", "guest", "report")
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
+_BY_ADDRESS = b"""return function(host)
+  local enter, adopt, format = host.enter, host.adopt, string.format
+  function host.enter(level, co) enter(level, format("%p", co)) end
+  function host.adopt(co) adopt(format("%p", co)) end
+end"""
 _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
 
 
@@ -121,6 +126,8 @@ class LuaVM:
             b"max_output": limits["max_output"],
             b"allow_nan": bool(limits.get("allow_nan")),
             b"memory_soft": self._max_memory + self._base,
+            b"max_memory": self._max_memory,
+            b"memory_base": self._base,
             b"polling": not self._interrupt.available,
         }
         if limits["max_operations"] is not None:
@@ -293,6 +300,7 @@ class LuaVM:
         runtime = self._runtime
         load = runtime.execute(b"return function(text, name) return assert(load(text, name, 't')) end")
         chunks = {name: load(_read(name), f"=moonbox/{name}".encode()) for name in (*_MODULES, "main")}
+        native = self._open_native()
         host = runtime.table_from(
             {
                 b"reason": self._host_reason,
@@ -305,7 +313,22 @@ class LuaVM:
                 b"adopt": self._interrupt.adopt,
             }
         )
+        if native is None:
+            runtime.execute(_BY_ADDRESS)(host)
+        else:
+            for name in (b"exchange",b"cancel",b"emit",b"reason",b"enter",b"leave",b"adopt",b"encode",b"used",b"limits",b"bind"):
+                host[name] = native[name]
         return chunks["main"](host, lambda name: chunks[name.decode()]())
+
+    def _open_native(self):
+        import os
+        if os.environ.get("MOONBOX_NATIVE") != "1": return None
+        from lupa import lua54
+        from moonbox.worker import _native
+        self.native = _native
+        address = int(self._runtime.execute(b"return string.format('%p', coroutine.running())"), 16)
+        _native.open(lua54.__file__, address)
+        return self._runtime.execute(b"return debug.getregistry()['moonbox.native']")
 
 
 def _read(name: str) -> bytes:

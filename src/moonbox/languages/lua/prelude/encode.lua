@@ -418,9 +418,25 @@ return function(host, stop)
     return '"' .. gsub(text, '[\0-\31"\\]', escapes) .. '"'
   end
 
+  local native = host.encode -- what is ordinary, it encodes at once
+
+  local function spend(elements)
+    spent = spent + elements
+    if spent > limits.max_nodes * 2 then
+      stop.stop("array", format("the script sent values of %d elements in one run; %d are allowed", spent, limits.max_nodes * 2))
+    end
+  end
+
   -- `count` values as a JSON list for the wire. Raises a refusal.
   -- At most `most` elements in all, where that is given and less than the limit.
   function M.wire(name, count, values, most)
+    if native then
+      local text, elements = native(count, values, most)
+      if text then
+        spend(elements)
+        return text
+      end
+    end
     begin(name, true, limits.allow_nan)
     if most and most < most_nodes then most_nodes = most end
     if count > limits.max_array then too_many(count) end
@@ -435,10 +451,7 @@ return function(host, stop)
     end
     n = n + 1
     out[n] = "]"
-    spent = spent + nodes
-    if spent > limits.max_nodes * 2 then
-      stop.stop("array", format("the script sent values of %d elements in one run; %d are allowed", spent, limits.max_nodes * 2))
-    end
+    spend(nodes)
     local text = concat(out)
     out, stack = nil, nil
     return text
