@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit bench economy docs clean
+.PHONY: demo test lint types unit soak bench economy docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -18,7 +18,10 @@ types: $(VENV)/installed
 	$(BIN)/mypy
 
 unit: $(VENV)/installed
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+soak: $(VENV)/installed
+	$(BIN)/python benchmarks/soak.py
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/compare.py
@@ -35,9 +38,14 @@ $(VENV)/core: pyproject.toml src/moonbox/_version.py
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/installed: $(VENV)/core
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+$(VENV)/installed: $(VENV)/core requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --editable . --group dev --constraint requirements-dev.lock
 	@touch $@
+
+# The versions that development uses; run it after a change of the dependencies.
+lock: $(VENV)/installed
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-annotate --no-header \
+		--no-emit-index-url --quiet --upgrade --output-file requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) .cache build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -112,7 +112,7 @@ class Conformance:
         texts = [reply.text for reply in done.replies]
         assert texts[0] == 'error: lua_repl takes one argument: {"source_code": "<script>"}, not {}'
         assert texts[1] == "error: add is called from a script: use lua_repl and write tools.add{...}"
-        assert texts[2].startswith("error: there is no tool 'delete_fil'; did you mean `delete_file`?")
+        assert texts[2].startswith("error: unknown tool 'delete_fil'; did you mean 'delete_file'?")
         assert "path" in texts[3] and "pth" in texts[3]
         assert "no such luck" in texts[4]
         assert texts[5].startswith("syntax error on line 1")
@@ -152,7 +152,7 @@ class Conformance:
     def test_a_conversation_goes_on(self, agent: Any, run: Any) -> None:
         with serve(Scripted(SUM, Say("20"), SUM, Say("40"))) as wire:
             first = run(agent, wire, "Count.", conversation="ada")
-            again = [*first.messages, *agent._start("And again.", None, {})[0][-1:]]
+            again = [*first.messages, *agent.begin("And again.", None, {})[0][-1:]]
             second = run(agent, wire, again, conversation="ada")
         assert second.replies[0].text == "40"
         seen = wire.seen[-1]
@@ -166,10 +166,10 @@ class Conformance:
             run(agent, wire, "Count.")
             done = run(agent, wire, "Count.")
         assert done.replies[0].text == "20"
-        assert len(agent.mode._conversations) == 0
+        assert len(agent.mode.conversations) == 0
 
     def test_the_messages_given_are_not_changed(self, agent: Any, run: Any) -> None:
-        messages = agent._start("Count.", None, {})[0][-1:]
+        messages = agent.begin("Count.", None, {})[0][-1:]
         before = repr(messages)
         with serve(Scripted(SUM, Say("ok"))) as wire:
             run(agent, wire, messages)
@@ -179,15 +179,15 @@ class Conformance:
         """`turn` gives what to add, until the model is done."""
         turns = [[SUM, Use("delete_file", {"path": "x"})], SUM, Say("over")]
         with serve(Scripted(*turns)) as wire, _opened(self.provider, wire) as client:
-            messages, request = agent._start("Count.", None, {"model": "loopback", **self.provider.options(wire)})
-            client = agent._default_client(awaited=False) if client is None else client
+            messages, request = agent.begin("Count.", None, {"model": "loopback", **self.provider.options(wire)})
+            client = agent.default_client(awaited=False) if client is None else client
             for _ in range(5):
-                response = agent._create(client, agent._request(messages, request), awaited=False, stream=False)
+                response = agent.send(client, agent.request_for(messages, request), awaited=False, stream=False)
                 more = agent.turn(response)
                 if not more:
                     break
                 messages = [*messages, *more]
-        assert agent._text(response) == "over"
+        assert agent.text_of(response) == "over"
         assert [result.text for result in wire.seen[-1].results] == ["20", "deleted x", "40"]
 
     def test_without_tools_it_is_a_calculator(self, run: Any) -> None:
@@ -253,15 +253,15 @@ class Conformance:
         if not self.provider.has_clients:
             pytest.skip("this package has no clients of two kinds")
         with serve(Scripted(Say("hi"), Say("hi"))) as wire, _opened(self.provider, wire) as client:
-            with pytest.raises(UsageError, match=r"run needs a client that blocks, not Async.*; await arun with this"):
+            with pytest.raises(UsageError, match=r"run needs a synchronous client, not Async.*; use arun with this"):
                 agent.run("hi", model="loopback", client=self.provider.aclient(wire))
-            with pytest.raises(UsageError, match=r"arun needs an asynchronous client, not .*; call run with this one"):
+            with pytest.raises(UsageError, match=r"arun needs an asynchronous client, not .*; use run with this one"):
                 asyncio.run(agent.arun("hi", model="loopback", client=client))
 
     def test_wrong_options(self, agent: Any, mode: CodeMode) -> None:
         with pytest.raises(UsageError, match="max_turns must be a whole number of at least 1, not 0"):
             agent.run("hi", model="m", client=object(), max_turns=0)
-        with pytest.raises(UsageError, match="keep_visible belongs to the CodeMode; give it there, or give a Sandbox"):
+        with pytest.raises(UsageError, match="keep_visible is a setting of the CodeMode; pass it there"):
             self.provider.adapter(mode, keep_visible=["add"])
 
 

@@ -336,7 +336,7 @@ def test_the_example_server_over_stdio() -> None:
 
 
 def test_wrong_options() -> None:
-    with pytest.raises(UsageError, match="conversation must be a function that names one, not 'ada'"):
+    with pytest.raises(UsageError, match="conversation must be a function that returns a name, not 'ada'"):
         MoonboxSandboxProvider(conversation="ada")  # type: ignore[arg-type]  # that is the point
 
 

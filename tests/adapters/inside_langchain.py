@@ -74,7 +74,7 @@ class TestGraph(Loop):
         with serve(Scripted(SUM, SUM, Say("20"))) as wire:
             self.ask(agent, wire, "Count.", form=form, conversation="")
         assert answers(wire.seen[-1]) == ["20", "20"]
-        assert len(agent.mode._conversations) == 0
+        assert len(agent.mode.conversations) == 0
 
 
 def test_calls_that_are_not_json(mode: CodeMode) -> None:
@@ -117,7 +117,7 @@ def test_the_states_of_runs_end_with_them(mode: CodeMode) -> None:
         agent = create_agent(model(wire), middleware=[LangChain(mode).middleware])
         run(agent, "Count.", "sync")
         run(agent, "Count.", "async")
-    assert len(mode._conversations) == 0
+    assert len(mode.conversations) == 0
 
 
 def test_threads_and_a_checkpointer(mode: CodeMode) -> None:
@@ -180,7 +180,7 @@ def test_tools_called_by_hand(box: Sandbox) -> None:
         kept = [code.invoke(call, {"configurable": {"thread_id": "t"}}).content for _ in range(2)]
         fresh = [code.invoke(call).content for _ in range(2)]
         assert (kept, fresh) == (["1", "2"], ["1", "1"])
-        assert len(adapter.mode._conversations) == 1
+        assert len(adapter.mode.conversations) == 1
         wrong = code.invoke({**call, "args": {"source_code": "return nil + 1"}})
         assert (wrong.status, wrong.content.partition(":")[0]) == ("error", "runtime error on line 1")
 

@@ -222,7 +222,7 @@ def test_what_only_a_graph_can_give() -> None:
             Toolbox.from_langchain([made])
         assert str(caught.value) == (
             f"the LangChain tool {made.name!r} takes {name!r} from the agent's graph, which a script cannot give; "
-            "leave it a tool of the agent's own"
+            "keep it as a tool of the agent itself"
         )
     assert values([with_default], "return tools.with_default{x = 1}") == "nobody: 1"
     with Sandbox(Toolbox.from_langchain([with_default])) as box:
@@ -234,7 +234,7 @@ def test_options_and_things_that_are_no_tools() -> None:
     box = Toolbox.from_langchain([multiply], namespace="math", policy="approve")
     assert (box.paths(), box["math.multiply"].policy) == (("math.multiply",), "approve")
     assert Toolbox.from_langchain(multiply).paths() == ("multiply",)  # type: ignore[arg-type]  # one alone
-    with pytest.raises(ToolDefinitionError, match="is not a tool of LangChain's"):
+    with pytest.raises(ToolDefinitionError, match="is not a LangChain tool"):
         Toolbox.from_langchain([len])
-    with pytest.raises(ToolDefinitionError, match="is not a tool of LangChain's"):
+    with pytest.raises(ToolDefinitionError, match="is not a LangChain tool"):
         Toolbox.from_langchain([Shout])

@@ -75,5 +75,5 @@ def test_malformed_arguments_are_answered(mode: CodeMode) -> None:
         options = {"model": "openai/loopback", "api_base": f"{wire.url}/v1", "api_key": "loopback"}
         done = LiteLLM(mode).run("Go.", **options)
     assert done.replies[0].text.endswith("the arguments were not a JSON object")
-    assert done.replies[1].text.startswith("error: there is no tool 'nothing'")
+    assert done.replies[1].text.startswith("error: unknown tool 'nothing'")
     assert done.text == "Sorry."

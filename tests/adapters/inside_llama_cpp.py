@@ -74,8 +74,8 @@ def test_mistakes_are_answered_to_the_model(models: Any, mode: CodeMode, run: An
     wrong = '<tool_call>{"name": "lua_repl", "arguments": {"source_code": "ret</tool_call>'
     teacher = Teacher(models["with tools"], wrong + written("nothing", {}), "Sorry.")
     done = run(LlamaCpp(mode), teacher, "Go.")
-    assert done.replies[0].text.startswith("error: there is no tool ''")
-    assert done.replies[1].text.startswith("error: there is no tool 'nothing'")
+    assert done.replies[0].text.startswith("error: unknown tool ''")
+    assert done.replies[1].text.startswith("error: unknown tool 'nothing'")
     assert done.text == "Sorry."
 
 

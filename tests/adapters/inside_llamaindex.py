@@ -111,4 +111,4 @@ def test_tools_called_by_hand(box: Sandbox) -> None:
         wrong = code.call("return 1")
         assert (wrong.is_error, wrong.content.partition(":")[0]) == (True, "error")
         assert code.metadata.get_parameters_dict()["required"] == ["source_code"]
-        assert len(adapter.mode._conversations) == 0
+        assert len(adapter.mode.conversations) == 0

@@ -142,5 +142,5 @@ def test_options_and_things_that_are_no_tools() -> None:
     box = Toolbox.from_llamaindex([made], namespace="math", policy="approve")
     assert (box.paths(), box["math.multiply"].policy) == (("math.multiply",), "approve")
     assert Toolbox.from_llamaindex(made).paths() == ("multiply",)  # type: ignore[arg-type]  # one alone
-    with pytest.raises(ToolDefinitionError, match="is not a tool of LlamaIndex's"):
+    with pytest.raises(ToolDefinitionError, match="is not a LlamaIndex tool"):
         Toolbox.from_llamaindex([len])

@@ -82,12 +82,12 @@ def test_the_state_of_a_run_ends_with_its_result(mode: CodeMode) -> None:
     adapter = OpenAIAgents(mode)
     with serve(Scripted(SUM, Say("20"), SUM, Say("20"))) as wire:
         first = run(Agent("Clerk", model=model(wire), tools=adapter.tools), "Count.", "async")
-        assert len(mode._conversations) == 1
+        assert len(mode.conversations) == 1
         del first
         gc.collect()
         second = run(Agent("Clerk", model=model(wire), tools=adapter.tools), "Count.", "async")
     assert second.final_output == "20"
-    assert (len(mode._conversations), len(adapter._runs)) == (1, 1)
+    assert len(mode.conversations) == 1
 
 
 def test_a_session_by_the_context(box: Sandbox) -> None:
@@ -128,4 +128,4 @@ def test_beside_other_tools(mode: CodeMode) -> None:
         agent = Agent("Clerk", model=model(wire), tools=[*adapter.tools, greet])
         run(agent, "Go.", "async", run_config=adapter.run_config())
     assert answers(wire.seen[-1])[:2] == ["20", "Hello, Ada."]
-    assert answers(wire.seen[-1])[2].startswith("error: there is no tool 'nothing'")
+    assert answers(wire.seen[-1])[2].startswith("error: unknown tool 'nothing'")

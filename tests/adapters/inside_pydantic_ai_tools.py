@@ -100,7 +100,7 @@ def test_failures_stay_failures() -> None:
     assert values([Tool(picky)], script) == [
         [False, "retry", "try an even one", True],
         [False, "tool_error", "three is no good", False],
-        [False, "denied", "this call would have to wait for a person, which a script's call cannot", False],
+        [False, "denied", "this call needs a person's approval, for which a script cannot wait", False],
         [False, "tool_error", "ValueError: seven", False],
         [False, "invalid_arguments", "invalid arguments for picky:", False],
     ]
@@ -172,5 +172,5 @@ def test_options_and_things_that_are_no_tools() -> None:
     box = Toolbox.from_pydantic_ai([Tool(multiply)], namespace="math", policy="direct")
     assert (box.paths(), box["math.multiply"].policy) == (("math.multiply",), "direct")
     assert Toolbox.from_pydantic_ai(Tool(multiply)).paths() == ("multiply",)  # type: ignore[arg-type]  # one alone
-    with pytest.raises(ToolDefinitionError, match="is not a tool of Pydantic AI's"):
+    with pytest.raises(ToolDefinitionError, match="is not a Pydantic AI tool"):
         Toolbox.from_pydantic_ai([multiply])

@@ -164,7 +164,7 @@ class Loop:
         else:
             assert "add" in texts[1]
         assert "delete_fil" in texts[2]
-        assert "pth: unknown parameter; did you mean `path`?" in texts[3]
+        assert "pth: unknown parameter; did you mean 'path'?" in texts[3]
         assert texts[4] == self.heard("tool error (broken, tool_error): RuntimeError: no such luck")
         assert "syntax error on line 1" in texts[5]
         assert texts[6] == "20"
@@ -294,7 +294,7 @@ class Loop:
         assert answers(wire.seen[-1]) == ["[2,4,6]"]
 
     def test_wrong_options(self, box: Sandbox) -> None:
-        with pytest.raises(UsageError, match="conversation must be a function that names one, not 'ada'"):
+        with pytest.raises(UsageError, match="conversation must be a function that returns a name, not 'ada'"):
             type(self).adapter(box, conversation="ada")
-        with pytest.raises(UsageError, match="code mode has no setting 'keep_visble'; did you mean `keep_visible`"):
+        with pytest.raises(UsageError, match="code mode has no setting 'keep_visble'; did you mean 'keep_visible'"):
             type(self).adapter(box, keep_visble=["add"])

@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 import pytest
+from environments import INSTALL_SECONDS
 
 from adapters.test_litellm import REQUIREMENTS as LITELLM
 from adapters.test_local import LLAMA
-from adapters.venvs import INSTALL_SECONDS, ROOT, is_ready, run_in
+from adapters.venvs import ROOT, is_ready, run_in
 
 SECONDS = 300
 """For one example: enough on a machine that has much else to do."""

@@ -6,25 +6,25 @@ import importlib
 import sys
 
 import pytest
+from environments import INSTALL_SECONDS
 
 from adapters.frameworks import check, check_examples, run_page
-from adapters.venvs import INSTALL_SECONDS
 from moonbox.errors import MissingExtra
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_inside(request: pytest.FixtureRequest) -> None:
-    check("fastmcp", request)
+def test_inside() -> None:
+    check("fastmcp")
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_the_examples(request: pytest.FixtureRequest) -> None:
-    check_examples("fastmcp", request)
+def test_the_examples() -> None:
+    check_examples("fastmcp")
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_the_page(request: pytest.FixtureRequest) -> None:
-    assert run_page("fastmcp", request).splitlines()[-1] == "460500"
+def test_the_page() -> None:
+    assert run_page("fastmcp").splitlines()[-1] == "460500"
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_collect_makes_the_clients_own_answer(mode: CodeMode) -> None:
         ("lua_repl", SUM.arguments),
         ("delete_file", {"path": "ä"}),
     ]
-    assert agent._said(whole)[0].parts is not None
+    assert agent.assistant_messages(whole)[0].parts is not None
     assert whole.usage_metadata is not None and whole.usage_metadata.total_token_count == 110
 
 

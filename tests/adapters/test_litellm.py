@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
+from environments import INSTALL_SECONDS
 
 from adapters.pages import TOTAL, run_page
-from adapters.venvs import INSTALL_SECONDS, check_inside, venv
+from adapters.venvs import check_inside, venv
 from moonbox.adapters.litellm import LiteLLM
 from moonbox.errors import MissingExtra
 

@@ -234,14 +234,14 @@ def test_tools_and_system_messages_of_ones_own(mode: CodeMode) -> None:
     assert list(wire.seen[0].tools) == ["lua_repl", "delete_file", "broken", "meet", "mine"]
     assert wire.seen[0].system == f"Be brief.\n\n{mode.system_prompt}"
     assert wire.seen[0].body["temperature"] == 0.5
-    assert done.replies[0].text.startswith("error: there is no tool 'mine'")
+    assert done.replies[0].text.startswith("error: unknown tool 'mine'")
 
 
 @pytest.mark.parametrize("adapter", [OpenAIChat, OpenAIResponses])
 def test_the_providers_errors_are_raised(adapter: Any, mode: CodeMode) -> None:
     with served() as (_, opened), pytest.raises(openai.InternalServerError, match="the script of this model is over"):
         adapter(mode).run("hi", model="loopback", client=opened)
-    assert len(mode._conversations) == 0
+    assert len(mode.conversations) == 0
 
 
 def test_a_stream_that_ends_too_early(mode: CodeMode) -> None:

@@ -6,25 +6,25 @@ import importlib
 import sys
 
 import pytest
+from environments import INSTALL_SECONDS
 
 from adapters.frameworks import check, check_examples, run_page
-from adapters.venvs import INSTALL_SECONDS
 from moonbox.errors import MissingExtra
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_inside(request: pytest.FixtureRequest) -> None:
-    check("smolagents", request)
+def test_inside() -> None:
+    check("smolagents")
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_the_examples(request: pytest.FixtureRequest) -> None:
-    check_examples("smolagents", request)
+def test_the_examples() -> None:
+    check_examples("smolagents")
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_the_page(request: pytest.FixtureRequest) -> None:
-    assert "460500" in run_page("smolagents", request)
+def test_the_page() -> None:
+    assert "460500" in run_page("smolagents")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,23 +12,23 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import os
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from environments import install, make_environment, run
 
 if TYPE_CHECKING:
+    import os
+    import subprocess
     from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 CACHE = ROOT / ".cache" / "adapters"
-INSTALL_SECONDS = 1800
 _TEST_PACKAGES = ("pytest>=8.3,<10", "pytest-timeout>=2.3,<3")
 
 
@@ -44,10 +44,8 @@ def venv(name: str, requirements: Sequence[str]) -> Path:
             return python
         if found[:1] != [made_for]:
             shutil.rmtree(folder, ignore_errors=True)
-            _checked([sys.executable, "-m", "venv", str(folder)])
-            _checked([str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1"])
-        wanted = ["--editable", str(ROOT), *_TEST_PACKAGES, *requirements]
-        _checked([str(python), "-m", "pip", "install", "--quiet", *wanted])
+            make_environment(folder)
+        install(python, "--editable", str(ROOT), *_TEST_PACKAGES, *requirements)
         marker.write_text(f"{made_for} {holding}")
     return python
 
@@ -68,7 +66,7 @@ def run_in(
 ) -> subprocess.CompletedProcess[str]:
     """Run a script (a path, from the repository's root if it is relative) in the environment."""
     command = [str(venv(name, requirements)), str(ROOT / script), *arguments]
-    return _run(command, timeout, env)
+    return run(command, cwd=ROOT, timeout=timeout, env=env)
 
 
 def check_inside(
@@ -82,23 +80,10 @@ def check_inside(
     """Run a file of tests, beside this one, by the pytest of the environment; its failures fail the caller."""
     path = TESTS / "adapters" / tests
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
-    done = _run([str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)], timeout, env)
+    command = [str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)]
+    done = run(command, cwd=ROOT, timeout=timeout, env=env)
     if done.returncode != 0:
         pytest.fail(f"{tests} in the environment {name}:\n{done.stdout}\n{done.stderr}", pytrace=False)
-
-
-def _run(command: list[str], timeout: float, env: Mapping[str, str] | None) -> subprocess.CompletedProcess[str]:
-    # Nothing of this process's environment that would change what the other interpreter imports.
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "PYTEST"))}
-    return subprocess.run(
-        command, cwd=ROOT, env={**kept, **(env or {})}, capture_output=True, text=True, timeout=timeout, check=False
-    )
-
-
-def _checked(command: list[str]) -> None:
-    done = _run(command, INSTALL_SECONDS, None)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
 
 
 def _fingerprints(requirements: Sequence[str]) -> tuple[str, str]:

@@ -32,7 +32,7 @@ def test_moment() -> None:
     with pytest.raises(UsageError) as caught:
         moment("yesterday", 0.0)
     assert str(caught.value) == (
-        "'yesterday' is not a point in time; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31"
+        "invalid time 'yesterday'; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31"
     )
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.audit.migrations import APPLICATION_ID, MIGRATIONS
 from moonbox.audit.sinks import open_trail
-from moonbox.audit.sqlite import SqliteSink
+from moonbox.audit.sqlite import SCHEMA, SqliteSink
 from moonbox.errors import AuditError, ClosedError, UsageError
 
 if TYPE_CHECKING:
@@ -35,8 +34,8 @@ def test_the_file_is_the_owners_alone_and_in_write_ahead_mode(sink: SqliteSink, 
         assert (sink.path.parent / name).stat().st_mode & 0o777 == 0o600
     with sqlite3.connect(sink.path) as db:
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert db.execute("PRAGMA application_id").fetchone() == (SCHEMA.application_id,)
+        assert db.execute("PRAGMA user_version").fetchone() == (len(SCHEMA.migrations),)
     db.close()
 
 
@@ -94,7 +93,7 @@ def test_a_closed_sink_says_so(sink: SqliteSink, make_run: Callable[..., Run]) -
     sink.write(make_run("a"))
     sink.close()
     sink.close()
-    with pytest.raises(ClosedError, match=r"^the audit trail .*trail\.db was closed$"):
+    with pytest.raises(ClosedError, match=r"^the audit trail .*trail\.db is closed$"):
         sink.write(make_run("b"))
     assert not (sink.path.parent / "trail.db-wal").exists(), "the last to close tidies up"
 
@@ -103,7 +102,7 @@ def test_a_failed_write_leaves_nothing_behind_and_the_next_one_works(
     sink: SqliteSink, make_run: Callable[..., Run]
 ) -> None:
     doubled = make_run().calls[:1] * 2
-    with pytest.raises(AuditError, match=r"^cannot write to the audit trail .*: UNIQUE constraint failed: calls"):
+    with pytest.raises(AuditError, match=r"^the audit trail .* failed: UNIQUE constraint failed: calls"):
         sink.write(make_run("a", calls=doubled))
     sink.write(make_run("b"))
     assert [run.id for run in sink.list()] == ["b"]
@@ -113,7 +112,10 @@ def test_a_writer_that_waits_too_long_is_told(tmp_path: Path, make_run: Callable
     sink = SqliteSink(tmp_path / "trail.db", timeout=0.05)
     other = sqlite3.connect(sink.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(AuditError, match=r"^cannot write to the audit trail .*: database is locked$"):
+    with pytest.raises(
+        AuditError,
+        match=r"^the audit trail .* is locked: another process has been writing to it ",
+    ):
         sink.write(make_run("a"))
     other.execute("ROLLBACK")
     other.close()
@@ -128,14 +130,14 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     db.commit()
     db.close()
     before = foreign.read_bytes()
-    message = r"^.*foreign\.db is not an audit trail but another program's database; choose another file$"
+    message = r"^the audit trail .*foreign\.db cannot be used: the file is the database of another program; choose"
     for attempt in (SqliteSink, open_trail):
         with pytest.raises(AuditError, match=message):
             attempt(foreign)
     assert foreign.read_bytes() == before
     text = tmp_path / "text.db"
     text.write_text("this is not a database, only a long enough line of text to be told apart from one. " * 20)
-    with pytest.raises(AuditError, match=r"^cannot open the audit trail .*text\.db: file is not a database$"):
+    with pytest.raises(AuditError, match=r"^the audit trail .*text\.db is not a SQLite database; choose another file$"):
         SqliteSink(text)
 
 
@@ -143,15 +145,16 @@ def test_a_trail_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trail.db"
     SqliteSink(path).close()
     db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version=99")
+    db.execute("INSERT INTO migrations VALUES (99, 'from_the_future', '')")
+    db.commit()
     db.close()
-    with pytest.raises(AuditError, match=r"was written by a newer moonbox \(schema 99, this one knows 1\); upgrade"):
+    with pytest.raises(AuditError, match=r"was written by a newer version of moonbox; upgrade moonbox or choose"):
         SqliteSink(path)
 
 
 def test_an_empty_trail_says_so(tmp_path: Path) -> None:
     (tmp_path / "trail.db").touch()
-    with pytest.raises(UsageError, match=r"^the audit trail .*trail\.db is empty: no run was ever written to it$"):
+    with pytest.raises(UsageError, match=r"^the audit trail .*trail\.db is empty: nothing was ever written to it$"):
         open_trail(tmp_path / "trail.db")
 
 

@@ -12,9 +12,8 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from moonbox import Sandbox
-from moonbox.cli.completeness import checker
-from moonbox.cli.completion import Names, ScriptCompleter
-from moonbox.cli.prompt import Prompt
+from moonbox.cli.prompt import Names, Prompt, ScriptCompleter
+from moonbox.languages.registry import language
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_more_lines_only_where_they_can_help(text: str, complete: bool) -> None:
-    assert checker("lua")(text) is complete
+    assert language("lua").completeness()(text) is complete
 
 
 @pytest.mark.parametrize(
@@ -46,18 +45,18 @@ def test_more_lines_only_where_they_can_help(text: str, complete: bool) -> None:
     [("1 + 1", True), ("let x = 5;", True), ("if true {", False), ("let x = #{a: 1,", False), ("let = 5", True)],
 )
 def test_rhai_too(text: str, complete: bool) -> None:
-    assert checker("rhai")(text) is complete
+    assert language("rhai").completeness()(text) is complete
 
 
 def test_checking_runs_nothing() -> None:
-    assert checker("lua")("while true do end")
+    assert language("lua").completeness()("while true do end")
 
 
 def typed(keys: str) -> str:
     """What the prompt gives after these keys."""
     with create_pipe_input() as keyboard, create_app_session(input=keyboard, output=DummyOutput()):
         keyboard.send_text(keys)
-        return Prompt("lua", DummyCompleter(), checker("lua")).ask()
+        return Prompt("lua", DummyCompleter(), language("lua").completeness()).ask()
 
 
 def test_lines_are_set_in_and_closed_where_they_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

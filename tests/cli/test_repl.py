@@ -144,15 +144,15 @@ def test_commands(repl: Open) -> None:
     listed = screen.expect("tools.double")
     assert "…" in listed, "a line that does not fit says so"
     screen.type(":reset" + ENTER)
-    screen.expect("a fresh environment\n")
+    screen.expect("all globals were removed\n")
     screen.type(":globals" + ENTER)
-    screen.expect("nothing is defined yet\n")
+    screen.expect("no globals yet\n")
     screen.type(":gobals" + ENTER)
-    screen.expect("error: there is no command :gobals; did you mean :globals?\n")
+    screen.expect("error: unknown command :gobals; did you mean :globals?\n")
     screen.type(":docs ad" + ENTER)
-    screen.expect("error: there is no documentation of 'ad'")
+    screen.expect("error: no documentation for 'ad'")
     screen.type(":help" + ENTER)
-    screen.expect(":reset    start afresh")
+    screen.expect(":reset    remove all globals")
     screen.expect("lua> ")
     screen.type(":quit" + ENTER)
     assert screen.ended() == 0
@@ -164,7 +164,7 @@ def test_a_script_that_takes_its_worker_along_loses_the_globals(repl: Open) -> N
     screen.expect("lua> ")
     screen.type("return (('a'):rep(40)):find(('a-'):rep(8) .. 'b')" + ENTER)
     screen.expect("limit reached (time)")
-    screen.expect("globals are gone")
+    screen.expect("globals are lost")
     screen.expect("lua> ")
     screen.type("x == nil" + ENTER)
     screen.expect("true\n")
@@ -191,7 +191,7 @@ def test_in_a_pipe_an_incomplete_end_is_an_error(moonbox: Moonbox) -> None:
 def test_wrong_use(moonbox: Moonbox) -> None:
     done = moonbox("repl", "--language", "cobol")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: unknown language 'cobol'; choose one of: lua, ")
+    assert done.stderr.startswith("error: unknown language 'cobol'; known languages: lua, ")
 
 
 def test_no_history_file_is_no_obstacle(terminal: Open, tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox, tool
-from moonbox.codemode.catalog import STEPS, make_catalog
-from moonbox.codemode.choice import rough_tokens
-from moonbox.languages.texts import load
+from moonbox.codemode.catalog import STEPS, make_catalog, rough_tokens
+from moonbox.languages.registry import LANGUAGES, language
 
-TEXTS = load("lua")
+TEXTS = language("lua").texts
 
 
 def schema(**properties: Any) -> dict[str, Any]:
@@ -289,10 +288,8 @@ def test_the_limits_are_told(limits: Limits, line: str | None) -> None:
 
 
 def test_every_language_has_its_texts() -> None:
-    from moonbox.sandbox.sandbox import LANGUAGES
-
-    for language in LANGUAGES:
-        texts = load(language)
+    for each in LANGUAGES.values():
+        texts = each.texts
         assert all(vars_of for vars_of in (texts.limits, texts.call, texts.separator, texts.system_prompt))
         for prompt in (texts.system_prompt, texts.system_prompt_without_tools):
             assert len(prompt.format(name="x" * 64).encode()) <= 500

@@ -67,8 +67,9 @@ def test_every_tool_is_reachable_in_one_way(toolbox: Toolbox, data: Any, approva
         called = dict(zip(names[shown.choice.code :], shown.direct_tools, strict=True))
         for name, item in called.items():
             assert shown.handle(name, {}) == f"this is {item.namespace}/{item.name}"
+        aliases = Toolbox(shown.hidden_tools).aliases()
         for item in shown.hidden_tools:
-            alias = shown._routes.hidden.alias(item)
+            alias = aliases[item.path]
             script = f"return tools.{alias}{{}}"
             assert shown.handle(shown.tool_name, {"source_code": script}) == f"this is {item.namespace}/{item.name}"
             assert f"- {alias}(" in shown.description
@@ -129,7 +130,7 @@ def test_keep_visible_names_tools_that_exist(box: Sandbox) -> None:
         assert mode.handle("github__list_repos", {}) == "list_repos"
     with pytest.raises(ConfigError) as caught:
         CodeMode(box, keep_visible=["list_repo"])
-    assert str(caught.value) == "keep_visible names an unknown tool 'list_repo'; did you mean `github.list_repos`?"
+    assert str(caught.value) == "keep_visible: unknown tool 'list_repo'; did you mean 'github.list_repos'?"
 
 
 def test_narration_is_filled_in_for_scripts() -> None:

@@ -93,7 +93,7 @@ def codes() -> set[str]:
     for folder in ("tools", "sandbox"):
         for file in (ROOT / "src" / "moonbox" / folder).rglob("*.py"):
             found |= set(re.findall(r'code="(\w+)"', file.read_text("utf-8")))
-    from moonbox.tools.failures import _CODES
+    from moonbox.tools.results import _CODES
 
     return found | set(_CODES.values()) | {"tool_error", "invalid_arguments", "denied"}
 

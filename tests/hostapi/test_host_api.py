@@ -12,8 +12,7 @@ import pytest
 
 import moonbox.scripts.hostapi
 from moonbox.errors import Denied, ToolError, UsageError
-from moonbox.scripts.hostapi import Grants, Host, HostApi, HostFunction, HostLimits, Parameter
-from moonbox.scripts.hostapi.registry import MODULES
+from moonbox.scripts.hostapi import MODULES, Grants, Host, HostApi, HostFunction, HostLimits, Parameter
 from moonbox.values import plain
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def test_every_function_is_documented(make_api: MakeApi) -> None:
 def test_unknown_functions_are_named(make_api: MakeApi) -> None:
     with pytest.raises(ToolError) as caught:
         make_api().call("time.formt")
-    assert str(caught.value) == 'there is no host function time.formt; did you mean "time.format"?'
+    assert str(caught.value) == "unknown host function 'time.formt'; did you mean 'time.format'?"
     assert caught.value.code == "not_found"
 
 
@@ -146,10 +145,10 @@ def test_a_stranger_adds_functions(make_api: MakeApi) -> None:
 def test_a_function_cannot_need_an_unknown_grant() -> None:
     with pytest.raises(UsageError) as caught:
         HostFunction("x", "X.", lambda: None, needs=("disk",))
-    assert str(caught.value) == ("x needs the unknown grant 'disk'; the grants are: http, env, read, write, secrets")
+    assert str(caught.value) == "x: unknown grant 'disk'; known: env, http, read, secrets, write"
 
 
-def test_secrets_are_scrubbed_from_whatever_a_function_gives(make_api: MakeApi) -> None:
+def test_secrets_are_redacted_from_whatever_a_function_gives(make_api: MakeApi) -> None:
     class Leaky:
         def functions(self, host: Host) -> Sequence[HostFunction]:
             def give() -> Any:
@@ -217,7 +216,7 @@ def test_heavy_libraries_load_on_first_use() -> None:
 def test_a_missing_package_is_named(make_api: MakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     monkeypatch.setitem(sys.modules, "httpcore", None)
-    monkeypatch.delitem(sys.modules, "moonbox.scripts.hostapi.http.client", raising=False)
+    monkeypatch.delitem(sys.modules, "moonbox.net.connections", raising=False)
     api = make_api({"http": ["127.0.0.1:9"]})
     for name, args, package in (
         ("regex.match", ["a", "a"], "google-re2"),
@@ -235,6 +234,8 @@ def test_only_lower_layers_are_imported() -> None:
         "moonbox.limits",
         "moonbox.values",
         "moonbox._version",
+        "moonbox.net",
+        "moonbox.suggest",
         "moonbox.scripts.hostapi",
         "moonbox.audit.records",
     )

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
         ("http.get", [3], "http.get(url, options): url must be a string, not integer"),
         ("http.get", [], "http.get(url, options): url is missing"),
         ("http.get", [None], "http.get(url, options): url is missing"),
-        ("http.get", [b"\xff"], "http.get(url, options): url must be text in UTF-8; this string holds other bytes"),
+        ("http.get", [b"\xff"], "http.get(url, options): url must be text, but this string is not UTF-8"),
         ("http.get", ["u", 1, 2], "http.get(url, options): takes at most 2 arguments, not 3"),
-        ("http.get", ["u", {"header": {}}], 'http.get(url, options): unknown option "header"; did you mean "headers"?'),
+        ("http.get", ["u", {"header": {}}], "http.get(url, options): unknown option 'header'; did you mean 'headers'?"),
         ("http.get", ["u", {"timeout": "5"}], "http.get(url, options): options.timeout must be a number, not string"),
         ("http.get", ["u", {"timeout": 500}], "http.get(url, options): options.timeout must be at most 120, not 500"),
         (
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
         (
             "base64.encode",
             ["\ud800"],
-            "base64.encode(data, options): data holds half of a surrogate pair, which is not a character",
+            "base64.encode(data, options): data contains half of a surrogate pair, which is not a character",
         ),
         (
             "base64.encode",
             ["x", {7: 1}],
-            "base64.encode(data, options): unknown option 7; the options are: padding, urlsafe",
+            "base64.encode(data, options): unknown option '7'; known: padding, urlsafe",
         ),
         ("url.build", [{}], "url.build(parts): parts.host is missing"),
         ("log.info", [{}], "log.info(message, fields): message must be a string, not table"),

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moonbox.errors import ToolError
+from moonbox.net.errors import InvalidURL
+from moonbox.net.urls import parse_target
 from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
-from moonbox.scripts.hostapi.http.urls import parse_target
-from moonbox.scripts.hostapi.scrub import Scrubber
+from moonbox.scripts.hostapi.redaction import Redactor
 
 _TEXTS = (
     " |\t|\n|é|。|http|https|://|:|/|//|\\|@|#|?|[|]|::1|127.0.0.1|example.com|evil|%|%2e|%00|.|..|0x7f|1|80|;|&|-|_|*"
@@ -29,7 +30,7 @@ _PIECES = st.sampled_from(_TEXTS.split("|"))
 def test_whatever_is_accepted_means_the_same_to_other_readers(url: str) -> None:
     try:
         target = parse_target(url)
-    except ToolError:
+    except InvalidURL:
         return
     standard, other = urlsplit(target.url), httpx.URL(target.url)
     assert (standard.scheme, standard.hostname) == (target.scheme, target.host)
@@ -48,8 +49,8 @@ def test_whatever_is_accepted_means_the_same_to_other_readers(url: str) -> None:
     st.binary(max_size=7),
 )
 def test_a_secret_is_found_in_any_surroundings(secret: str, before: bytes, after: bytes) -> None:
-    scrub = Scrubber()
-    scrub.add("KEY", secret)
+    redact = Redactor()
+    redact.add("KEY", secret)
     data = secret.encode()
     for spelled in (
         before + data + after,
@@ -58,8 +59,8 @@ def test_a_secret_is_found_in_any_surroundings(secret: str, before: bytes, after
         quote(before + data + after, safe="").encode(),
         (before + data + after).hex().encode(),
     ):
-        assert b"[secret KEY]" in scrub(spelled)
-        assert scrub({"a": [spelled]}) == {"a": [scrub(spelled)]}
+        assert b"[secret KEY]" in redact(spelled)
+        assert redact({"a": [spelled]}) == {"a": [redact(spelled)]}
 
 
 _VALUES = st.recursive(

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import gzip
 import threading
-import time
 import zlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hostapi_servers import Answer, RawServer, Server
+from loopback_servers import Answer, RawServer, Server, drip, ignore
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     Serve = Callable[..., Server]
@@ -106,7 +104,7 @@ def test_addresses_are_refused_even_where_every_public_host_is_granted(
     serve: Serve, make_api: MakeApi, url: str
 ) -> None:
     server = serve({"/": lambda _: Answer(body=b"internal")})
-    with pytest.raises(Denied, match="which is reached only when granted by address"):
+    with pytest.raises(Denied, match="which must be granted by address"):
         make_api({"http": ["*:*"]}).call("http.get", [url.format(port=server.port)])
     assert server.requests == []
     assert server.connections == 0
@@ -147,9 +145,7 @@ def test_localhost_is_granted_by_address_alone(serve: Serve, make_api: MakeApi, 
 def test_names_that_resolve_to_private_addresses(serve: Serve, make_api: MakeApi, addresses: list[str]) -> None:
     server = serve({"/": lambda _: Answer(body=b"internal")})
     api = make_api({"http": [f"granted.test:{server.port}"]}, http=HttpOptions(resolver=lambda *_: addresses))
-    with pytest.raises(
-        Denied, match=r"^granted\.test has the address .*, which is reached only when granted by address"
-    ):
+    with pytest.raises(Denied, match=r"^granted\.test has the address .*, which must be granted by address"):
         api.call("http.get", [f"http://granted.test:{server.port}/"])
     assert server.connections == 0
 
@@ -190,11 +186,9 @@ def test_a_resolver_that_hangs_is_left_alone(make_api: MakeApi) -> None:
         return ["127.0.0.1"]
 
     api = make_api({"http": ["granted.test"]}, http=HttpOptions(resolver=slow))
-    began = time.monotonic()
     with pytest.raises(ToolError, match=r"resolving the name granted\.test took too long"):
         api.call("http.get", ["http://granted.test/", {"timeout": 0.1}])
     leave.set()
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -240,7 +234,7 @@ def test_endless_redirects_end(serve: Serve, make_api: MakeApi) -> None:
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"redirects": 7}])
     assert (caught.value.code, caught.value.retryable) == ("redirects", False)
-    assert str(caught.value) == f"more than 7 redirects, the last one to {server.url}/"
+    assert str(caught.value) == f"more than 7 redirects; the last one leads to {server.url}/"
     assert len(server.requests) == 8
 
 
@@ -288,17 +282,7 @@ def test_encodings_that_were_not_asked_for(serve: Serve, make_api: MakeApi, enco
     server = serve({"/": lambda _: Answer(body=b"x", headers={"content-encoding": encoding})})
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
-    assert str(caught.value) == f"the response is encoded as '{encoding}', which was not asked for"
-
-
-def _endless(start: bytes, more: bytes, pause: float = 0.0) -> Callable[[socket.socket], None]:
-    def speak(connection: socket.socket) -> None:
-        connection.sendall(start)
-        while True:
-            connection.sendall(more)
-            time.sleep(pause)
-
-    return speak
+    assert str(caught.value) == f"the response has the unexpected encoding '{encoding}'"
 
 
 @pytest.mark.parametrize(
@@ -315,7 +299,7 @@ def _endless(start: bytes, more: bytes, pause: float = 0.0) -> Callable[[socket.
     ids=["body", "chunks", "length", "headers", "header", "status line", "chunk extension"],
 )
 def test_endless_answers_end(serve_raw: ServeRaw, make_api: MakeApi, start: bytes, more: bytes, code: str) -> None:
-    server = serve_raw(_endless(start, more))
+    server = serve_raw(drip(start, more))
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 20}])
     assert caught.value.code == code
@@ -332,17 +316,15 @@ def test_endless_answers_end(serve_raw: ServeRaw, make_api: MakeApi, start: byte
     ids=["body", "header", "interim answers", "chunks"],
 )
 def test_a_slow_drip_ends_with_the_timeout(serve_raw: ServeRaw, make_api: MakeApi, start: bytes, more: bytes) -> None:
-    server = serve_raw(_endless(start, more, pause=0.02))
-    began = time.monotonic()
+    server = serve_raw(drip(start, more, pause=0.02))
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 0.3}])
-    assert time.monotonic() - began < 3
     assert (caught.value.code, caught.value.retryable) == ("timeout", True)
     assert str(caught.value) == "127.0.0.1 did not answer within 0.3 seconds"
 
 
 def test_a_server_that_reads_nothing_ends_with_the_timeout(serve_raw: ServeRaw, make_api: MakeApi) -> None:
-    server = serve_raw(lambda connection: time.sleep(1))
+    server = serve_raw(ignore)
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call(
             "http.post", [f"{server.url}/", {"timeout": 0.3, "body": b"x" * 9_900_000}]
@@ -352,15 +334,15 @@ def test_a_server_that_reads_nothing_ends_with_the_timeout(serve_raw: ServeRaw, 
 
 def test_the_timeout_covers_all_redirects_together(serve: Serve, make_api: MakeApi) -> None:
     def slow(_: object) -> Answer:
-        time.sleep(0.15)
+        never.wait(0.15)
         return Answer.redirect("/")
 
+    never = threading.Event()
     server = serve({"/": slow})
-    began = time.monotonic()
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 0.4, "redirects": 10}])
     assert caught.value.code == "timeout"
-    assert time.monotonic() - began < 3
+    assert len(server.requests) < 10, "it did not wait for all the redirects"
 
 
 def test_a_protocol_switch_is_refused(serve_raw: ServeRaw, make_api: MakeApi) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hostapi_servers import Answer, Request, Server
+from loopback_servers import Answer, Request, Server
 
 from moonbox.sandbox.sandbox import Sandbox
 
@@ -25,7 +25,7 @@ def run(api: HostApi, source: str) -> Run:
     with Sandbox() as box:
         for name, function in (api.functions | api.absent).items():
             box.define(name, function, doc=function.doc)
-        return api.scrub_run(box.run(source))
+        return api.redact_run(box.run(source))
 
 
 def test_a_script_uses_them_all(serve: Serve, make_api: MakeApi, tmp_path: Path) -> None:

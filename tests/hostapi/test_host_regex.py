@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,13 +54,14 @@ def test_find_all_replace_split(make_api: MakeApi) -> None:
 @pytest.mark.parametrize(
     ("name", "args", "message"),
     [
-        ("regex.match", ["(a", "x"], "regex.match: the pattern is not valid: missing ): (a"),
-        ("regex.match", ["(?=a)", "x"], "regex.match: the pattern is not valid: invalid perl operator: (?="),
-        ("regex.match", [r"(a)\1", "x"], r"regex.match: the pattern is not valid: invalid escape sequence: \1"),
-        ("regex.match", ["a{1,1001}", "x"], "regex.match: the pattern is not valid: invalid repetition size: {1,1001}"),
-        ("regex.match", ["a" * 10_001, "x"], "regex.match: pattern has more than 10,000 bytes"),
-        ("regex.replace", ["(a)", "x", "$2"], "regex.replace: the pattern has no group 2"),
-        ("regex.replace", ["(a)", "x", "${n}"], "regex.replace: the pattern has no group n"),
+        ("regex.match", ["(a", "x"], "regex.match: invalid pattern: missing ): (a"),
+        ("regex.match", ["(?=a)", "x"], "regex.match: invalid pattern: invalid perl operator: (?="),
+        ("regex.match", [r"(a)\1", "x"], r"regex.match: invalid pattern: invalid escape sequence: \1"),
+        ("regex.match", ["a{1,1001}", "x"], "regex.match: invalid pattern: invalid repetition size: {1,1001}"),
+        ("regex.match", ["a" * 10_001, "x"], "regex.match: the pattern is longer than 10,000 bytes"),
+        ("regex.replace", ["(a)", "x", "$2"], "regex.replace: unknown group '2'"),
+        ("regex.replace", ["(a)", "x", "${" + "9" * 5000 + "}"], f"regex.replace: unknown group '{'9' * 60}…'"),
+        ("regex.replace", ["(a)", "x", "${n}"], "regex.replace: unknown group 'n'"),
     ],
 )
 def test_wrong_patterns(make_api: MakeApi, name: str, args: list[Any], message: str) -> None:
@@ -81,10 +82,9 @@ def test_wrong_patterns(make_api: MakeApi, name: str, args: list[Any], message: 
         ("(a?){50}a{50}", "a" * 50),
     ],
 )
-def test_catastrophic_patterns_are_quick(make_api: MakeApi, pattern: str, text: str) -> None:
-    began = time.monotonic()
-    make_api().call("regex.match", [pattern, text])
-    assert time.monotonic() - began < 20
+def test_patterns_that_would_never_end_in_another_engine(make_api: MakeApi, pattern: str, text: str) -> None:
+    match = make_api().call("regex.match", [pattern, text])
+    assert match is None or match["text"] == text
 
 
 @pytest.mark.parametrize(
@@ -92,41 +92,37 @@ def test_catastrophic_patterns_are_quick(make_api: MakeApi, pattern: str, text: 
 )
 def test_a_pattern_that_is_large_is_refused_for_a_large_text(make_api: MakeApi, pattern: str) -> None:
     """RE2 is linear in the text, but each step costs as much as the pattern is large."""
-    began = time.monotonic()
     with pytest.raises(ToolError) as caught:
         make_api().call("regex.match", [pattern, "a" * 1_000_000])
     assert (caught.value.code, caught.value.tool) == ("too_large", "regex.match")
-    assert "the pattern is too large for 1,000,000 bytes of text, only for " in str(caught.value)
-    assert time.monotonic() - began < 2
+    assert "the pattern is too large for 1,000,000 bytes of text, at most " in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["regex.find_all", "regex.replace", "regex.split"])
 def test_many_searches_over_the_whole_text_end_with_the_clock(make_api: MakeApi, name: str) -> None:
     """Each match makes the engine look through all the rest: quadratic in any engine."""
-    api = make_api(limits=HostLimits(regex_seconds=0.1, max_matches=1_000_000))
-    args = [".*[^A]|[A]", "A" * 200_000] if name != "regex.replace" else [".*[^A]|[A]", "A" * 200_000, "x"]
-    began = time.monotonic()
+    clock = itertools.count()  # each look at it takes a second
+    api = make_api(limits=HostLimits(regex_seconds=20, max_matches=1_000_000), timer=lambda: next(clock))
+    args = [".*[^A]|[A]", "A" * 20_000] if name != "regex.replace" else [".*[^A]|[A]", "A" * 20_000, "x"]
     with pytest.raises(ToolError) as caught:
         api.call(name, args)
-    assert (caught.value.code, str(caught.value)) == ("timeout", f"{name} took more than 0.1 seconds")
-    assert time.monotonic() - began < 3
+    assert (caught.value.code, str(caught.value)) == ("timeout", f"{name} took more than 20 seconds")
+    assert next(clock) == 22, "it stopped at the first match after the time was up"
 
 
 def test_results_are_bounded(make_api: MakeApi) -> None:
     api = make_api()
     with pytest.raises(ToolError, match=r"regex\.find_all found more than 10,000 matches; give options\.limit"):
         api.call("regex.find_all", ["a", "a" * 20_000])
-    began = time.monotonic()
     for name in ("regex.match", "regex.find_all"):
         with pytest.raises(ToolError, match=rf"{name} gives more than 100,000 bytes"):
             make_api(limits=HostLimits(max_text=100_000)).call(name, ["(" * 20 + ".*" + ")" * 20, "a" * 10_000])
-    with pytest.raises(ToolError, match=r"regex\.find_all (gives|took) more than"):
-        api.call("regex.find_all", ["(x)?" * 60 + "a", "a" * 9_000])
+    with pytest.raises(ToolError, match=r"regex\.find_all gives more than"):
+        make_api(timer=lambda: 0.0).call("regex.find_all", ["(x)?" * 60 + "a", "a" * 9_000])
     with pytest.raises(ToolError, match=r"regex\.replace gives more than 10,000,000 bytes"):
         api.call("regex.replace", [".*", "a" * 1_000_000, "$0" * 50_000])
     with pytest.raises(ToolError, match=r"at most 100,000 bytes"):
         api.call("regex.replace", ["a", "a", "x" * 100_001])
-    assert time.monotonic() - began < 2
 
 
 def test_patterns_do_not_pile_up(make_api: MakeApi) -> None:

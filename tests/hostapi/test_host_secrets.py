@@ -8,17 +8,18 @@ import hmac
 import json
 import logging
 import ssl
+import traceback
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 import trustme
-from hostapi_servers import Answer, Request, Server
+from loopback_servers import Answer, Request, Server
 
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
-from moonbox.scripts.hostapi.scrub import Scrubber
+from moonbox.scripts.hostapi.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,10 +86,10 @@ def test_a_secret_that_is_not_granted(make_api: MakeApi, grants: dict[str, Any],
     ("value", "template", "message"),
     [
         ("", None, "the environment variable KEY is not set"),
-        ("12345", None, "the value of KEY has fewer than 6 characters, too few to be kept secret"),
-        (PLAIN, "none", 'secret(name, template): template must hold %s exactly once, such as "Bearer %s"'),
+        ("12345", None, "the value of KEY has fewer than 6 characters, too few to be used as a secret"),
+        (PLAIN, "none", 'secret(name, template): template must contain %s exactly once, such as "Bearer %s"'),
         (PLAIN, "%s" + "x" * 200, "secret(name, template): template has more than 200 characters"),
-        (PLAIN, "%s%s", 'secret(name, template): template must hold %s exactly once, such as "Bearer %s"'),
+        (PLAIN, "%s%s", 'secret(name, template): template must contain %s exactly once, such as "Bearer %s"'),
     ],
 )
 def test_handles_that_cannot_be_made(make_api: MakeApi, value: str, template: str | None, message: str) -> None:
@@ -128,7 +129,7 @@ ECHOES: dict[str, Callable[[str], bytes]] = {
 
 @pytest.mark.parametrize("secret", [PLAIN, SECRET], ids=["plain", "odd"])
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=list(ECHOES))
-def test_an_echo_in_the_body_is_scrubbed(
+def test_an_echo_in_the_body_is_redacted(
     serve: Serve, make_api: MakeApi, secret: str, echo: Callable[[str], bytes]
 ) -> None:
     spelled = echo(secret)
@@ -143,7 +144,7 @@ def test_an_echo_in_the_body_is_scrubbed(
         assert spelled[start : start + 8] not in data
 
 
-def test_an_echo_in_headers_status_url_and_json_is_scrubbed(serve: Serve, make_api: MakeApi) -> None:
+def test_an_echo_in_headers_status_url_and_json_is_redacted(serve: Serve, make_api: MakeApi) -> None:
     def echo(request: Request) -> Answer:
         key = request.headers["x-key"]
         tricky = "".join(f"\\u{ord(char):04X}" if number % 2 else char for number, char in enumerate(key))
@@ -166,14 +167,14 @@ def test_an_echo_in_headers_status_url_and_json_is_scrubbed(serve: Serve, make_a
     assert PLAIN.lower() not in repr(answer).lower()
 
 
-def test_a_secret_of_digits_is_scrubbed_from_numbers(serve: Serve, make_api: MakeApi) -> None:
+def test_a_secret_of_digits_is_redacted_from_numbers(serve: Serve, make_api: MakeApi) -> None:
     server = serve({"/": lambda _: Answer.json({"n": 31415926, "f": 31415926.0, "other": 31415927})})
     api = make_api({"http": [server.grant], "secrets": ["PIN"]}, environ={"PIN": "31415926"})
     answer = api.call("http.get", [f"{server.url}/"])
     assert answer["json"] == {"n": "[secret PIN]", "f": "[secret PIN]", "other": 31415927}
 
 
-def test_an_echo_in_an_error_is_scrubbed(serve: Serve, make_api: MakeApi) -> None:
+def test_an_echo_in_an_error_is_redacted(serve: Serve, make_api: MakeApi) -> None:
     server = serve({"/": lambda request: Answer.redirect(f"https://evil.test/{request.headers['x-key']}")})
     api = api_for(make_api, server, http=[server.grant, "127.0.0.1"])
     options = {"headers": {"X-Key": api.call("secret", ["KEY"])}}
@@ -209,7 +210,7 @@ def test_a_secret_goes_only_to_the_hosts_it_is_bound_to(serve: Serve, make_api: 
         api.call("http.get", [f"{other.url}/", options])
     assert str(caught.value) == (
         f"the secret KEY may not be sent to {other.grant}; "
-        f'secrets = {{ KEY = ["{other.grant}"] }} under [tools.script.weather] would allow it'
+        f'add secrets = {{ KEY = ["{other.grant}"] }} under [tools.script.weather]'
     )
     assert other.requests == []
 
@@ -260,7 +261,7 @@ def test_other_places_need_a_grant(serve: Serve, make_api: MakeApi, options: dic
     api = api_for(make_api, server)
     with pytest.raises(Denied) as caught:
         api.call("http.post", [f"{server.url}/", filled(options, api.call("secret", ["KEY"]))])
-    assert str(caught.value) == f"the secret KEY may not stand in the {place} of a request, only in: header"
+    assert str(caught.value) == f"the secret KEY may not be used in the {place} of a request, only in: header"
     assert server.requests == []
 
     api = api_for(make_api, server, secrets={"KEY": {"hosts": [server.grant], "places": [place]}})
@@ -288,7 +289,7 @@ def test_made_up_handles_are_refused(serve: Serve, make_api: MakeApi, handle: An
         ("http.get", [f"{server.url}/", {"headers": {"X": handle}}]),
         ("crypto.hmac_sha256", [handle, "x"]),
     ):
-        with pytest.raises(ArgumentError, match=r"not a secret handle of this script; get one with secret\(name\)"):
+        with pytest.raises(ArgumentError, match=r"invalid secret handle; get one with secret\(name\)"):
             api.call(name, args)
 
 
@@ -321,21 +322,21 @@ def test_logs_hold_no_secret(make_api: MakeApi, caplog: pytest.LogCaptureFixture
     assert PLAIN not in caplog.text
 
 
-def test_files_that_hold_the_secret_are_scrubbed(make_api: MakeApi, tmp_path: Any) -> None:
+def test_files_that_hold_the_secret_are_redacted(make_api: MakeApi, tmp_path: Any) -> None:
     (tmp_path / "notes.txt").write_text(f"key={PLAIN}\n")
     api = make_api({"read": ["."], "secrets": ["KEY"]}, environ={"KEY": PLAIN})
     assert api.call("fs.read", ["notes.txt"]) == "key=[secret KEY]\n"
 
 
-def test_scrub_cleans_what_a_run_gives_back(make_api: MakeApi) -> None:
+def test_redaction_cleans_what_a_run_gives_back(make_api: MakeApi) -> None:
     api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
     value = {"a": [1, None, True, 2.5, PLAIN.encode(), {"b": PLAIN}]}
-    assert api.scrub(value) == {"a": [1, None, True, 2.5, b"[secret KEY]", {"b": "[secret KEY]"}]}
+    assert api.redact(value) == {"a": [1, None, True, 2.5, b"[secret KEY]", {"b": "[secret KEY]"}]}
     untouched = {"a": ["x", {"y": b"z"}]}
-    assert api.scrub(untouched) is untouched
+    assert api.redact(untouched) is untouched
 
 
-def test_scrub_run_cleans_the_whole_record(make_api: MakeApi) -> None:
+def test_redact_run_cleans_the_whole_record(make_api: MakeApi) -> None:
     api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
     failed = CallError("x", f"no {PLAIN}", data={"k": PLAIN}, detail=f"Traceback {PLAIN}")
     run = Run(
@@ -348,7 +349,7 @@ def test_scrub_run_cleans_the_whole_record(make_api: MakeApi) -> None:
             "tool", f"no {PLAIN}", line=3, traceback=f"at {PLAIN}", data=[PLAIN], frames=(Frame(1, "f"),)
         ),
     )
-    clean = api.scrub_run(run)
+    clean = api.redact_run(run)
     assert PLAIN in run.to_json()
     assert PLAIN not in clean.to_json()
     assert clean.values == ("[secret KEY]", {"a": [b"[secret KEY]"]})
@@ -357,13 +358,18 @@ def test_scrub_run_cleans_the_whole_record(make_api: MakeApi) -> None:
     assert clean.calls[1].error == CallError(
         "x", "no [secret KEY]", data={"k": "[secret KEY]"}, detail="Traceback [secret KEY]"
     )
-    assert make_api().scrub_run(run) == run
+    assert make_api().redact_run(run) == run
 
 
 def test_no_repr_and_no_traceback_shows_a_secret(make_api: MakeApi) -> None:
-    api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
-    api.call("secret", ["KEY"])
-    assert PLAIN not in repr(vars(api._vault)["_issued"])
+    """Not even a traceback that shows the values of local variables."""
+    api = make_api({"http": ["a.test", "b.test"], "secrets": {"KEY": ["a.test"]}}, environ={"KEY": PLAIN})
+    handle = api.call("secret", ["KEY"])
+    with pytest.raises(Denied) as caught:
+        api.call("http.get", ["https://b.test/", {"headers": {"X": handle}}])
+    lines = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert "SecretStore" in lines
+    assert PLAIN not in lines
 
 
 def test_a_secret_that_no_header_can_hold(serve: Serve, make_api: MakeApi) -> None:
@@ -371,13 +377,13 @@ def test_a_secret_that_no_header_can_hold(serve: Serve, make_api: MakeApi) -> No
     api = make_api({"http": [server.grant], "secrets": ["PEM"]}, environ={"PEM": "first line\nsecond line"})
     with pytest.raises(ArgumentError) as caught:
         api.call("http.get", [f"{server.url}/", {"headers": {"X": api.call("secret", ["PEM"])}}])
-    assert str(caught.value) == "the value of the header X holds a line break or another control character"
+    assert str(caught.value) == "the value of the header X contains a line break or another control character"
 
 
 def test_overlapping_secrets_leave_nothing() -> None:
-    scrub = Scrubber()
-    scrub.add("LONG", "abcdefghij")
-    scrub.add("PART", "fghijklmno")
-    assert scrub("x abcdefghijklmno y") == "x [secret LONG] y"
-    scrub.add("SHORT", "12345")
-    assert scrub("12345") == "12345"
+    redact = Redactor()
+    redact.add("LONG", "abcdefghij")
+    redact.add("PART", "fghijklmno")
+    assert redact("x abcdefghijklmno y") == "x [secret LONG] y"
+    redact.add("SHORT", "12345")
+    assert redact("12345") == "12345"

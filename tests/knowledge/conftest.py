@@ -24,7 +24,7 @@ class Listed:
     def __init__(self, *scanned: Any) -> None:
         self.scanned: list[Any] = list(scanned)
         self.known: dict[str, str] = {}
-        self.fails: Exception | None = None
+        self.fails: BaseException | None = None
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         self.known = dict(known)

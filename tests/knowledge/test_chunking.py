@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moonbox.knowledge.chunking import MAX_CHARS, OVERLAP, chunk_text
+from moonbox.knowledge.text import MAX_CHARS, OVERLAP, chunk_text
 
 PARAGRAPH = "A sentence of some length stands here. " * 20
 

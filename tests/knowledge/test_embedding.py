@@ -10,8 +10,7 @@ import pytest
 
 from moonbox.errors import ConfigError, MissingExtra
 from moonbox.knowledge import Embedder, EmbeddingError
-from moonbox.knowledge.embedding.local import LocalEmbedder
-from moonbox.knowledge.embedding.openai import OpenAIEmbedder, OpenAIEmbeddings
+from moonbox.knowledge.embedding import LocalEmbedder, OpenAIEmbedder, OpenAIEmbeddings
 
 from .meaning import answer_embeddings, vector_of
 
@@ -99,14 +98,14 @@ def test_failures_that_stay(site: Site, embedder: Make) -> None:
     site.pages["/v1/embeddings"] = (502, {}, b"bad\ngateway")
     with pytest.raises(EmbeddingError) as caught:
         made.embed(["x"], "query")
-    assert str(caught.value) == f"{site.url}/v1/embeddings answered 502: bad gateway (2 attempts)"
+    assert str(caught.value) == f"{site.url}/v1/embeddings responded with status 502: bad gateway (2 attempts)"
     assert len(pauses) == 1
     site.pages["/v1/embeddings"] = (401, {}, b"")
-    with pytest.raises(EmbeddingError, match=r"answered 401: nothing$"):
+    with pytest.raises(EmbeddingError, match=r"status 401: \(empty response\)$"):
         made.embed(["x"], "query")
     assert len(pauses) == 1
     nobody, pauses = embedder(url="http://127.0.0.1:1/v1", attempts=3)
-    with pytest.raises(EmbeddingError, match=r"^http://127.0.0.1:1/v1/embeddings did not answer: .* \(3 attempts\)$"):
+    with pytest.raises(EmbeddingError, match=r"^http://127.0.0.1:1/v1/embeddings did not respond: .* \(3 attempts\)$"):
         nobody.embed(["x"], "query")
     assert pauses == [1.0, 2.0]
 
@@ -114,13 +113,13 @@ def test_failures_that_stay(site: Site, embedder: Make) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"<html>", "did not answer in OpenAI's format: <html>"),
-        (b"[]", "did not answer in OpenAI's format: []"),
-        (b'{"data": [{"index": 0}]}', "did not answer in OpenAI's format"),
-        (b'{"data": []}', "answered with 0 vectors for 2 texts"),
+        (b"<html>", "did not respond in OpenAI's format: <html>"),
+        (b"[]", "did not respond in OpenAI's format: []"),
+        (b'{"data": [{"index": 0}]}', "did not respond in OpenAI's format"),
+        (b'{"data": []}', "returned 0 vectors for 2 texts"),
         (
             b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}',
-            "answered with 2 vectors for 2 texts",
+            "returned 2 vectors for 2 texts",
         ),
         (
             b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 2]}]}',
@@ -150,7 +149,7 @@ def test_a_key_that_is_not_there(site: Site, monkeypatch: pytest.MonkeyPatch, em
 def test_redirects_are_not_followed_with_the_key(site: Site, monkeypatch: pytest.MonkeyPatch, embedder: Make) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret")
     site.pages["/v1/embeddings"] = (307, {"location": "/elsewhere"}, b"")
-    with pytest.raises(EmbeddingError, match=r"answered 307"):
+    with pytest.raises(EmbeddingError, match=r"status 307"):
         embedder(key_env="MY_KEY")[0].embed(["x"], "query")
     assert site.asked() == ["/v1/embeddings"]
 

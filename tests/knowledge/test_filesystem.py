@@ -111,7 +111,7 @@ def test_links_are_not_followed(root: Path, tmp_path: Path) -> None:
     (root / "outside.md").symlink_to(secret)
     (root / "folder").symlink_to(secret.parent)
     (root / "broken.md").symlink_to("nowhere.md")
-    why = "symbolic links (follow_symlinks is off)"
+    why = "symbolic link (follow_symlinks is off)"
     assert scan(root)[:3] == [Skipped(name, why) for name in ("broken.md", "inside.md", "outside.md")]
     assert names(scan(root)) == ["real.md"]
 
@@ -172,7 +172,7 @@ def test_a_file_that_goes_meanwhile(root: Path) -> None:
     scanner = Filesystem(path=root).scan({})
     next(scanner)
     path.unlink()
-    assert list(scanner) == [Skipped("file.md", "gone before they could be read")]
+    assert list(scanner) == [Skipped("file.md", "removed during the scan")]
 
 
 def test_names_that_are_not_utf8(root: Path, store: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_folder_that_is_gone_fails_the_scan_and_removes_nothing(root: Path, st
         base.sync("docs")
         root.rename(root.with_name("elsewhere"))
         report = base.sync("docs")
-        assert report.error == f"the folder {root} cannot be read: No such file or directory"
+        assert report.error == f"cannot read the folder {root}: No such file or directory"
         assert [hit.source_id for hit in base.search("text")] == ["file.md"]
 
 
@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_listed_fails_the_scan(root: Path, monkeypatch: 
         return original(path, *args, **more)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(KnowledgeError, match=r"^sub cannot be read: Permission denied$"):
+    with pytest.raises(KnowledgeError, match=r"^cannot read sub: Permission denied$"):
         scan(root)
 
 

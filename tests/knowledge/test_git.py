@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
-from moonbox.knowledge.connectors.git import Git
-from moonbox.knowledge.connectors.gitlib import Repository
+from moonbox.knowledge.connectors.git import Git, Repository
 
 
 class Repo:
@@ -132,9 +131,9 @@ def test_links_submodules_large_binary_and_lfs_files(repo: Repo) -> None:
     scanned = scan(repo, max_file_size=100)
     assert [one for one in scanned if isinstance(one, Skipped)] == [
         Skipped("large.md", "larger than 100 bytes"),
-        Skipped("link.md", "symbolic links"),
+        Skipped("link.md", "symbolic link"),
         Skipped("binary.txt", "binary file"),
-        Skipped("lfs.pdf", "kept in Git LFS"),
+        Skipped("lfs.pdf", "stored in Git LFS"),
     ]
     assert [one.source_id for one in scanned if isinstance(one, Item)] == ["real.md"]
 
@@ -164,9 +163,9 @@ def test_bare_repositories(repo: Repo, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ref", "message"),
     [
-        ("nowhere", "'nowhere' names no commit of the repository"),
-        ("--upload-pack=touch /tmp/x", "'--upload-pack=touch /tmp/x' names no commit of the repository"),
-        ("HEAD:a.md", "'HEAD:a.md' names no commit of the repository"),
+        ("nowhere", "unknown commit 'nowhere' in the repository"),
+        ("--upload-pack=touch /tmp/x", "unknown commit '--upload-pack=touch /tmp/x' in the repository"),
+        ("HEAD:a.md", "unknown commit 'HEAD:a.md' in the repository"),
     ],
 )
 def test_refs_that_name_no_commit(repo: Repo, ref: str, message: str) -> None:
@@ -178,9 +177,9 @@ def test_refs_that_name_no_commit(repo: Repo, ref: str, message: str) -> None:
 
 
 def test_places_that_are_no_repository(repo: Repo, tmp_path: Path) -> None:
-    with pytest.raises(KnowledgeError, match=r"'HEAD' names no commit of the repository"):
+    with pytest.raises(KnowledgeError, match=r"unknown commit 'HEAD' in the repository"):
         Repository(repo.path, "HEAD")
-    with pytest.raises(KnowledgeError, match=r"^there is no folder "):
+    with pytest.raises(KnowledgeError, match=r"^the folder .* does not exist$"):
         Repository(tmp_path / "nothing", "HEAD")
     repo.put("inner/a.md", "text")
     repo.commit()
@@ -241,7 +240,7 @@ def test_a_hostile_configuration_starts_nothing(repo: Repo, tmp_path: Path) -> N
     # A missing object would be fetched from the promised remote, which is a command.
     oid = repo.git("rev-parse", "HEAD:a.md").strip()
     (repo.path / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
-    assert scan(repo) == [Failed("a.md", "the repository lacks its content")]
+    assert scan(repo) == [Failed("a.md", "its content is missing from the repository")]
     assert not flag.exists()
 
 
@@ -274,5 +273,5 @@ def test_no_processes_are_left(repo: Repo) -> None:
 
 def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(KnowledgeError, match=r"^a git source needs the program git, which is not installed$"):
+    with pytest.raises(KnowledgeError, match=r"^a git source needs the program git; it is not installed$"):
         scan(repo)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from moonbox.errors import ConfigError
-from moonbox.knowledge.connectors.globs import Globs
+from moonbox.knowledge.connectors.files import Globs
 
 
 @pytest.mark.parametrize(
     ("glob", "yes", "no"),
     [
-        ("*.md", ["a.md", "x/y/a.md"], ["a.mdx", "a.md/b", "amd"]),
+        ("*.md", ["a.md", "x/y/a.md"], ["a.mdx", "amd"]),
         ("docs/*.md", ["docs/a.md"], ["docs/x/a.md", "x/docs/a.md"]),
         ("docs/**/*.md", ["docs/a.md", "docs/x/y/a.md"], ["a.md"]),
         ("**/build/**", ["build/x", "a/build/x/y"], ["build", "rebuild/x"]),
@@ -21,7 +21,9 @@ from moonbox.knowledge.connectors.globs import Globs
         ("[!a-c].txt", ["d.txt"], ["a.txt"]),
         ("*.{md,txt}", ["a.md", "a.txt"], ["a.rst", "a.{md,txt}"]),
         ("a+b(1).md", ["a+b(1).md"], ["aab1.md"]),
-        ("**", ["", "a", "a/b"], []),
+        ("**", ["a", "a/b"], []),
+        ("*", ["a", "a/b", "a\n/b\n"], []),
+        ("{a,b}.{md,txt}", ["a.md", "b.txt"], ["c.md"]),
     ],
 )
 def test_what_a_glob_matches(glob: str, yes: list[str], no: list[str]) -> None:
@@ -38,9 +40,10 @@ def test_exclusions_win_and_spare_whole_folders() -> None:
     assert not globs.descends("private")
     assert not globs.descends("a/b")
     assert globs.descends("a")
+    assert not globs.chooses("line\nend/x.key")
 
 
-@pytest.mark.parametrize("glob", ["", "/etc/passwd", "[z-a]"])
-def test_globs_that_are_none(glob: str) -> None:
-    with pytest.raises(ConfigError, match=r"glob"):
+@pytest.mark.parametrize("glob", ["", " ", "/etc/passwd", "[z-a]", "[a", "!keep", "#note", "{a,b}" * 5])
+def test_invalid_globs(glob: str) -> None:
+    with pytest.raises(ConfigError, match=r"^(invalid glob|a glob must be a path inside the source, not) "):
         Globs((glob,)).check()

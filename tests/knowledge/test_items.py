@@ -45,7 +45,7 @@ def test_times_that_are_none(value: Any) -> None:
         ({"source_id": 7, "body": "x"}, "source_id must be a string, not int"),
         ({"source_id": " \x00 ", "body": "x"}, "source_id must not be empty"),
         ({"source_id": "x" * 2001, "body": "x"}, "source_id must be at most 2,000 characters long, not 2,001"),
-        ({"source_id": "x", "body": b"\xff"}, "body must be text, not bytes that are not UTF-8"),
+        ({"source_id": "x", "body": b"\xff"}, "body must be text; it is not UTF-8"),
         (
             {"source_id": "x", "body": "x" * 20_000_001},
             "body must be at most 20,000,000 characters long, not 20,000,001",
@@ -59,7 +59,7 @@ def test_times_that_are_none(value: Any) -> None:
         ({"source_id": "x", "body": "x", "format": "html"}, 'format must be "markdown" or "text", not \'html\''),
         (
             {"source_id": "x", "body": "x", "source_url": " JavaScript:alert(1)"},
-            "source_url must be an address that can be visited, not 'JavaScript:alert(1)'",
+            "source_url must be a URL that can be opened, not 'JavaScript:alert(1)'",
         ),
     ],
 )

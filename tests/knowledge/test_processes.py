@@ -90,7 +90,7 @@ def test_the_second_is_refused_when_it_may_not_wait(start, store: Path) -> None:
     second.stdin.write("go\n")
     second.stdin.flush()
     told = second.stdout.readline()
-    assert told.startswith(f"busy the source 'docs' is being synchronised by process {first.pid} since ")
+    assert told.startswith(f"busy the source 'docs' is being synchronised by process {first.pid} (since ")
     first.send_signal(signal.SIGCONT)
     assert first.communicate()[0].splitlines()[-1] == "done 400 0 400"
 

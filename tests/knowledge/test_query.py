@@ -43,7 +43,7 @@ def test_what_must_be_there(text: str, every: str) -> None:
     ],
 )
 def test_what_must_not_be_there(text: str, nothing: str | None) -> None:
-    assert parse_query(text).nothing() == nothing
+    assert parse_query(text).without() == nothing
 
 
 @pytest.mark.parametrize("text", ["", "   ", "-", '"', '""', "* ** ***", "()", "AND OR NOT", "🙂", "\x00", "- - -"])
@@ -51,10 +51,30 @@ def test_queries_without_words(text: str) -> None:
     assert parse_query(text).groups == ()
 
 
-def test_relaxed_forms() -> None:
-    assert parse_query("a1 b2 c3").most() == '("a1" AND "b2") OR ("a1" AND "c3") OR ("b2" AND "c3")'
-    assert parse_query("a1 b2").most() is None
-    assert parse_query('user/get_name "as is" a1').words() == ('"user"', '"get"', '"name"', '"as is"', '"a1"')
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("a1 b2 a1", ('"a1"', '"b2"')),
+        ('get_name "as is" a1', ('"get_name"', '"as is"', '"a1"', '"get"', '"name"')),
+        ("a1 OR b2 c3", ('("a1" OR "b2")', '"c3"')),
+    ],
+)
+def test_what_counts(text: str, terms: tuple[str, ...]) -> None:
+    assert parse_query(text).terms() == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "required"),
+    [
+        ("a1 b2", None),
+        ('a1 "b2 c3"', '"b2 c3"'),
+        ('"a1 b2" "c3"', '"a1 b2" AND "c3"'),
+        ('"a1" OR b2', None),
+        ('"a1" OR "b2"', '("a1" OR "b2")'),
+    ],
+)
+def test_quotes_require(text: str, required: str | None) -> None:
+    assert parse_query(text).required() == required
 
 
 def test_long_queries_are_cut() -> None:

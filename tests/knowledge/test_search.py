@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moonbox.errors import UsageError
-from moonbox.knowledge import DocumentNotFound, KnowledgeBase, keyword
+from moonbox.knowledge import DocumentNotFound, KnowledgeBase
+from moonbox.knowledge import search as search_module
 
 from .conftest import Listed, item
 
@@ -49,22 +50,40 @@ def test_a_row_has_everything(filled: Filled) -> None:
     assert hit.score > 0
 
 
-def test_all_words_first_then_most_then_any(filled: Filled) -> None:
+def test_the_more_words_the_better(filled: Filled) -> None:
     base = filled(
-        item("all", "apple banana cherry"),
-        item("most", "apple banana"),
         item("one", "cherry"),
+        item("most", "apple banana"),
+        item("all", "apple banana cherry"),
         item("none", "unrelated"),
     )
-    assert found(base, "apple banana cherry") == ["all"]
+    assert found(base, "apple banana cherry") == ["all", "most", "one"]
     assert set(found(base, "apple banana missing")) == {"all", "most"}
     assert set(found(base, "cherry missing")) == {"all", "one"}
     assert found(base, "missing words only") == []
 
 
+def test_a_full_match_does_not_hide_partial_ones(filled: Filled) -> None:
+    """All words by chance in a long text, most of them in the page about the matter."""
+    base = filled(
+        item("changes", f"Use it. {LONG} With an agent, {LONG} or LangChain. {LONG}", title="Changes"),
+        item("langchain", "Give the tools to LangChain: create an agent and call it.", title="LangChain"),
+        item("other", "Something else altogether.", title="Other"),
+    )
+    assert found(base, "use with LangChain agent") == ["langchain", "changes"]
+
+
+def test_phrases_in_quotes_are_required_while_there_are_any(filled: Filled) -> None:
+    base = filled(item("phrase", "red green, and blue"), item("words", "green red blue blue blue"))
+    assert found(base, '"red green" blue') == ["phrase"]
+    assert found(base, '"blue red" blue') == ["words", "phrase"]
+
+
 def test_words_in_different_chunks_of_a_document_count_as_together(filled: Filled) -> None:
-    base = filled(item("spread", f"apple {LONG} banana"), item("close", "apple banana"), item("half", "apple"))
-    assert set(found(base, "apple banana")) == {"close", "spread"}
+    base = filled(
+        item("half", f"apple {LONG} pear"), item("spread", f"apple {LONG} banana"), item("close", "apple banana")
+    )
+    assert found(base, "apple banana") == ["close", "spread", "half"]
 
 
 def test_one_row_for_each_document_with_its_best_chunk(filled: Filled) -> None:
@@ -148,18 +167,19 @@ def test_sources_limit_what_is_searched(store: Path) -> None:
         for name in ("one", "two"):
             base.sync(name)
         assert found(base, "shared apart", source="one") == ["one.md"]
-        with pytest.raises(UsageError, match=r"^there is no source 'tow'; did you mean 'two'\?$"):
+        with pytest.raises(UsageError, match=r"^unknown source 'tow'; did you mean 'two'\?$"):
             base.search("shared", source="tow")
 
 
 def test_common_words_are_ranked_by_title_and_what_came_last(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword, "MOST_RANKED", 30)
+    monkeypatch.setattr(search_module, "MOST_RANKED", 30)
+    monkeypatch.setattr(search_module, "NEWEST", 30)
     items = [item(f"doc{number:03}", "common words") for number in range(100)]
     base = filled(item("named", "something", title="Common"), item("rare", "unusual common"), *items)
     hits = found(base, "common", limit=5)
     assert hits[0] == "named"
     assert len(hits) == 5
-    assert found(base, "unusual common") == ["rare"]
+    assert found(base, "unusual common")[:2] == ["rare", "named"]
     assert found(base, "unusual missing") == ["rare"]
     assert len(found(base, "common missing")) == 12
 
@@ -169,8 +189,8 @@ def test_wrong_arguments(filled: Filled) -> None:
     bad: Any
     for bad, message in [
         ({"mode": "fuzzy"}, "mode must be one of keyword, semantic, hybrid, not 'fuzzy'"),
-        ({"limit": 0}, "limit must be a whole number from 1 to 200, not 0"),
-        ({"limit": True}, "limit must be a whole number from 1 to 200, not True"),
+        ({"limit": 0}, "limit must be an integer from 1 to 200, not 0"),
+        ({"limit": True}, "limit must be an integer from 1 to 200, not True"),
         ({"query": 7}, "query must be a string, not int"),
     ]:
         with pytest.raises(UsageError) as caught:
@@ -202,7 +222,7 @@ def test_get_gives_the_document_back(filled: Filled) -> None:
 def test_documents_that_are_not_there(filled: Filled, id: Any) -> None:
     with pytest.raises(DocumentNotFound) as caught:
         filled(item("a", "text")).get(id)
-    assert str(caught.value) == f"there is no document {id!r}; ids come from search"
+    assert str(caught.value) == f"unknown document {id!r}; search returns valid ids"
 
 
 @pytest.fixture(scope="module")

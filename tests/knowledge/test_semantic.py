@@ -12,8 +12,9 @@ import pytest
 
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.knowledge import EmbeddingError, KnowledgeBase, vectors
-from moonbox.knowledge.embedding.openai import OpenAIEmbedder, OpenAIEmbeddings
-from moonbox.knowledge.vectors import quantized
+from moonbox.knowledge.embedding import OpenAIEmbedder, OpenAIEmbeddings
+from moonbox.knowledge.store import open_store
+from moonbox.knowledge.vectors import connect_with_vectors, quantized
 
 from .conftest import Listed, item
 from .meaning import answer_embeddings, vector_of
@@ -146,7 +147,7 @@ def test_another_model_makes_all_vectors_anew(store: Path, listed: Listed) -> No
     with KnowledgeBase(store, sources={"notes": listed}, embedder=Meaning("old")) as base:
         base.sync("notes")
     with KnowledgeBase(store, sources={"notes": listed}, embedder=Meaning("new")) as base:
-        with pytest.raises(UsageError, match=r"^the store has no vectors of new yet; `moonbox sync` makes them$"):
+        with pytest.raises(UsageError, match=r"^the store has no vectors of new yet; run `moonbox sync` to make them$"):
             base.search("feline", mode="semantic")
         report = base.sync("notes")
         assert (report.unchanged, report.embedded) == (4, 4)
@@ -158,7 +159,7 @@ def test_an_embedder_that_fails_leaves_keyword_search_whole(base: KnowledgeBase,
     meaning.fails = EmbeddingError("the endpoint sleeps")
     report = base.sync("notes")
     assert report.ok
-    assert report.notes == ("semantic search lacks some documents: the endpoint sleeps",)
+    assert report.notes == ("some documents cannot be found by semantic search: the endpoint sleeps",)
     assert found(base, "kitten") == ["pets/cats"]
     hits = base.search("kitten", mode="hybrid")
     assert (hits.mode, hits.notes) == ("keyword", ("keyword search only: the endpoint sleeps",))
@@ -173,19 +174,19 @@ def test_a_model_that_changes_its_size_is_refused(store: Path, listed: Listed, m
         meaning.embed = lambda texts, kind: [[1.0] * 5 for _ in texts]  # type: ignore[method-assign]
         (note,) = base.sync("notes").notes
         assert note.startswith(
-            "semantic search lacks some documents: meaning gave vectors of 5 dimensions, but those in"
+            "some documents cannot be found by semantic search: meaning returned vectors of 5 dimensions, but those in"
         )
 
 
 def test_embedders_that_answer_nonsense(base: KnowledgeBase, meaning: Meaning) -> None:
     for answer, told in [
-        ([], "meaning gave 0 vectors for 4 texts"),
-        ([[0.0] * 12] * 4, "the embedder gave a vector without a direction (all zeros, or not finite)"),
-        ([[1.0] * 11 + [math.nan]] * 4, "the embedder gave a vector without a direction (all zeros, or not finite)"),
-        ([[math.inf] * 12] * 4, "the embedder gave a vector without a direction (all zeros, or not finite)"),
+        ([], "meaning returned 0 vectors for 4 texts"),
+        ([[0.0] * 12] * 4, "the embedder returned a vector that is all zeros or not finite"),
+        ([[1.0] * 11 + [math.nan]] * 4, "the embedder returned a vector that is all zeros or not finite"),
+        ([[math.inf] * 12] * 4, "the embedder returned a vector that is all zeros or not finite"),
     ]:
         meaning.embed = lambda texts, kind, answer=answer: answer  # type: ignore[method-assign, misc]
-        assert base.sync("notes").notes == (f"semantic search lacks some documents: {told}",)
+        assert base.sync("notes").notes == (f"some documents cannot be found by semantic search: {told}",)
     assert base.stats().embedded == 0
 
 
@@ -222,8 +223,12 @@ def test_other_connections_get_nothing_of_the_extension(base: KnowledgeBase) -> 
     with pytest.raises(sqlite3.OperationalError, match="no such function: vec_version"):
         other.execute("SELECT vec_version()")
     other.close()
-    with base._database.reading() as db, pytest.raises(sqlite3.OperationalError, match="no such function"):
+    database = open_store(base.path, read_only=True)
+    with database.reading(connect_with_vectors) as db:
+        assert db.execute("SELECT vec_version()").fetchone()
+    with database.reading() as db, pytest.raises(sqlite3.OperationalError, match="no such function"):
         db.execute("SELECT vec_version()")
+    database.close()
 
 
 def test_reading_alone_searches_by_meaning_too(base: KnowledgeBase, store: Path, meaning: Meaning) -> None:

@@ -45,11 +45,11 @@ def test_what_the_tools_give(tools: dict[str, Tool]) -> None:
 
 
 def test_what_goes_wrong_is_told_to_the_script(tools: dict[str, Tool]) -> None:
-    with pytest.raises(ArgumentError, match=r"^there is no source 'nots'; did you mean 'notes'\?$"):
+    with pytest.raises(ArgumentError, match=r"^unknown source 'nots'; did you mean 'notes'\?$"):
         call(tools["search"], query="x", source="nots")
     with pytest.raises(ArgumentError, match=r"^semantic search needs an embedder"):
         call(tools["search"], query="x", mode="semantic")
-    with pytest.raises(ToolError, match=r"^there is no document 99; ids come from search$") as caught:
+    with pytest.raises(ToolError, match=r"^unknown document 99; search returns valid ids$") as caught:
         call(tools["get"], id=99)
     assert (caught.value.code, caught.value.retryable) == ("not_found", False)
     assert call(tools["search"], query='" OR (NEAR') == []

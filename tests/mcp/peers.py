@@ -13,9 +13,13 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from environments import checked, make_environment
 
 __all__ = ["CACHE", "inspector", "install", "missing", "server"]
 
@@ -69,7 +73,7 @@ def _npm(name: str, packages: dict[str, str]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": packages}))
-    _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"], folder)
+    checked(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder)
     _done(folder, packages)
 
 
@@ -78,16 +82,8 @@ def _python() -> None:
     if _is_done(folder, PYTHON):
         return
     shutil.rmtree(folder, ignore_errors=True)
-    _run([sys.executable, "-m", "venv", str(folder)], CACHE)
-    wanted = [f"{name}=={version}" for name, version in PYTHON.items()]
-    _run([str(folder / "bin" / "pip"), "install", "-q", "--disable-pip-version-check", *wanted], CACHE)
+    make_environment(folder, *(f"{name}=={version}" for name, version in PYTHON.items()))
     _done(folder, PYTHON)
-
-
-def _run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
 
 
 def _stamp(packages: dict[str, str]) -> str:

@@ -1,14 +1,14 @@
-"""Empty environments, and what is built to be installed in them."""
+"""What is built to be installed in empty environments, and the lowest versions that are allowed there."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from environments import checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,18 +25,9 @@ def project() -> dict[str, Any]:
 
 def build(folder: Path) -> tuple[Path, Path]:
     """The sdist, and the wheel that is made from it."""
-    checked([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)])
+    checked([sys.executable, "-m", "build", "--installer", "uv", "--outdir", str(folder), str(ROOT)])
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
     return sdist, wheel
-
-
-def environment(folder: Path, *requirements: str) -> Path:
-    """A new environment's Python, with these installed and what they need."""
-    checked([sys.executable, "-m", "venv", "--without-pip", str(folder)])
-    python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check"]
-    checked([*pip, "install", *requirements])
-    return python
 
 
 def lowest(dependencies: Sequence[str]) -> list[str]:
@@ -52,16 +43,4 @@ def lowest(dependencies: Sequence[str]) -> list[str]:
 def smoke(python: Path, folder: Path, script: Path = SMOKE) -> str:
     """Run the smoke test with that Python, far from the source."""
     folder.mkdir(exist_ok=True)
-    return checked([str(python), "-I", str(script)], cwd=folder, home=folder / "home")
-
-
-def checked(command: Sequence[str], *, cwd: Path | None = None, home: Path | None = None) -> str:
-    # Nothing of this process's environment that would change what the other interpreter imports.
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "PYTEST"))}
-    if home is not None:
-        kept["MOONBOX_HOME"] = str(home)
-    done = subprocess.run(
-        list(command), cwd=cwd or ROOT, env=kept, capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-    return done.stdout
+    return checked([str(python), "-I", str(script)], cwd=folder, env={"MOONBOX_HOME": str(folder / "home")})

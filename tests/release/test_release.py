@@ -9,10 +9,11 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
+from environments import make_environment
 
 import moonbox
 
-from .environments import ROOT, SMOKE_OF_EXTRAS, build, environment, lowest, project, smoke
+from .environments import ROOT, SMOKE_OF_EXTRAS, build, lowest, project, smoke
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,12 +56,12 @@ def test_the_sdist_holds_what_its_tests_need(built: tuple[Path, Path]) -> None:
 
 
 def test_the_wheel_works_in_an_empty_environment(built: tuple[Path, Path], tmp_path: Path) -> None:
-    python = environment(tmp_path / "venv", str(built[1]))
+    python = make_environment(tmp_path / "venv", str(built[1]))
     assert smoke(python, tmp_path / "work") == "all is well\n"
 
 
 def test_the_lowest_versions_that_are_allowed_work(built: tuple[Path, Path], tmp_path: Path) -> None:
-    python = environment(tmp_path / "venv", str(built[1]), *lowest(project()["project"]["dependencies"]))
+    python = make_environment(tmp_path / "venv", str(built[1]), *lowest(project()["project"]["dependencies"]))
     assert smoke(python, tmp_path / "work") == "all is well\n"
 
 
@@ -70,7 +71,7 @@ def test_the_optional_parts_work_with_the_lowest_versions_that_are_allowed(
     extras = project()["project"]["optional-dependencies"]
     parts = ("scripts", "web", "pdf", "http", "mcp")
     needed = {line for part in parts for line in extras[part]}  # the core is left free: mcp asks for a later pydantic
-    python = environment(tmp_path / "venv", f"{built[1]}[serve]", *lowest(sorted(needed)))
+    python = make_environment(tmp_path / "venv", f"{built[1]}[serve]", *lowest(sorted(needed)))
     assert smoke(python, tmp_path / "work", SMOKE_OF_EXTRAS) == "all is well\n"
 
 

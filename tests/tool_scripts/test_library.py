@@ -9,7 +9,7 @@ import pytest
 
 from moonbox import Sandbox, Toolbox
 from moonbox.audit.sinks import MemorySink
-from moonbox.config.file import Config
+from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
 from moonbox.scripts.library import ScriptLibrary
 
@@ -73,29 +73,29 @@ def test_scripts_are_tools_for_other_scripts(tmp_path: Path) -> None:
         error = box.run('tools.greet{wo = "x", tone = "hot"}').error
         assert error is not None
         assert "who: missing, expected string" in error.message
-        assert "did you mean `who`?" in error.message
+        assert "did you mean 'who'?" in error.message
         assert "warm" in error.message
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x =", "does not load: syntax"),
-        ("while true do end", "does not load: limit"),
-        ("error('no')", "does not load: runtime"),
-        ("return 1", "it defines no global table `tool`"),
+        ("x =", "cannot be loaded: syntax"),
+        ("while true do end", "cannot be loaded: limit"),
+        ("error('no')", "cannot be loaded: runtime"),
+        ("return 1", "the global table `tool` is missing"),
         ("tool = {}", "tool.execute is not a function"),
         ("tool = {parameters = 1} function tool.execute() end", "tool.parameters must be a list, not 1"),
-        ("tool = {parameters = {{name = 'a', type = 'strin'}}} function tool.execute() end", "did you mean `string`?"),
-        ("tool = {parameters = {{type = 'string'}}} function tool.execute() end", "needs a name"),
-        ("tool = {parameters = {{name = 'a'}, {name = 'a'}}} function tool.execute() end", "two parameters 'a'"),
+        ("tool = {parameters = {{name = 'a', type = 'strin'}}} function tool.execute() end", "did you mean 'string'?"),
+        ("tool = {parameters = {{type = 'string'}}} function tool.execute() end", "the name is missing"),
+        ("tool = {parameters = {{name = 'a'}, {name = 'a'}}} function tool.execute() end", "duplicate parameter 'a'"),
         (
             "tool = {parameters = {{name = 'a', requird = true}}} function tool.execute() end",
-            "did you mean `required`?",
+            "did you mean 'required'?",
         ),
         ("tool = {description = 1} function tool.execute() end", "tool.description must be text, not 1"),
-        ("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", "does not load: limit"),
-        ("http.get('http://example.com')", "does not load"),
+        ("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", "cannot be loaded: limit"),
+        ("http.get('http://example.com')", "cannot be loaded"),
     ],
 )
 def test_a_broken_script_says_why_and_leaves_the_others_working(tmp_path: Path, text: str, message: str) -> None:
@@ -156,14 +156,14 @@ def test_context_functions_reach_the_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ('[tools]\nfolder = ["x"]', "[tools] has no setting 'folder'; did you mean `folders`?"),
-        ("[tools.script.a]\ntimeout = 3", '[tools.script.a] needs path = "….lua"'),
-        ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "timeout must be a number of seconds above 0, not -1"),
+        ('[tools]\nfolder = ["x"]', "[tools] unknown key 'folder'; did you mean 'folders'?"),
+        ("[tools.script.a]\ntimeout = 3", "[tools.script.a] path is missing"),
+        ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "[tools.script.a] timeout must be more than 0, not -1"),
         ('[tools.script.a]\npath = "${NOT_SET}"', "the environment variable NOT_SET is not set"),
         ('[tools.script.a]\npath = "a.lua"\nhttp = "x"', "[tools.script.a]"),
-        ("[tolls]\nx = 1", "unknown section [tolls]"),
+        ("[tolls]\nx = 1", "unknown section 'tolls'; did you mean 'tools'?"),
         ("[tools", "is not valid TOML"),
-        ('[tools]\nfolders = ["none"]', "there is no folder"),
+        ('[tools]\nfolders = ["none"]', "does not exist or is not a folder"),
     ],
 )
 def test_wrong_configuration(tmp_path: Path, toml: str, message: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any, Literal
 
 import jsonschema_rs
 import pytest
+from counting import count_calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
@@ -88,9 +88,9 @@ def test_every_problem_is_listed_at_once() -> None:
     assert refusal(get_expenses, {"employe_id": "7", "limit": 1.5, "kind": "foood"}) == (
         "invalid arguments for get_expenses:\n"
         "- employee_id: missing, expected integer\n"
-        "- employe_id: unknown parameter; did you mean `employee_id`?\n"
+        "- employe_id: unknown parameter; did you mean 'employee_id'?\n"
         "- limit: expected integer, got 1.5 (number)\n"
-        '- kind: expected one of "travel", "food", got "foood" (string); did you mean `food`?\n' + VALID
+        '- kind: expected one of "travel", "food", got "foood" (string); did you mean \'food\'?\n' + VALID
     )
 
 
@@ -107,7 +107,7 @@ def test_too_many_positional_arguments() -> None:
         "- got 4 positional arguments; get_expenses takes at most 3 (employee_id, limit, kind)\n" + VALID
     )
     assert refusal(made({}), [1]) == (
-        "invalid arguments for f:\n- got 1 positional arguments; f takes no arguments\nit takes no parameters"
+        "invalid arguments for f:\n- got 1 positional argument; f takes no arguments\nit takes no parameters"
     )
 
 
@@ -148,18 +148,14 @@ OBJECT = {"type": "object"}
 @pytest.mark.parametrize(
     ("properties", "required", "arguments", "expected"),
     [
-        ({"filter": OBJECT}, ("filter",), [{"name": "x"}], {"filter": {"name": "x"}}),
         ({"filter": OBJECT}, ("filter",), [{"filter": {"name": "x"}}], {"filter": {"name": "x"}}),
         ({"filter": OBJECT, "limit": {}}, ("filter",), [{"filter": {}, "limit": 2}], {"filter": {}, "limit": 2}),
-        ({"filter": OBJECT, "limit": {}}, ("filter",), [{"limit": 2, "name": 1}], {"filter": {"limit": 2, "name": 1}}),
-        ({"filter": OBJECT}, ("filter",), [{}], {"filter": {}}),
-        ({"filter": OBJECT}, ("filter",), [[]], {"filter": {}}),
         ({"filter": OBJECT}, (), [{}], {}),
-        ({"list": {"type": "array"}}, ("list",), [{}], {"list": []}),
+        ({"filter": OBJECT}, ("filter",), [[{"name": "x"}]], {"filter": {"name": "x"}}),
+        ({"filter": OBJECT}, ("filter",), [{1: {"name": "x"}}], {"filter": {"name": "x"}}),
         ({"list": {"type": "array"}}, ("list",), [[1, 2]], {"list": [1, 2]}),
-        ({"any": {}}, ("any",), [{"x": 1}], {"any": {"x": 1}}),
         ({"any": {}}, ("any",), [[1]], {"any": [1]}),
-        ({"filter": OBJECT}, ("filter",), [{10: "x"}], {"filter": {"10": "x"}}),
+        ({"filter": OBJECT}, ("filter",), [{"filter": {10: "x"}}], {"filter": {"10": "x"}}),
         ({"filter": OBJECT, "n": {}}, ("filter",), [{"a": 1}, 5], {"filter": {"a": 1}, "n": 5}),
     ],
 )
@@ -167,14 +163,49 @@ def test_one_table(properties: Any, required: Any, arguments: Any, expected: Any
     assert made(properties, required).bind(arguments) == expected
 
 
-def test_a_misspelt_name_is_not_taken_for_the_first_parameters_value() -> None:
-    assert "- fliter: unknown parameter; did you mean `filter`?" in refusal(
-        made({"filter": OBJECT}, ("filter",)), [{"fliter": 1}]
+WIPE = made({"where": OBJECT, "dry_run": {"type": "boolean", "default": False}}, ("where",))
+WIPE_VALID = "valid parameters: where* (object), dry_run (boolean, default false)"
+
+
+@pytest.mark.parametrize(
+    ("table", "problems"),
+    [
+        ({"status": "old", "dry_run": True}, ["where: missing, expected object", "status: unknown parameter"]),
+        ({"status": "old"}, ["where: missing, expected object", "status: unknown parameter"]),
+        (
+            {"wher": {"a": 1}},
+            ["where: missing, expected object", "wher: unknown parameter; did you mean 'where'?"],
+        ),
+        ({"where": {}, "dryrun": True}, ["dryrun: unknown parameter; did you mean 'dry_run'?"]),
+        ({}, ["where: missing, expected object"]),
+        ([], ["where: missing, expected object"]),
+        ({10: "x"}, ["got a table with the key 10; f takes at most 2 (where, dry_run)"]),
+        ({0: "x"}, ["got a table with the key 0; f takes at most 2 (where, dry_run)"]),
+        ({b"\xff": 1}, ["expected the name of a parameter, got a string that is not UTF-8"]),
+    ],
+)
+@pytest.mark.parametrize("is_json_call", [False, True])
+def test_a_table_with_names_is_never_the_first_parameters_value(
+    table: Any, problems: list[str], is_json_call: bool
+) -> None:
+    lines = ["invalid arguments for f:", *(f"- {problem}" for problem in problems), WIPE_VALID]
+    for arguments in (table, [table]) if isinstance(table, dict) else ([table],):
+        assert refusal(WIPE, arguments, is_json_call=is_json_call).splitlines() == lines
+
+
+def test_a_key_of_a_parameters_object_is_named_with_the_parameter() -> None:
+    filter_ = {"type": "object", "properties": {"status": {"type": "string"}}}
+    find = made({"filter": filter_, "limit": {"type": "integer"}}, ("filter",))
+    assert "- status: unknown parameter; did you mean 'filter.status'?\n" in refusal(
+        find, [{"status": "open", "limit": 3}]
     )
 
 
-def test_an_empty_object_of_named_arguments_fills_nothing() -> None:
-    assert "- filter: missing, expected object" in refusal(made({"filter": OBJECT}, ("filter",)), {})
+def test_one_array_is_positional_where_json_is_sent() -> None:
+    total = made({"numbers": {"type": "array"}}, ("numbers",))
+    assert total.bind([[1, 2]]) == {"numbers": [1, 2]}
+    assert "- got 2 positional arguments; f takes at most 1 (numbers)\n" in refusal(total, [[1, 2]], is_json_call=True)
+    assert total.bind([[[1, 2]]], is_json_call=True) == {"numbers": [1, 2]}
 
 
 REFS = {
@@ -268,8 +299,8 @@ def test_unknown_keys() -> None:
     assert Tool.from_schema(name="f", parameters={"type": "object"}, call=print).bind({"b": 1}) == {"b": 1}
     assert made({"a": {"type": "object", "properties": {"x": {}}}}).bind({"a": {"y": 1}}) == {"a": {"y": 1}}
     closed = made({"a": {"type": "object", "properties": {"street": {}, "city": {}}, "additionalProperties": False}})
-    assert "- a.stret: unknown key; did you mean `street`?" in refusal(closed, {"a": {"stret": 1}})
-    assert "- a.zzz: unknown key; the keys are: street, city" in refusal(closed, {"a": {"zzz": 1}})
+    assert "- a.stret: unknown key; did you mean 'street'?" in refusal(closed, {"a": {"stret": 1}})
+    assert "- a.zzz: unknown key; known keys: street, city" in refusal(closed, {"a": {"zzz": 1}})
 
 
 @pytest.mark.parametrize(
@@ -285,17 +316,17 @@ def test_unknown_keys() -> None:
         (
             {"type": "array", "uniqueItems": True},
             [1, 1],
-            "expected items that differ from each other, got [1,1] (array)",
+            "expected items without duplicates, got [1,1] (array)",
         ),
         ({"const": "x"}, "y", 'expected "x", got "y" (string)'),
         ({"enum": [1, 2]}, 3, "expected one of 1, 2, got 3 (integer)"),
         ({"type": ["integer", "null"]}, "x", 'expected integer|null, got "x" (string)'),
         ({"type": "number"}, float("nan"), "expected number, got nan, which is not a JSON number"),
-        ({"type": "string"}, b"\xff", "expected string, got 1 bytes that are not UTF-8 text"),
+        ({"type": "string"}, b"\xff", "expected string, got a string that is not UTF-8"),
         (
             {"type": "array"},
             {1: "a", 3: "b"},
-            'expected array, got {"1":"a","3":"b"} (object); its indexes must run from 1 without gaps',
+            'expected array, got {"1":"a","3":"b"} (object); the indexes of an array run from 1 without gaps',
         ),
         ({"type": "array"}, {"a": 1}, 'expected array, got {"a":1} (object)'),
         ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, [], "expected integer|string, got [] (array)"),
@@ -303,7 +334,7 @@ def test_unknown_keys() -> None:
         ({"type": "string"}, "x" * 99, None),
         ({"type": "integer"}, "x" * 99, f'expected integer, got "{"x" * 58}… (string)'),
         ({"type": "integer"}, list(range(30)), "expected integer, got an array of 30 items"),
-        (False, 1, "nothing is allowed here, got 1 (integer)"),
+        (False, 1, "no value is allowed here, got 1 (integer)"),
     ],
 )
 def test_wordings(schema: Any, value: Any, problem: str | None) -> None:
@@ -390,9 +421,8 @@ def test_a_value_made_to_match_every_branch_of_a_recursive_union_costs_little() 
     value: Any = "bad"
     for _ in range(60):
         value = {"c": value}
-    started = time.perf_counter()
+    assert count_calls(lambda: refusal(tree, {"q": value})) < 200_000
     message = refusal(tree, {"q": value})
-    assert time.perf_counter() - started < 2
     assert message.splitlines()[1] == f'- q{".c" * 60}: expected object|integer, got "bad" (string)'
 
 
@@ -411,13 +441,13 @@ def test_a_schema_that_grows_tenfold_with_each_level() -> None:
     few = made({"a": {"$ref": "#/$defs/L0"}}, **_laughs(4))
     assert repr(few.bind({"a": 3.0})) == "{'a': 3}"
     assert '- a: expected integer, got "x" (string)' in refusal(few, {"a": "x"})
-    with pytest.raises(ToolDefinitionError, match="nests alternatives within alternatives too often"):
+    with pytest.raises(ToolDefinitionError, match="nests too many alternatives within alternatives"):
         made({"a": {"$ref": "#/$defs/L0"}}, **_laughs(30))
 
 
 def test_a_chain_of_references_without_end_in_sight() -> None:
     chain = {f"C{n}": {"anyOf": [{"$ref": f"#/$defs/C{n + 1}"}]} for n in range(5000)}
-    with pytest.raises(ToolDefinitionError, match=r"^tool 'f': parameters has references that lead too far$"):
+    with pytest.raises(ToolDefinitionError, match=r"^tool 'f': parameters has a chain of references that is too long$"):
         made({"a": {"$ref": "#/$defs/C0"}}, **{"$defs": {**chain, "C5000": {}}})
 
 

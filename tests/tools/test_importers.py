@@ -112,9 +112,9 @@ def test_geminis_dialect_becomes_json_schema() -> None:
         ),
         (
             lambda: Toolbox.from_openai([CHAT], {"get_wether": print}),
-            "there is no function for tool 'get_weather'; did you mean `get_wether`?",
+            "no function for tool 'get_weather'; did you mean 'get_wether'?",
         ),
-        (lambda: Toolbox.from_openai(["x"], dispatch), "'x' is not a definition of OpenAI's form (a dict)"),
+        (lambda: Toolbox.from_openai(["x"], dispatch), "invalid OpenAI definition (expected a dict): 'x'"),
         (
             lambda: Toolbox.from_gemini([{"description": "x"}], dispatch),
             "the definition {'description': 'x'} has no name",

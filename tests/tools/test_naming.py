@@ -1,4 +1,4 @@
-"""Tests of names, aliases, and what was meant."""
+"""Tests of names and aliases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moonbox.languages.names import is_identifier
-from moonbox.tools.naming import aliases, nearest, safe_alias
+from moonbox.tools.naming import aliases, safe_alias
 
 
 @pytest.mark.parametrize(
@@ -63,23 +63,3 @@ def test_aliases_are_unique_identifiers_whatever_the_order(paths: set[str]) -> N
     shuffled = list(paths)
     random.Random(1).shuffle(shuffled)
     assert aliases(shuffled) == found
-
-
-@pytest.mark.parametrize(
-    ("word", "options", "meant"),
-    [
-        ("employe_id", ["employee_id", "limit"], ["employee_id"]),
-        ("employeeId", ["limit", "employee_id"], ["employee_id"]),
-        ("issue", ["create_issue", "close_issue", "add"], ["close_issue", "create_issue"]),
-        (
-            "github.creat_issue",
-            ["github.create_issue", "github.close_issue"],
-            ["github.create_issue", "github.close_issue"],
-        ),
-        ("x", ["employee_id", "y"], []),
-        ("zzzz", ["employee_id"], []),
-        ("", ["a"], []),
-    ],
-)
-def test_nearest(word: str, options: list[str], meant: list[str]) -> None:
-    assert nearest(word, options) == meant

@@ -338,7 +338,7 @@ def test_injected_parameters_are_not_in_the_schema() -> None:
     with pytest.raises(ToolError) as raised:
         f.invoke({"a": 1}, Context())
     assert raised.value.code == "missing_context"
-    assert raised.value.message == "f needs 'db' from the host, which did not supply it"
+    assert raised.value.message == "f needs 'db', which the host did not supply"
     with pytest.raises(ArgumentError, match="- db: unknown parameter"):
         f.bind({"a": 1, "db": 1})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moonbox.tools import Tool, Toolbox, ToolSearch
-from moonbox.tools.words import close_to, words
+from moonbox.tools.search import close_to, words
 
 
 def made(name: str, description: str = "", **parameters: str) -> Tool:

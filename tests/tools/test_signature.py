@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from moonbox.errors import UsageError
 from moonbox.tools import LEVELS, Tool, render, tool
-from moonbox.tools.shape import Document
+from moonbox.tools.document import Document
 from moonbox.tools.signature import first_sentence, type_text
 
 
@@ -59,7 +59,7 @@ def test_levels() -> None:
     brief, schema = render(find_items, "schema").split("\n  schema: ")
     assert brief == render(find_items, "brief")
     assert schema.startswith('{"type":"object","properties":{"limit":{"type":"integer","default":10}')
-    with pytest.raises(UsageError, match=r"^unknown level of detail 'ful'; did you mean `full`\?; choose one of: name"):
+    with pytest.raises(UsageError, match=r"^unknown level 'ful'; did you mean 'full'\?$"):
         render(find_items, "ful")  # type: ignore[arg-type]
 
 

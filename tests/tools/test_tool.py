@@ -127,11 +127,11 @@ def test_from_schema_with_a_builtin_callable() -> None:
         ({"name": ""}, "a tool name must not be empty"),
         ({"name": 3}, "a tool name must be a string, not int"),
         ({"name": "a..b"}, "the tool name 'a..b' has an empty part; dots separate parts, as in 'github.create_issue'"),
-        ({"name": " a"}, "the tool name ' a' has white space around it or a character that cannot be printed"),
-        ({"name": "a\nb"}, "the tool name 'a\\nb' has white space around it or a character that cannot be printed"),
+        ({"name": " a"}, "the tool name ' a' has surrounding white space or a character that cannot be printed"),
+        ({"name": "a\nb"}, "the tool name 'a\\nb' has surrounding white space or a character that cannot be printed"),
         (
             {"policy": "aprove"},
-            "tool 'x': unknown policy 'aprove'; did you mean `approve`?; choose one of: auto, approve, direct",
+            "tool 'x': unknown policy 'aprove'; did you mean 'approve'?",
         ),
         ({"timeout": 0}, "tool 'x': timeout must be a number of seconds above 0, not 0"),
         ({"timeout": "1"}, "tool 'x': timeout must be a number of seconds above 0, not '1'"),
@@ -139,10 +139,7 @@ def test_from_schema_with_a_builtin_callable() -> None:
         ({"max_concurrency": True}, "tool 'x': max_concurrency must be a whole number of at least 1, not True"),
         (
             {"hints": {"readonly": True}},
-            (
-                "unknown hint 'readonly'; did you mean `read_only`?; "
-                "the hints are: read_only, destructive, idempotent, cpu_bound, client_side, open_world"
-            ),
+            ("unknown hint 'readonly'; did you mean 'read_only'?"),
         ),
         ({"hints": {"read_only": "yes"}}, "hint 'read_only' must be True, False or None, not 'yes'"),
         ({"parameters": [1]}, "tool 'x': parameters must be a JSON Schema (a dict), not list"),
@@ -167,7 +164,7 @@ def test_wrong_definitions_say_what_is_right(options: dict[str, Any], message: s
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"^unknown option 'polcy' of a tool; did you mean `policy`\?"):
+    with pytest.raises(UsageError, match=r"^unknown tool option 'polcy'; did you mean 'policy'\?"):
         tool(polcy="auto")  # type: ignore[call-overload]
 
 
@@ -256,7 +253,7 @@ def test_decorated_methods_are_tools_of_the_instance() -> None:
     assert counter.increase.invoke(counter.increase.bind([3])) == 5
     assert len(Toolbox([counter.increase])) == 1
     with pytest.raises(
-        ToolDefinitionError, match=r"^'increase' is a method without its instance; add instance.increase$"
+        ToolDefinitionError, match=r"^'increase' is a method without its instance; use instance.increase$"
     ):
         Toolbox([Counter.increase])
 

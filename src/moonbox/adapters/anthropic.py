@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.answering import ModelCall
-from moonbox.adapters.base import needed
+from moonbox.adapters.base import ModelCall, needed
 from moonbox.adapters.chat import as_dict
 from moonbox.adapters.loop import ModelAdapter
 from moonbox.errors import MoonboxError
@@ -14,7 +13,7 @@ from moonbox.errors import MoonboxError
 if TYPE_CHECKING:
     from anthropic.types import Message, MessageParam, ToolParam, ToolResultBlockParam, ToolUseBlock
 
-    from moonbox.adapters.dialect import Collector
+    from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
 
     _Base = ModelAdapter[ToolUseBlock, ToolResultBlockParam, Message, MessageParam, ToolParam]
@@ -46,40 +45,40 @@ class AnthropicMessages(_Base):
             definitions[-1]["cache_control"] = {"type": "ephemeral"}
         return cast("list[ToolParam]", definitions)
 
-    def _call(self, call: Any) -> ModelCall:
+    def read_call(self, call: Any) -> ModelCall:
         block = as_dict(call)
         return ModelCall(block.get("id") or "", block.get("name") or "", block.get("input"), origin=block)
 
-    def _calls(self, response: Any) -> list[ModelCall]:
+    def read_calls(self, response: Any) -> list[ModelCall]:
         message = as_dict(response)
         blocks = message.get("content") or []
-        calls = [self._call(block) for block in blocks if block.get("type") == "tool_use"]
+        calls = [self.read_call(block) for block in blocks if block.get("type") == "tool_use"]
         if calls and message.get("stop_reason") in _CUT and blocks[-1].get("type") == "tool_use":
             last = calls[-1]  # the client makes an object of its JSON all the same
             calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
         return calls
 
-    def _result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
+    def to_result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
         result: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}
         if reply.is_error:
             result["is_error"] = True
         return result
 
-    def _said(self, response: Any) -> list[Any]:
+    def assistant_messages(self, response: Any) -> list[Any]:
         blocks = [_sendable(block) for block in as_dict(response).get("content") or ()]
         return [{"role": "assistant", "content": blocks}] if blocks else []
 
-    def _messages(self, results: list[Any]) -> list[Any]:
+    def result_messages(self, results: list[Any]) -> list[Any]:
         return [{"role": "user", "content": results}]
 
-    def _text(self, response: Any) -> str:
+    def text_of(self, response: Any) -> str:
         blocks = as_dict(response).get("content") or ()
         return "".join(block.get("text") or "" for block in blocks if block.get("type") == "text")
 
-    def _is_over(self, response: Any) -> bool:
-        return not self._calls(response) and as_dict(response).get("stop_reason") != "pause_turn"
+    def is_over(self, response: Any) -> bool:
+        return not self.read_calls(response) and as_dict(response).get("stop_reason") != "pause_turn"
 
-    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
         addition = self.system_prompt
         if system and not isinstance(system, str):  # blocks of text, perhaps with cache breakpoints
@@ -90,18 +89,18 @@ class AnthropicMessages(_Base):
         more = {key: value for key, value in (("system", prompt), ("tools", tools)) if value}
         return history, {"max_tokens": _MAX_TOKENS, **request, **more}
 
-    def _request(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
+    def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "messages": messages}
 
-    def _default_client(self, *, awaited: bool) -> Any:
+    def default_client(self, *, awaited: bool) -> Any:
         import anthropic
 
         return anthropic.AsyncAnthropic() if awaited else anthropic.Anthropic()
 
-    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         return client.messages.create(**request, **({"stream": True} if stream else {}))
 
-    def _collector(self) -> Collector:
+    def collector(self) -> Collector:
         return _MessageCollector()
 
 
@@ -157,7 +156,7 @@ class _MessageCollector:
 
 
 def _read(text: str) -> dict[str, Any]:
-    """A tool's input; what is not a JSON object is kept so that the model can be told."""
+    """A tool's input; what is not a JSON object is kept, so that the model gets an error."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,18 +1,43 @@
-"""What every adapter has: the code mode behind it, and a plain word about a package that is missing."""
+"""What all adapters share: the code mode behind them, answers to a model's calls, and conversations."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import contextvars
 import importlib
-from typing import TYPE_CHECKING, Any, Self
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from moonbox.codemode.mode import CodeMode
+from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.sandbox.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType, TracebackType
 
-__all__ = ["Adapter", "needed"]
+__all__ = [
+    "Adapter",
+    "FrameworkAdapter",
+    "ModelCall",
+    "aanswer",
+    "aanswer_all",
+    "answer",
+    "answer_all",
+    "imported_from",
+    "needed",
+    "new_conversation",
+]
+
+ContextT = TypeVar("ContextT")
+_MOST_THREADS = 8
+_CUT = (
+    "error: your answer ended at its token limit in the middle of this call, so it was not run; "
+    "write a shorter script, or several smaller ones"
+)
 
 
 class Adapter:
@@ -28,7 +53,7 @@ class Adapter:
         self._own_mode: CodeMode | None = None
         if isinstance(source, CodeMode):
             if settings:
-                raise UsageError(f"{next(iter(settings))} belongs to the CodeMode; give it there, or give a Sandbox")
+                raise UsageError(f"{next(iter(settings))} is a setting of the CodeMode; pass it there")
             self.mode = source
             return
         if not isinstance(source, Sandbox):
@@ -68,6 +93,126 @@ class Adapter:
         self.close()
 
 
+class FrameworkAdapter(Adapter, Generic[ContextT]):
+    """Code mode for one agent framework, whose own loop calls the tools.
+
+    `conversation` is a function from what the framework tells its tools about a call to the name of the conversation
+    whose script state is meant; without it, or where it gives None, the framework's own notion counts.
+    """
+
+    def __init__(
+        self, source: Any = (), *, conversation: Callable[[ContextT], str | None] | None = None, **settings: Any
+    ) -> None:
+        if conversation is not None and not callable(conversation):
+            raise UsageError(f"conversation must be a function that returns a name, not {conversation!r}")
+        super().__init__(source, **settings)
+        self._conversation = conversation
+
+    def functions(self) -> list[dict[str, Any]]:
+        """The name, description and parameters of each tool, as every provider accepts them."""
+        return [definition["function"] for definition in self.mode.definitions("openai")]
+
+    def _named(self, context: ContextT) -> str | None:
+        """The conversation's name by the user's own function."""
+        if self._conversation is None:
+            return None
+        name = self._conversation(context)
+        if name is not None and not isinstance(name, str):
+            raise UsageError(f"conversation must return a name or None, not {name!r}")
+        return name
+
+    def answer(self, name: str, arguments: Any, conversation: str | None) -> Reply:
+        """The answer to a call; without a conversation its script state ends with it."""
+        with self.conversation_key(conversation) as key:
+            return self.mode.reply(name, arguments, conversation=key)
+
+    async def aanswer(self, name: str, arguments: Any, conversation: str | None) -> Reply:
+        """The same, awaited."""
+        with self.conversation_key(conversation) as key:
+            return await self.mode.areply(name, arguments, conversation=key)
+
+    @contextlib.contextmanager
+    def conversation_key(self, conversation: str | None) -> Iterator[str]:
+        """The name of a conversation; a new one, ended afterwards, where there is none."""
+        if conversation is not None:
+            yield conversation
+            return
+        key = new_conversation("call")
+        try:
+            yield key
+        finally:
+            self.mode.end(key)
+
+
+def new_conversation(kind: str) -> str:
+    """A unique name."""
+    return f"{kind}-{uuid.uuid4().hex}"
+
+
+# Answers to calls
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call that the model made, out of whichever object it came in."""
+
+    id: str
+    name: str
+    arguments: Any
+    """A dict, or the JSON text that should be one."""
+    cut: bool = False
+    """The model's answer ended at its token limit, perhaps inside this call."""
+    origin: Any = None
+    """The provider's own object, for what its result must repeat."""
+
+
+def answer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:
+    return Reply(_CUT, True) if call.cut else mode.reply(call.name, call.arguments, conversation=conversation)
+
+
+async def aanswer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:
+    return Reply(_CUT, True) if call.cut else await mode.areply(call.name, call.arguments, conversation=conversation)
+
+
+def answer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:
+    lanes = _lanes(mode, calls)
+
+    def drive(lane: list[int]) -> list[Reply]:
+        return [answer(mode, calls[index], conversation) for index in lane]
+
+    if len(lanes) <= 1:
+        return [reply for lane in lanes for reply in drive(lane)]
+    with ThreadPoolExecutor(min(len(lanes), _MOST_THREADS), "moonbox-calls") as threads:
+        waiting = [threads.submit(contextvars.copy_context().run, drive, lane) for lane in lanes]
+        return _in_order(lanes, [future.result() for future in waiting])
+
+
+async def aanswer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:
+    lanes = _lanes(mode, calls)
+
+    async def drive(lane: list[int]) -> list[Reply]:
+        return [await aanswer(mode, calls[index], conversation) for index in lane]
+
+    return _in_order(lanes, await asyncio.gather(*(drive(lane) for lane in lanes)))
+
+
+def _lanes(mode: CodeMode, calls: Sequence[ModelCall]) -> list[list[int]]:
+    """Which calls may run together: scripts share their state and follow each other, other calls are independent."""
+    scripts = [index for index, call in enumerate(calls) if call.name == mode.tool_name]
+    others = [[index] for index in range(len(calls)) if index not in scripts]
+    return [scripts, *others] if scripts else others
+
+
+def _in_order(lanes: list[list[int]], replies: Sequence[list[Reply]]) -> list[Reply]:
+    placed: dict[int, Reply] = {}
+    for lane, done in zip(lanes, replies, strict=True):
+        placed.update(zip(lane, done, strict=True))
+    return [placed[index] for index in sorted(placed)]
+
+
+# Packages that may be missing
+
+
 def needed(module: str, *, extra: str, purpose: str, package: str | None = None) -> ModuleType:
     """The module, or MissingExtra with the command that installs it.
 
@@ -78,5 +223,16 @@ def needed(module: str, *, extra: str, purpose: str, package: str | None = None)
     except ModuleNotFoundError as problem:
         missing = problem.name or ""
         if module != missing and not module.startswith(missing + "."):
-            raise  # the package is there and broken: that is another story
+            raise  # the package is there, but broken
         raise MissingExtra(package or module.partition(".")[0], extra, purpose) from None
+
+
+@contextlib.contextmanager
+def imported_from(package: str, *, extra: str) -> Iterator[None]:
+    """Around an adapter's imports of its framework: a missing package answers with the command that installs it."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        if isinstance(problem, MissingExtra) or (problem.name or "").startswith("moonbox"):
+            raise
+        raise MissingExtra(package, extra, f"moonbox.adapters.{extra.replace('-', '_')}") from problem

@@ -6,14 +6,12 @@ import json
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.answering import ModelCall
-from moonbox.adapters.dialect import CallT, MessageT, ResponseT, ResultT, ToolT
-from moonbox.adapters.loop import ModelAdapter
-from moonbox.codemode.acceptable import sendable
-from moonbox.codemode.reading import parsed
+from moonbox.adapters.base import ModelCall
+from moonbox.adapters.loop import CallT, MessageT, ModelAdapter, ResponseT, ResultT, ToolT
+from moonbox.codemode.definitions import parse_arguments, portable_value
 
 if TYPE_CHECKING:
-    from moonbox.adapters.dialect import Collector
+    from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
 
 __all__ = ["ChatCollector", "ChatCompletions", "as_dict", "with_system"]
@@ -32,14 +30,14 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
     def _whole(self, answer: dict[str, Any]) -> ResponseT:
         """An answer in the package's own type."""
 
-    def _call(self, call: Any) -> ModelCall:
-        made = as_dict(call)
-        if "custom" in made:  # a tool that takes text instead of JSON: the script itself
-            custom = made["custom"]
+    def read_call(self, call: Any) -> ModelCall:
+        message = as_dict(call)
+        if "custom" in message:  # a tool that takes text instead of JSON: the script itself
+            custom = message["custom"]
             arguments: Any = {self.mode.parameter: custom.get("input")}
-            return ModelCall(made.get("id") or "", custom.get("name") or "", arguments, origin=made)
-        function = made.get("function") or {}
-        return ModelCall(made.get("id") or "", function.get("name") or "", function.get("arguments"), origin=made)
+            return ModelCall(message.get("id") or "", custom.get("name") or "", arguments, origin=message)
+        function = message.get("function") or {}
+        return ModelCall(message.get("id") or "", function.get("name") or "", function.get("arguments"), origin=message)
 
     def _choice(self, response: Any) -> tuple[dict[str, Any], str | None]:
         """The message of the first choice, and why it ended."""
@@ -48,42 +46,42 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
             return {}, None
         return choices[0].get("message") or {}, choices[0].get("finish_reason")
 
-    def _calls(self, response: Any) -> list[ModelCall]:
+    def read_calls(self, response: Any) -> list[ModelCall]:
         message, reason = self._choice(response)
-        calls = [self._call(call) for call in _tool_calls(message)]
+        calls = [self.read_call(call) for call in _tool_calls(message)]
         if calls and reason == "length":
             last = calls[-1]
             calls[-1] = ModelCall(last.id, last.name, last.arguments, cut=True, origin=last.origin)
         return calls
 
-    def _result(self, call: ModelCall, reply: Reply) -> ResultT:
+    def to_result(self, call: ModelCall, reply: Reply) -> ResultT:
         return cast("ResultT", {"role": "tool", "tool_call_id": call.id, "content": reply.text})
 
-    def _said(self, response: Any) -> list[Any]:
+    def assistant_messages(self, response: Any) -> list[Any]:
         message, _ = self._choice(response)
-        said = {key: value for key, value in message.items() if key not in _ONLY_IN_ANSWERS and value is not None}
+        kept = {key: value for key, value in message.items() if key not in _ONLY_IN_ANSWERS and value is not None}
         calls = [_readable(call) for call in _tool_calls(message)]
         if calls:
-            said["tool_calls"] = calls
-        return [{"role": "assistant", "content": None if calls else "", **said}]
+            kept["tool_calls"] = calls
+        return [{"role": "assistant", "content": None if calls else "", **kept}]
 
-    def _messages(self, results: list[ResultT]) -> list[MessageT]:
+    def result_messages(self, results: list[ResultT]) -> list[MessageT]:
         return cast("list[MessageT]", results)
 
-    def _text(self, response: Any) -> str:
+    def text_of(self, response: Any) -> str:
         message, _ = self._choice(response)
         return message.get("content") or message.get("refusal") or ""
 
-    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
         history = with_system(history, system, self.system_prompt)
         tools = [*self.tools, *request.get("tools", ())]
         return history, {**request, **({"tools": tools} if tools else {})}
 
-    def _request(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
+    def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "messages": messages}
 
-    def _collector(self) -> Collector:
+    def collector(self) -> Collector:
         return ChatCollector(self._whole)
 
 
@@ -147,12 +145,12 @@ def with_system(messages: list[Any], *prompts: str | None) -> list[Any]:
     if not prompt:
         return messages
     first = as_dict(messages[0]) if messages else {}
-    said = first.get("content")
-    if first.get("role") not in ("system", "developer") or not isinstance(said, str):
+    content = first.get("content")
+    if first.get("role") not in ("system", "developer") or not isinstance(content, str):
         return [{"role": "system", "content": prompt}, *messages]
-    if said.endswith(prompt):  # a conversation that goes on has it already
+    if content.endswith(prompt):  # a conversation that goes on has it already
         return messages
-    return [{**first, "content": f"{said}\n\n{prompt}"}, *messages[1:]]
+    return [{**first, "content": f"{content}\n\n{prompt}"}, *messages[1:]]
 
 
 def as_dict(item: Any) -> dict[str, Any]:
@@ -183,12 +181,12 @@ def _readable(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rewritten(text: Any) -> str:
-    given = parsed(text) if text else None
+    given = parse_arguments(text) if text else None
     if given is None:
         return json.dumps({"malformed": text} if text else {})
-    if isinstance(text, str) and _is_strict(text) and sendable(given) == given:
+    if isinstance(text, str) and _is_strict(text) and portable_value(given) == given:
         return text
-    return json.dumps(sendable(given))  # read kindly here, but others may not
+    return json.dumps(portable_value(given))  # read kindly here, but others may not
 
 
 def _is_strict(text: str) -> bool:

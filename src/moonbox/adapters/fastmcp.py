@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import json
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.fastmcp_bridge import CALL_TOOL, ScriptTools, dispatcher, executing
-from moonbox.adapters.framework import imported_from
+from moonbox.adapters.base import imported_from
 from moonbox.codemode.conversations import Conversations
-from moonbox.errors import UsageError
-from moonbox.languages import texts
+from moonbox.errors import ToolDefinitionError, UsageError
+from moonbox.errors import ToolError as ScriptToolError
+from moonbox.languages.registry import language
 from moonbox.limits import Limits
 from moonbox.sandbox.sandbox import Sandbox
+from moonbox.tools.hints import Hints
+from moonbox.tools.tool import Tool as ScriptTool
 from moonbox.tools.toolbox import Toolbox
 
 with imported_from("fastmcp", extra="fastmcp"):
-    from fastmcp.exceptions import ToolError
+    from fastmcp.exceptions import FastMCPError, NotFoundError, ToolError
     from fastmcp.experimental.transforms.code_mode import CodeMode
     from fastmcp.server.dependencies import get_context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from fastmcp.server.context import Context
     from fastmcp.tools.base import Tool
@@ -51,12 +56,12 @@ class MoonboxSandboxProvider:
         max_chars: int = 50_000,
     ) -> None:
         if conversation is not None and not callable(conversation):
-            raise UsageError(f"conversation must be a function that names one, not {conversation!r}")
+            raise UsageError(f"conversation must be a function that returns a name, not {conversation!r}")
         self.sandbox = sandbox if sandbox is not None else Sandbox(limits=Limits(max_tool_calls=None))
         self.keeps_state = conversation is not None
         self._conversation = conversation
         self._max_chars = max_chars
-        self._script_tools = ScriptTools()
+        self._script_tools = _ScriptTools()
         self._repls = Conversations(self._new_repl, idle_seconds=3600.0, most=100)
         self._is_own = sandbox is None
 
@@ -78,8 +83,8 @@ class MoonboxSandboxProvider:
             for name, value in (inputs or {}).items():
                 repl.define(name, value)
             for name in functions:
-                repl.define(name, dispatcher(name), doc=_DOCS.get(name, ""))
-            with executing(functions):
+                repl.define(name, _dispatcher(name), doc=_DOCS.get(name, ""))
+            with _executing(functions):
                 return self._outcome(await repl.arun(code))
 
     def close(self) -> None:
@@ -117,7 +122,7 @@ class LuaCodeMode(CodeMode):
 
     def __init__(self, provider: MoonboxSandboxProvider | None = None, **options: Any) -> None:
         self.provider = provider or MoonboxSandboxProvider()
-        words = texts.load("lua")
+        words = language().texts
         state = "Globals persist between calls; locals do not." if self.provider.keeps_state else _AFRESH
         lines = [_FIRST.format(state), *words.description.splitlines()[1:], words.with_tools, _BY_NAME]
         self._parameter_description = words.parameter_description
@@ -127,13 +132,13 @@ class LuaCodeMode(CodeMode):
         )
 
     async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        return [self._in_lua(tool) for tool in await super().transform_tools(tools)]
+        return [self._described(tool) for tool in await super().transform_tools(tools)]
 
     async def get_tool(self, name: str, call_next: Any, **options: Any) -> Tool | None:
         tool = await super().get_tool(name, call_next, **options)
-        return self._in_lua(tool) if tool is not None and name == self.execute_tool_name else tool
+        return self._described(tool) if tool is not None and name == self.execute_tool_name else tool
 
-    def _in_lua(self, tool: Tool) -> Tool:
+    def _described(self, tool: Tool) -> Tool:
         """The execute tool with its parameter described as what it is here; FastMCP says Python."""
         if tool.name != self.execute_tool_name:
             return tool
@@ -158,4 +163,88 @@ class _WithTools:
 _FIRST = "Runs a Lua 5.4 script in a sandbox and returns its value. {}"
 _AFRESH = "Every call starts afresh: nothing is left of earlier scripts."
 _BY_NAME = 'A tool whose name is not a Lua name: call_tool("the-name", {key = value}).'
-_DOCS = {CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}
+
+
+# From a script to the server: its external functions, and its tools by their names
+
+_CALL_TOOL = "call_tool"
+_DOCS = {_CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}
+_WRAPPED = "x-fastmcp-wrap-result"
+_functions: ContextVar[Mapping[str, Callable[..., Any]]] = ContextVar("moonbox_external_functions")
+
+
+@contextlib.contextmanager
+def _executing(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    """Around one execution, which brings its own external functions."""
+    token = _functions.set(functions)
+    try:
+        yield
+    finally:
+        _functions.reset(token)
+
+
+def _dispatcher(name: str) -> Callable[..., Any]:
+    """A function for scripts that calls the external function of the execution that is under way."""
+
+    async def dispatch(*arguments: Any) -> Any:
+        if name == _CALL_TOOL and (len(arguments) == 1 or arguments[1:] == ([],)):
+            arguments = (
+                arguments[0],
+                {},
+            )  # an empty table is an empty list as long as nothing says that it is an object
+        try:
+            result = _functions.get()[name](*arguments)
+            return await result if inspect.isawaitable(result) else result
+        except (FastMCPError, NotFoundError) as problem:
+            raise ScriptToolError(str(problem)) from problem
+
+    return dispatch
+
+
+class _ScriptTools:
+    """A server's tools as scripts call them; each is made once for as long as its description stays the same."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, ScriptTool | None] = {}
+        self._call = _dispatcher(_CALL_TOOL)
+
+    def put_into(self, toolbox: Toolbox, catalog: Iterable[Tool]) -> None:
+        """Make the toolbox hold exactly these. One that a script cannot have is still there for `call_tool`."""
+        keys = [_key(tool) for tool in catalog]
+        self._made = {key: self._made[key] if key in self._made else self._make(key) for key in keys}
+        wanted = {tool.path: tool for tool in self._made.values() if tool is not None}
+        if gone := [path for path in toolbox.paths() if path not in wanted]:
+            toolbox.remove(*gone)
+        if new := [tool for path, tool in wanted.items() if toolbox.get(path) is not tool]:
+            toolbox.add(new, replace=True)
+
+    def _make(self, key: str) -> ScriptTool | None:
+        name, description, parameters, returns, annotations = json.loads(key)
+        wrapped = bool(returns and returns.get(_WRAPPED))
+
+        async def call(arguments: dict[str, Any]) -> Any:
+            result = await self._call(name, arguments)
+            return result["result"] if wrapped and isinstance(result, dict) and "result" in result else result
+
+        try:
+            return ScriptTool.from_schema(
+                name=name,
+                description=description or "",
+                parameters=parameters,
+                returns=_unwrapped(returns) if wrapped else returns,
+                hints=Hints.from_mcp(annotations),
+                call=call,
+            )
+        except ToolDefinitionError:
+            return None
+
+
+def _key(tool: Tool) -> str:
+    annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else None
+    return json.dumps([tool.name, tool.description, tool.parameters, tool.output_schema, annotations])
+
+
+def _unwrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a value that FastMCP puts into `{"result": …}`, because MCP knows only objects."""
+    inner = schema.get("properties", {}).get("result", {})
+    return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner

@@ -6,15 +6,14 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.answering import ModelCall
-from moonbox.adapters.base import needed
+from moonbox.adapters.base import ModelCall, needed
 from moonbox.adapters.loop import ModelAdapter
 from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
     from google.genai.types import Content, FunctionCall, GenerateContentResponse, Part, Tool
 
-    from moonbox.adapters.dialect import Collector
+    from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
 
     _Base = ModelAdapter[FunctionCall, Part, GenerateContentResponse, Content, Tool]
@@ -41,39 +40,39 @@ class GoogleGenAI(_Base):
     def tools(self) -> list[Tool]:
         return [self._types.Tool.model_validate(item) for item in self.mode.definitions("gemini")]
 
-    def _call(self, call: Any) -> ModelCall:
+    def read_call(self, call: Any) -> ModelCall:
         return ModelCall(call.id or "", call.name or "", call.args or {}, origin=call)
 
-    def _calls(self, response: Any) -> list[ModelCall]:
+    def read_calls(self, response: Any) -> list[ModelCall]:
         parts = [part for part in _parts(response) if part.text != ""]
-        calls = [self._call(part.function_call) for part in parts if part.function_call is not None]
+        calls = [self.read_call(part.function_call) for part in parts if part.function_call is not None]
         if calls and _reason(response) == "MAX_TOKENS" and parts[-1].function_call is not None:
             last = calls[-1]
             calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
         return calls
 
-    def _result(self, call: ModelCall, reply: Reply) -> Part:
+    def to_result(self, call: ModelCall, reply: Reply) -> Part:
         answer = {"error" if reply.is_error else "output": reply.text}
         response = self._types.FunctionResponse(id=call.id or None, name=call.name, response=answer)
         return self._types.Part(function_response=response)  # type: ignore[no-any-return]  # the package's own Part
 
-    def _said(self, response: Any) -> list[Content]:
+    def assistant_messages(self, response: Any) -> list[Content]:
         parts = [part for part in _parts(response) if part.text != "" or part.thought_signature is not None]
         return [self._types.Content(role="model", parts=parts)] if parts else []
 
-    def _messages(self, results: list[Part]) -> list[Content]:
+    def result_messages(self, results: list[Part]) -> list[Content]:
         return [self._types.Content(role="user", parts=results)]
 
-    def _text(self, response: Any) -> str:
+    def text_of(self, response: Any) -> str:
         return "".join(part.text for part in _parts(response) if part.text and not part.thought)
 
-    def _is_over(self, response: Any) -> bool:
-        return not self._calls(response) and _reason(response) != "MALFORMED_FUNCTION_CALL"
+    def is_over(self, response: Any) -> bool:
+        return not self.read_calls(response) and _reason(response) != "MALFORMED_FUNCTION_CALL"
 
-    def _nudge(self, response: Any) -> list[Content]:
+    def nudge(self, response: Any) -> list[Content]:
         return [self._types.Content(role="user", parts=[self._types.Part(text=_MALFORMED)])]
 
-    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Content], dict[str, Any]]:
+    def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Content], dict[str, Any]]:
         types = self._types
         history = [messages] if isinstance(messages, str) else list(messages)
         contents = [
@@ -89,19 +88,19 @@ class GoogleGenAI(_Base):
         config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
         return contents, {**request, "config": config}
 
-    def _request(self, messages: list[Content], request: dict[str, Any]) -> dict[str, Any]:
+    def request_for(self, messages: list[Content], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "contents": messages}
 
-    def _default_client(self, *, awaited: bool) -> Any:
+    def default_client(self, *, awaited: bool) -> Any:
         from google import genai
 
         return genai.Client()
 
-    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         models = client.aio.models if awaited else client.models
         return models.generate_content_stream(**request) if stream else models.generate_content(**request)
 
-    def _collector(self) -> Collector:
+    def collector(self) -> Collector:
         return _ContentCollector(self._types)
 
 

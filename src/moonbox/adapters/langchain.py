@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.framework import FrameworkAdapter, imported_from
+from moonbox.adapters.base import FrameworkAdapter, imported_from
 
 with imported_from("langchain", extra="langchain"):
     from langchain_core.runnables import RunnableConfig
@@ -38,12 +38,12 @@ class LangChain(FrameworkAdapter[RunnableConfig]):
                 args_schema=function["parameters"],
                 adapter=self,
             )
-            for function in self._functions()
+            for function in self.functions()
         ]
 
     @property
     def middleware(self) -> MoonboxMiddleware:
-        """For `create_agent`: tools, system prompt, state for each run, and answers to calls that make no sense."""
+        """For `create_agent`: tools, system prompt, state for each run, and answers to invalid calls."""
         from moonbox.adapters.langchain_middleware import MoonboxMiddleware
 
         return MoonboxMiddleware(self)
@@ -65,11 +65,11 @@ class MoonboxTool(BaseTool):
     # Arguments of the model's come by name: these two must not be in the way of any.
     def _run(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> str:
         conversation = self.adapter.conversation_of(moonbox_config)
-        return _text(self.adapter._answer(self.name, arguments, conversation))
+        return _text(self.adapter.answer(self.name, arguments, conversation))
 
     async def _arun(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> str:
         conversation = self.adapter.conversation_of(moonbox_config)
-        return _text(await self.adapter._aanswer(self.name, arguments, conversation))
+        return _text(await self.adapter.aanswer(self.name, arguments, conversation))
 
 
 running_agent: ContextVar[str | None] = ContextVar("moonbox_running_agent", default=None)

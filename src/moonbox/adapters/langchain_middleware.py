@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from moonbox.adapters.answering import ModelCall, answer
-from moonbox.adapters.framework import imported_from, new_conversation
+from moonbox.adapters.base import ModelCall, answer, imported_from, new_conversation
 from moonbox.adapters.langchain import running_agent
 
 with imported_from("langchain", extra="langchain"):
@@ -91,18 +90,18 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Answer calls whose arguments are not JSON, where LangChain would end the run, and one that was cut off."""
-        said = state["messages"][-1]
-        if not isinstance(said, AIMessage):
+        message = state["messages"][-1]
+        if not isinstance(message, AIMessage):
             return None
-        mode, cut = self.adapter.mode, _cut_off(said)
-        wrong = [call for call in said.invalid_tool_calls if call["name"] in self._names and call["id"]]
+        mode, cut = self.adapter.mode, _cut_off(message)
+        wrong = [call for call in message.invalid_tool_calls if call["name"] in self._names and call["id"]]
         answers = [_message(call, mode.reply(call["name"] or "", "(malformed JSON)")) for call in wrong]
         if cut is not None and cut["name"] in self._names:
             answers.append(_message(cut, answer(mode, ModelCall(cut["id"], cut["name"], {}, cut=True), "")))
         if not answers:
             return None
-        update: dict[str, Any] = {"messages": [*([_readable(said, wrong)] if wrong else []), *answers]}
-        if not said.tool_calls:
+        update: dict[str, Any] = {"messages": [*([_readable(message, wrong)] if wrong else []), *answers]}
+        if not message.tool_calls:
             update["jump_to"] = "model"
         return update
 
@@ -140,15 +139,15 @@ def _message(call: Any, reply: "Reply") -> ToolMessage:
     )
 
 
-def _cut_off(said: AIMessage) -> Any:
+def _cut_off(message: AIMessage) -> Any:
     """The call in which the model's answer ended at its token limit."""
-    told = said.response_metadata
-    reasons = {str(told.get(key)).lower() for key in ("finish_reason", "stop_reason", "done_reason")}
-    return said.tool_calls[-1] if said.tool_calls and reasons & {"length", "max_tokens"} else None
+    metadata = message.response_metadata
+    reasons = {str(metadata.get(key)).lower() for key in ("finish_reason", "stop_reason", "done_reason")}
+    return message.tool_calls[-1] if message.tool_calls and reasons & {"length", "max_tokens"} else None
 
 
-def _readable(said: AIMessage, wrong: list[Any]) -> AIMessage:
+def _readable(message: AIMessage, wrong: list[Any]) -> AIMessage:
     """The message with the malformed calls as empty ones: many servers refuse a history that is not JSON."""
     emptied = [{"name": call["name"], "args": {}, "id": call["id"], "type": "tool_call"} for call in wrong]
-    others = [call for call in said.invalid_tool_calls if call not in wrong]
-    return said.model_copy(update={"tool_calls": [*said.tool_calls, *emptied], "invalid_tool_calls": others})
+    others = [call for call in message.invalid_tool_calls if call not in wrong]
+    return message.model_copy(update={"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": others})

@@ -23,9 +23,9 @@ class LiteLLM(ChatCompletions[Any, dict[str, Any], Any, dict[str, Any], dict[str
     def _whole(self, answer: dict[str, Any]) -> Any:
         return self._litellm.ModelResponse(**answer)
 
-    def _default_client(self, *, awaited: bool) -> Any:
+    def default_client(self, *, awaited: bool) -> Any:
         return self._litellm
 
-    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         complete = client.acompletion if awaited else client.completion
         return complete(**request, **({"stream": True} if stream else {}))

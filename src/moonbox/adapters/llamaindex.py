@@ -6,7 +6,7 @@ import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.framework import FrameworkAdapter, imported_from, new_conversation
+from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
 from moonbox.tools.importers_frameworks import framework_context
 
 with imported_from("llama-index-core", extra="llamaindex"):
@@ -33,7 +33,7 @@ class LlamaIndex(FrameworkAdapter["Context[Any]"]):
     @property
     def tools(self) -> list[FunctionTool]:
         """The code tool and the direct tools."""
-        return [MoonboxTool(self, function) for function in self._functions()]
+        return [MoonboxTool(self, function) for function in self.functions()]
 
     async def conversation_of(self, context: Context[Any] | None) -> str | None:
         """The conversation that a call in this context belongs to; the context remembers it."""
@@ -57,14 +57,14 @@ class MoonboxTool(FunctionTool):
     def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         kwargs.pop(_CONTEXT, None)  # its store can only be awaited
         name, arguments = self.metadata.get_name(), _arguments(args, kwargs)
-        return self._output(arguments, self._adapter._answer(name, arguments, None))
+        return self._output(arguments, self._adapter.answer(name, arguments, None))
 
     async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         context = kwargs.pop(_CONTEXT, None)
         name, arguments = self.metadata.get_name(), _arguments(args, kwargs)
         conversation = await self._adapter.conversation_of(context)
         with framework_context(context):
-            return self._output(arguments, await self._adapter._aanswer(name, arguments, conversation))
+            return self._output(arguments, await self._adapter.aanswer(name, arguments, conversation))
 
     def _output(self, arguments: Any, reply: Reply) -> ToolOutput:
         return ToolOutput(

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.adapters.base import needed
 from moonbox.adapters.chat import ChatCollector, ChatCompletions, with_system
-from moonbox.adapters.text_calls import read_calls, said_before_calls, said_in_json
 from moonbox.errors import UsageError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator
 
-    from moonbox.adapters.answering import ModelCall
-    from moonbox.adapters.dialect import Collector
+    from moonbox.adapters.base import ModelCall
+    from moonbox.adapters.loop import Collector
     from moonbox.codemode.definitions import Definition
     from moonbox.codemode.mode import Reply
 
-__all__ = ["SERVERS", "LlamaCpp", "server"]
+__all__ = ["SERVERS", "LlamaCpp", "TextCall", "read_calls", "server", "text_before_calls", "text_in_json"]
 
 SERVERS = {
     "ollama": "http://localhost:11434/v1",
@@ -29,7 +29,7 @@ SERVERS = {
     "llama.cpp": "http://localhost:8080/v1",
     "lmstudio": "http://localhost:1234/v1",
 }
-"""Where each listens when nobody tells it otherwise."""
+"""Where each listens by default."""
 
 _PROTOCOL = """Answer with one JSON object and nothing else. To call a tool:
 {"tool": "<name>", "arguments": {...}}
@@ -43,8 +43,7 @@ def server(name: str, *, api_key: str = "local") -> dict[str, str]:
     if "://" in name:
         return {"base_url": name, "api_key": api_key}
     if name not in SERVERS:
-        near = suggestion(name, SERVERS)
-        raise UsageError(f"unknown server {name!r}{near}; give its address, or one of: {', '.join(SERVERS)}")
+        raise UsageError(unknown("server", name, SERVERS))
     return {"base_url": SERVERS[name], "api_key": api_key}
 
 
@@ -72,8 +71,8 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
             return message, reason
         if self._style == "json":
             return self._from_json(text), reason
-        said, calls = read_calls(text, self._names())
-        return _with_calls({**message, "content": said}, calls), reason
+        before, calls = read_calls(text, self._names())
+        return _with_calls({**message, "content": before}, calls), reason
 
     def _from_json(self, text: str) -> dict[str, Any]:
         try:
@@ -91,22 +90,22 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
 
     # What the model reads next
 
-    def _said(self, response: Any) -> list[dict[str, Any]]:
+    def assistant_messages(self, response: Any) -> list[dict[str, Any]]:
         if self._style == "json":
             return [{"role": "assistant", "content": super()._choice(response)[0].get("content") or ""}]
-        said = super()._said(response)
-        for call in said[0].get("tool_calls", ()):  # templates write arguments themselves, and want data
+        messages = super().assistant_messages(response)
+        for call in messages[0].get("tool_calls", ()):  # templates write arguments themselves, and want data
             call["function"] = {**call["function"], "arguments": json.loads(call["function"]["arguments"])}
-        return [{**said[0], "content": said[0]["content"] or ""}]
+        return [{**messages[0], "content": messages[0]["content"] or ""}]
 
-    def _result(self, call: ModelCall, reply: Reply) -> dict[str, Any]:
+    def to_result(self, call: ModelCall, reply: Reply) -> dict[str, Any]:
         if self._style == "json":
             return {"role": "user", "content": f"Result of {call.name}:\n{reply.text}"}
-        return {**super()._result(call, reply), "name": call.name}
+        return {**super().to_result(call, reply), "name": call.name}
 
-    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         if self._style == "template":
-            return super()._start(messages, system, request)
+            return super().begin(messages, system, request)
         history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
         definitions = self.mode.neutral_definitions()
         shown = "".join(f"\n- {item.name}: {item.description}\n  {_schema_text(item)}" for item in definitions)
@@ -119,13 +118,13 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
     def _whole(self, answer: dict[str, Any]) -> dict[str, Any]:
         return answer
 
-    def _collector(self) -> Collector:
-        return _TextCollector(self._whole, said_in_json if self._style == "json" else said_before_calls)
+    def collector(self) -> Collector:
+        return _TextCollector(self._whole, text_in_json if self._style == "json" else text_before_calls)
 
-    def _default_client(self, *, awaited: bool) -> Any:
-        raise UsageError("LlamaCpp needs the model: run(…, client=Llama(model_path=…))")
+    def default_client(self, *, awaited: bool) -> Any:
+        raise UsageError("LlamaCpp needs a model: run(…, client=Llama(model_path=…))")
 
-    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         self._check_template(client)
         if stream and awaited:
             return _later(_in_threads(self._stream(client, request)))
@@ -157,15 +156,15 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
 class _TextCollector(ChatCollector):
     """Hands out what the model says to the user, and not what it writes to call tools."""
 
-    def __init__(self, whole: Any, said: Callable[[str], str]) -> None:
+    def __init__(self, whole: Any, spoken: Callable[[str], str]) -> None:
         super().__init__(whole)
-        self._said = said
+        self._spoken = spoken
         self._written = ""
         self._shown = 0
 
     def add(self, chunk: Any) -> str:
         self._written += super().add(chunk)
-        text = self._said(self._written)[self._shown :]
+        text = self._spoken(self._written)[self._shown :]
         self._shown += len(text)
         return text
 
@@ -173,7 +172,7 @@ class _TextCollector(ChatCollector):
 def _with_calls(message: dict[str, Any], calls: list[tuple[str, Any]]) -> dict[str, Any]:
     if not calls:
         return message
-    made = [
+    written = [
         {
             "id": f"call_{number}",
             "type": "function",
@@ -181,7 +180,7 @@ def _with_calls(message: dict[str, Any], calls: list[tuple[str, Any]]) -> dict[s
         }
         for number, (name, text) in enumerate(calls)
     ]
-    return {**message, "tool_calls": made}
+    return {**message, "tool_calls": written}
 
 
 def _either(tools: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -210,3 +209,124 @@ async def _in_threads(iterator: Iterator[Any]) -> AsyncIterator[Any]:
             yield item
     finally:
         await asyncio.to_thread(iterator.close)  # type: ignore[attr-defined]  # it is a generator
+
+
+# Calls that a model writes as text, in the ways in which models were trained to write them
+
+TextCall = tuple[str, Any]
+"""A tool's name and its arguments: a dict, or text that should have been one."""
+
+_TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)  # Hermes, Qwen
+_FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)  # Qwen Coder, Llama 3.1
+_PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL)
+_MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(.*)\Z", re.DOTALL)
+_MISTRAL_NAMED = re.compile(r"([\w.-]+)(?:\[CALL_ID\][\w-]*)?\[ARGS\]")
+_MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
+_ANSWER = re.compile(r'\s*\{\s*"answer"\s*:\s*"((?:[^"\\]|\\.)*\\?)', re.DOTALL)
+_UNFINISHED = re.compile(
+    r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?\\(?:u[0-9a-fA-F]{0,3})?\Z|\\u[dD][89abAB][0-9a-fA-F]{2}\Z"
+)
+_DECODER = json.JSONDecoder(strict=False)  # models, and llama.cpp's grammars, leave line breaks in strings as they are
+
+
+def read_calls(text: str, names: Collection[str]) -> tuple[str, list[TextCall]]:
+    """The text before the calls, and the calls; `names` are the tools that the model may mean without saying so."""
+    starts = [at for mark in _MARKS if (at := text.find(mark)) >= 0]
+    if starts:
+        before, rest = text[: min(starts)], text[min(starts) :]
+        return before.strip(), list(_marked(rest))
+    bare = _object(text.strip().removeprefix("```json").removesuffix("```").strip())
+    if bare is not None and bare[0] in names:
+        return "", [bare]
+    return text, []
+
+
+def text_before_calls(text: str) -> str:
+    """What can be shown of a text that is still being written: nothing of a call, nor what may become one."""
+    stripped = text.lstrip()
+    if stripped.startswith(("{", "```json")):
+        return ""
+    starts = [at for mark in _MARKS if (at := text.find(mark)) >= 0]
+    if starts:
+        return text[: min(starts)].rstrip()
+    longest = max(map(len, _MARKS)) - 1
+    for size in range(min(longest, len(text)), 0, -1):
+        if any(mark.startswith(text[-size:]) for mark in _MARKS):
+            return text[:-size]
+    return text
+
+
+def text_in_json(text: str) -> str:
+    """The same of `{"answer": "…"}`."""
+    match = _ANSWER.match(text)
+    if match is None:
+        return ""
+    body = _UNFINISHED.sub("", match[1])
+    try:
+        return str(json.loads(f'"{body}"', strict=False))
+    except ValueError:
+        return ""
+
+
+def _marked(text: str) -> Iterator[TextCall]:
+    if match := _MISTRAL.search(text):
+        yield from _mistral(match[1])
+        return
+    if "<|python_tag|>" in text:
+        yield from _several(text.split("<|python_tag|>", 1)[1])
+        return
+    for part in [match[1] for match in _TAGGED.finditer(text)] or [text]:
+        functions = [] if part.lstrip().startswith("{") else list(_FUNCTION.finditer(part))
+        if functions:
+            yield from ((match[1], _parameters(match[2])) for match in functions)
+        else:
+            yield _object(part.strip()) or ("", part.strip())
+
+
+def _several(text: str) -> Iterator[TextCall]:
+    """Llama 3 writes one object after another, with semicolons between."""
+    rest = text.strip()
+    while rest:
+        try:
+            item, end = _DECODER.raw_decode(rest)
+        except (ValueError, RecursionError):
+            yield "", rest
+            return
+        yield _named(item) or ("", rest[:end])
+        rest = rest[end:].lstrip(" \n\t;")
+
+
+def _mistral(text: str) -> Iterator[TextCall]:
+    if text.startswith("["):
+        items = _json(text)
+        for item in items if isinstance(items, list) else [items]:
+            yield _named(item) or ("", text)
+        return
+    for match in _MISTRAL_NAMED.finditer(text):
+        yield match[1], _json(text[match.end() :])
+
+
+def _parameters(text: str) -> Any:
+    """Qwen Coder writes each parameter as it is, between tags; Llama 3.1 writes one JSON object."""
+    parameters = {match[1]: match[2] for match in _PARAMETER.finditer(text)}
+    return parameters or _json(text.strip())
+
+
+def _object(text: str) -> TextCall | None:
+    return _named(_json(text))
+
+
+def _named(item: Any) -> TextCall | None:
+    """`{"name": …, "arguments": …}`, or `parameters` instead."""
+    if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+        return None
+    arguments = item.get("arguments", item.get("parameters", {}))
+    return item["name"], _json(arguments) if isinstance(arguments, str) else arguments
+
+
+def _json(text: str) -> Any:
+    """The JSON value at the beginning of the text, or the text."""
+    try:
+        return _DECODER.raw_decode(text.lstrip())[0]
+    except (ValueError, RecursionError):
+        return text

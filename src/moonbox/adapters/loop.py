@@ -1,16 +1,18 @@
-"""The loop of asking a model and answering its calls, written once for every provider, blocking and awaited."""
+"""The loop of asking a model and answering its calls, written once for every provider, blocking and awaited.
+
+`Dialect` has one small method for each difference between providers; `ModelAdapter` is the loop on top of them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import uuid
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from moonbox.adapters.answering import aanswer, aanswer_all, answer, answer_all
-from moonbox.adapters.dialect import CallT, Dialect, MessageT, ResponseT, ResultT, ToolT
-from moonbox.codemode.acceptable import sendable
+from moonbox.adapters.base import Adapter, aanswer, aanswer_all, answer, answer_all, new_conversation
+from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,10 +27,16 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from moonbox.adapters.answering import ModelCall
+    from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
 
-__all__ = ["ModelAdapter", "Outcome"]
+__all__ = ["CallT", "Collector", "Dialect", "MessageT", "ModelAdapter", "Outcome", "ResponseT", "ResultT", "ToolT"]
+
+CallT = TypeVar("CallT")
+ResultT = TypeVar("ResultT")
+ResponseT = TypeVar("ResponseT")
+MessageT = TypeVar("MessageT")
+ToolT = TypeVar("ToolT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,78 @@ class Outcome(Generic[ResponseT, MessageT]):
     """False when `max_turns` were used up while the model still called tools."""
 
 
+class Collector(Protocol):
+    """Puts a streamed answer together."""
+
+    def add(self, chunk: Any) -> str:
+        """Take one chunk; the text that it adds, for whoever shows the answer as it comes."""
+
+    def whole(self) -> Any:
+        """The answer as if it had not been streamed."""
+
+
+class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT]):
+    """Tools, calls, results, answers and messages in a provider's own types."""
+
+    @property
+    @abstractmethod
+    def tools(self) -> list[ToolT]:
+        """The code tool and the direct tools, in the provider's own type."""
+
+    @abstractmethod
+    def read_call(self, call: Any) -> ModelCall:
+        """One call, from the provider's own object."""
+
+    @abstractmethod
+    def read_calls(self, response: Any) -> list[ModelCall]:
+        """Every call in an answer."""
+
+    @abstractmethod
+    def to_result(self, call: ModelCall, reply: Reply) -> ResultT:
+        """The provider's own object for the result of a call."""
+
+    @abstractmethod
+    def assistant_messages(self, response: Any) -> list[MessageT]:
+        """The model's answer as messages of the conversation."""
+
+    @abstractmethod
+    def result_messages(self, results: list[ResultT]) -> list[MessageT]:
+        """Results as messages of the conversation."""
+
+    @abstractmethod
+    def text_of(self, response: Any) -> str:
+        """The text of an answer."""
+
+    @abstractmethod
+    def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[MessageT], dict[str, Any]]:
+        """The messages to begin with, and the request without them, with the tools. The system prompt and what code
+        mode adds to it are in either."""
+
+    @abstractmethod
+    def request_for(self, messages: list[MessageT], request: dict[str, Any]) -> dict[str, Any]:
+        """The request with the messages."""
+
+    @abstractmethod
+    def default_client(self, *, awaited: bool) -> Any:
+        """A client made from the environment."""
+
+    @abstractmethod
+    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+        """Send a request: the answer or the stream, or an awaitable of it."""
+
+    @abstractmethod
+    def collector(self) -> Collector:
+        """For a new streamed answer."""
+
+    def is_over(self, response: Any) -> bool:
+        """Whether the model waits for nothing more from us."""
+        return not self.read_calls(response)
+
+    def nudge(self, response: Any) -> list[MessageT]:
+        """What to say to a model that is not done and has called nothing."""
+        return []
+
+
 class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
     """Tools in the provider's own types, the handler of its calls, and the loop around both.
 
@@ -58,45 +138,45 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     def handle(self, call: CallT, *, conversation: str = "") -> ResultT:
         """The result of one of the model's calls. What the model got wrong is in the result; nothing is raised."""
-        made = self._call(call)
-        return self._result(made, answer(self.mode, made, conversation))
+        read = self.read_call(call)
+        return self.to_result(read, answer(self.mode, read, conversation))
 
     async def ahandle(self, call: CallT, *, conversation: str = "") -> ResultT:
         """The same, awaited."""
-        made = self._call(call)
-        return self._result(made, await aanswer(self.mode, made, conversation))
+        read = self.read_call(call)
+        return self.to_result(read, await aanswer(self.mode, read, conversation))
 
     def handle_all(self, response: ResponseT, *, conversation: str = "") -> list[ResultT]:
         """The results of every call in the model's answer, in order; scripts run one after another, tools together."""
-        calls = self._calls(response)
+        calls = self.read_calls(response)
         replies = answer_all(self.mode, calls, conversation)
-        return [self._result(call, reply) for call, reply in zip(calls, replies, strict=True)]
+        return [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
 
     async def ahandle_all(self, response: ResponseT, *, conversation: str = "") -> list[ResultT]:
         """The same, awaited."""
-        calls = self._calls(response)
+        calls = self.read_calls(response)
         replies = await aanswer_all(self.mode, calls, conversation)
-        return [self._result(call, reply) for call, reply in zip(calls, replies, strict=True)]
+        return [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
 
     def turn(self, response: ResponseT, *, conversation: str = "") -> list[MessageT]:
         """What to add to the messages: the model's answer and the results of its calls; nothing when it is done."""
-        if self._is_over(response):
+        if self.is_over(response):
             return []
         results = self.handle_all(response, conversation=conversation)
-        return [*self._repeated(response), *(self._messages(results) if results else self._nudge(response))]
+        return [*self._history_of(response), *(self.result_messages(results) if results else self.nudge(response))]
 
     async def aturn(self, response: ResponseT, *, conversation: str = "") -> list[MessageT]:
         """The same, awaited."""
-        if self._is_over(response):
+        if self.is_over(response):
             return []
         results = await self.ahandle_all(response, conversation=conversation)
-        return [*self._repeated(response), *(self._messages(results) if results else self._nudge(response))]
+        return [*self._history_of(response), *(self.result_messages(results) if results else self.nudge(response))]
 
     # Streaming
 
     def collect(self, stream: Iterable[Any], on_text: Callable[[str], Any] | None = None) -> ResponseT:
         """A streamed answer put together, as if it had not been streamed; `on_text` gets the text as it comes."""
-        collector = self._collector()
+        collector = self.collector()
         try:
             for chunk in stream:
                 text = collector.add(chunk)
@@ -108,14 +188,14 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     async def acollect(self, stream: AsyncIterable[Any], on_text: Callable[[str], Any] | None = None) -> ResponseT:
         """The same, awaited; `on_text` may be asynchronous."""
-        collector = self._collector()
+        collector = self.collector()
         try:
             async for chunk in stream:
                 text = collector.add(chunk)
                 if text and on_text is not None:
-                    shown = on_text(text)
-                    if inspect.isawaitable(shown):
-                        await shown
+                    result = on_text(text)
+                    if inspect.isawaitable(result):
+                        await result
         finally:
             closed = _close(stream)
             if inspect.isawaitable(closed):
@@ -190,9 +270,9 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     # Inside
 
-    def _repeated(self, response: Any) -> list[MessageT]:
+    def _history_of(self, response: Any) -> list[MessageT]:
         """The model's answer for the next request. JSON can escape half a character, which no client can send back."""
-        return [sendable(message) for message in self._said(response)]
+        return [portable_value(message) for message in self.assistant_messages(response)]
 
     def _steps(
         self, messages: Any, system: str | None, max_turns: int, request: dict[str, Any]
@@ -200,23 +280,23 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         """The loop without I/O: yields requests to send and calls to answer."""
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
             raise UsageError(f"max_turns must be a whole number of at least 1, not {max_turns!r}")
-        history, request = self._start(messages, system, request)
+        history, request = self.begin(messages, system, request)
         replies: list[Reply] = []
         finished = False
         for _ in range(max_turns):
-            response = yield self._request(history, request)
-            history = [*history, *self._repeated(response)]
-            if self._is_over(response):
+            response = yield self.request_for(history, request)
+            history = [*history, *self._history_of(response)]
+            if self.is_over(response):
                 finished = True
                 break
-            calls = self._calls(response)
+            calls = self.read_calls(response)
             if not calls:
-                history += self._nudge(response)
+                history += self.nudge(response)
                 continue
             answers = yield calls
             replies += answers
-            history += self._messages([self._result(*pair) for pair in zip(calls, answers, strict=True)])
-        return Outcome(self._text(response), response, history, tuple(replies), finished)
+            history += self.result_messages([self.to_result(*pair) for pair in zip(calls, answers, strict=True)])
+        return Outcome(self.text_of(response), response, history, tuple(replies), finished)
 
     @contextlib.contextmanager
     def _state(self, conversation: str | None) -> Iterator[str]:
@@ -224,7 +304,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         if conversation is not None:
             yield conversation
             return
-        key = f"run-{uuid.uuid4().hex}"
+        key = new_conversation("run")
         try:
             yield key
         finally:
@@ -232,7 +312,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     @contextlib.contextmanager
     def _opened(self, client: Any) -> Iterator[Any]:
-        used = self._default_client(awaited=False) if client is None else client
+        used = self.default_client(awaited=False) if client is None else client
         try:
             yield used
         finally:
@@ -241,7 +321,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     @contextlib.asynccontextmanager
     async def _aopened(self, client: Any) -> AsyncIterator[Any]:
-        used = self._default_client(awaited=True) if client is None else client
+        used = self.default_client(awaited=True) if client is None else client
         try:
             yield used
         finally:
@@ -250,20 +330,20 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                 await closed
 
     def _ask(self, client: Any, request: dict[str, Any], on_text: Callable[[str], Any] | None) -> Any:
-        made = self._create(client, request, awaited=False, stream=on_text is not None)
-        if inspect.isawaitable(made):
-            if inspect.iscoroutine(made):
-                made.close()
-            raise UsageError(f"run needs a client that blocks, not {type(client).__name__}; await arun with this one")
-        return made if on_text is None else self.collect(made, on_text)
+        response = self.send(client, request, awaited=False, stream=on_text is not None)
+        if inspect.isawaitable(response):
+            if inspect.iscoroutine(response):
+                response.close()
+            raise UsageError(f"run needs a synchronous client, not {type(client).__name__}; use arun with this one")
+        return response if on_text is None else self.collect(response, on_text)
 
     async def _aask(self, client: Any, request: dict[str, Any], on_text: Callable[[str], Any] | None) -> Any:
-        made = self._create(client, request, awaited=True, stream=on_text is not None)
-        if not inspect.isawaitable(made):
-            _close(made)
-            raise UsageError(f"arun needs an asynchronous client, not {type(client).__name__}; call run with this one")
-        made = await made
-        return made if on_text is None else await self.acollect(made, on_text)
+        response = self.send(client, request, awaited=True, stream=on_text is not None)
+        if not inspect.isawaitable(response):
+            _close(response)
+            raise UsageError(f"arun needs an asynchronous client, not {type(client).__name__}; use run with this one")
+        response = await response
+        return response if on_text is None else await self.acollect(response, on_text)
 
 
 def _close(opened: Any) -> Awaitable[Any] | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.answering import ModelCall
-from moonbox.adapters.base import needed
+from moonbox.adapters.base import ModelCall, needed
 from moonbox.adapters.chat import ChatCompletions, as_dict
 from moonbox.adapters.loop import ModelAdapter
 from moonbox.errors import MoonboxError
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from openai.types.responses import Response, ResponseFunctionToolCall, ResponseInputItemParam, ToolParam
     from openai.types.responses.response_input_item_param import FunctionCallOutput
 
-    from moonbox.adapters.dialect import Collector
+    from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
 
     _Chat = ChatCompletions[
@@ -61,10 +60,10 @@ class OpenAIChat(_Chat):
 
         return ChatCompletion.construct(**answer)
 
-    def _default_client(self, *, awaited: bool) -> Any:
+    def default_client(self, *, awaited: bool) -> Any:
         return _client(awaited=awaited)
 
-    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         return client.chat.completions.create(**request, **({"stream": True} if stream else {}))
 
 
@@ -83,54 +82,54 @@ class OpenAIResponses(_Responses):
             definitions[0] = {"type": "custom", **_custom(definitions[0])}
         return cast("list[ToolParam]", definitions)
 
-    def _call(self, call: Any) -> ModelCall:
-        made = as_dict(call)
-        freeform = made.get("type") == "custom_tool_call"
-        arguments = {self.mode.parameter: made.get("input")} if freeform else made.get("arguments")
-        cut = made.get("status") == "incomplete"
-        return ModelCall(made.get("call_id") or "", made.get("name") or "", arguments, cut, made)
+    def read_call(self, call: Any) -> ModelCall:
+        item = as_dict(call)
+        freeform = item.get("type") == "custom_tool_call"
+        arguments = {self.mode.parameter: item.get("input")} if freeform else item.get("arguments")
+        cut = item.get("status") == "incomplete"
+        return ModelCall(item.get("call_id") or "", item.get("name") or "", arguments, cut, item)
 
-    def _calls(self, response: Any) -> list[ModelCall]:
-        made = as_dict(response)
-        items = made.get("output") or []
-        calls = [self._call(item) for item in items if item.get("type") in _CALLS]
-        if calls and made.get("status") == "incomplete" and items[-1].get("type") in _CALLS:
+    def read_calls(self, response: Any) -> list[ModelCall]:
+        body = as_dict(response)
+        items = body.get("output") or []
+        calls = [self.read_call(item) for item in items if item.get("type") in _CALLS]
+        if calls and body.get("status") == "incomplete" and items[-1].get("type") in _CALLS:
             last = calls[-1]
             calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
         return calls
 
-    def _result(self, call: ModelCall, reply: Reply) -> FunctionCallOutput:
+    def to_result(self, call: ModelCall, reply: Reply) -> FunctionCallOutput:
         kind = f"{(call.origin or {}).get('type', 'function_call')}_output"
         return cast("FunctionCallOutput", {"type": kind, "call_id": call.id, "output": reply.text})
 
-    def _said(self, response: Any) -> list[Any]:
+    def assistant_messages(self, response: Any) -> list[Any]:
         return [_sendable(item) for item in as_dict(response).get("output") or ()]
 
-    def _messages(self, results: list[Any]) -> list[Any]:
+    def result_messages(self, results: list[Any]) -> list[Any]:
         return results
 
-    def _text(self, response: Any) -> str:
+    def text_of(self, response: Any) -> str:
         items = [item for item in as_dict(response).get("output") or () if item.get("type") == "message"]
         parts = [part for item in items for part in item.get("content") or ()]
         return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
 
-    def _start(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
         prompt = "\n\n".join(part for part in (request.get("instructions"), system, self.system_prompt) if part)
         tools = [*self.tools, *request.get("tools", ())]
         more = {key: value for key, value in (("instructions", prompt), ("tools", tools)) if value}
         return history, {**request, **more}
 
-    def _request(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
+    def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "input": messages}
 
-    def _default_client(self, *, awaited: bool) -> Any:
+    def default_client(self, *, awaited: bool) -> Any:
         return _client(awaited=awaited)
 
-    def _create(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
+    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         return client.responses.create(**request, **({"stream": True} if stream else {}))
 
-    def _collector(self) -> Collector:
+    def collector(self) -> Collector:
         return _ResponseCollector()
 
 

@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.framework import FrameworkAdapter, imported_from, new_conversation
+from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
 
 with imported_from("openai-agents", extra="openai-agents"):
     from agents import FunctionTool, RunConfig
@@ -57,11 +57,11 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
                 on_invoke_tool=self._invoker(function["name"]),
                 strict_json_schema=False,
             )
-            for function in self._functions()
+            for function in self.functions()
         ]
 
     def run_config(self, **options: Any) -> RunConfig:
-        """A RunConfig under which calls that make no sense are answered to the model; `options` are RunConfig's own."""
+        """A RunConfig under which invalid calls are answered to the model; `options` are RunConfig's own."""
         ours: dict[str, Any] = {
             "tool_not_found_behavior": "return_error_to_model",
             "tool_error_formatter": self._explain,
@@ -78,14 +78,14 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
 
     def _invoker(self, name: str) -> Callable[[ToolContext[Any], str], Awaitable[str]]:
         async def invoke(context: ToolContext[Any], arguments: str) -> str:
-            return (await self._aanswer(name, arguments, self.conversation_of(context))).text
+            return (await self.aanswer(name, arguments, self.conversation_of(context))).text
 
         return invoke
 
     def _explain(self, failure: ToolErrorFormatterArgs[Any]) -> str | None:
         if failure.kind != "tool_not_found":
             return None
-        names = [function["name"] for function in self._functions()]
+        names = [function["name"] for function in self.functions()]
         return self.mode.reply(failure.tool_name, {}).text if failure.tool_name not in names else None
 
     def _of_run(self, context: ToolContext[Any]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.answering import ModelCall, aanswer
-from moonbox.adapters.framework import FrameworkAdapter, imported_from
+from moonbox.adapters.base import FrameworkAdapter, ModelCall, aanswer, imported_from
 from moonbox.tools.importers_frameworks import framework_context
 
 with imported_from("pydantic-ai-slim", extra="pydantic-ai"):
@@ -55,7 +54,7 @@ class MoonboxToolset(AbstractToolset[Any]):
         return InstructionPart(content=prompt, dynamic=False) if prompt else None
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        return {function["name"]: self._tool(function) for function in self.adapter._functions()}
+        return {function["name"]: self._tool(function) for function in self.adapter.functions()}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -63,7 +62,7 @@ class MoonboxToolset(AbstractToolset[Any]):
         mode, conversation = self.adapter.mode, self.adapter.conversation_of(ctx)
         arguments = tool_args[_MALFORMED] if set(tool_args) == {_MALFORMED} else tool_args
         call = ModelCall(ctx.tool_call_id or "", name, arguments, cut=_is_cut(ctx))
-        with framework_context(ctx), self.adapter._kept(conversation) as key:
+        with framework_context(ctx), self.adapter.conversation_key(conversation) as key:
             reply = await aanswer(mode, call, key)
         if reply.is_error:
             raise ToolFailed(reply.text)
@@ -98,10 +97,10 @@ _MALFORMED = "INVALID_JSON"
 
 def _is_cut(ctx: RunContext[Any]) -> bool:
     """Whether the model's answer ended at its token limit in this very call, the last of the answer."""
-    said = next((message for message in reversed(ctx.messages) if isinstance(message, ModelResponse)), None)
-    if said is None or said.finish_reason != "length" or not said.tool_calls:
+    response = next((message for message in reversed(ctx.messages) if isinstance(message, ModelResponse)), None)
+    if response is None or response.finish_reason != "length" or not response.tool_calls:
         return False
-    return bool(said.tool_calls[-1].tool_call_id == ctx.tool_call_id)
+    return bool(response.tool_calls[-1].tool_call_id == ctx.tool_call_id)
 
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import json
 import keyword
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import Adapter
-from moonbox.adapters.framework import imported_from, new_conversation
-from moonbox.tools.shape import Document
+from moonbox.adapters.base import Adapter, imported_from, new_conversation
+from moonbox.tools.document import Document
 
 with imported_from("smolagents", extra="smolagents"):
     from smolagents import Tool
@@ -36,12 +35,12 @@ class Smolagents(Adapter):
 
     def tools_for(self, conversation: str) -> list[Tool]:
         """The same, with the script state of a conversation."""
-        made: dict[str, Tool] = {}
+        tools: dict[str, Tool] = {}
         for definition in self.mode.definitions("openai"):
             function = definition["function"]
-            name = _identifier(function["name"], made)
-            made[name] = MoonboxTool(self.mode, name, function, conversation)
-        return list(made.values())
+            name = _identifier(function["name"], tools)
+            tools[name] = MoonboxTool(self.mode, name, function, conversation)
+        return list(tools.values())
 
 
 class MoonboxTool(Tool):
@@ -78,48 +77,48 @@ def _identifier(name: str, taken: dict[str, Any]) -> str:
     base = name.replace("-", "_")
     if keyword.iskeyword(base):
         base += "_"
-    made, number = base, 2
-    while made in taken:
-        made, number = f"{base}_{number}", number + 1
-    return made
+    candidate, number = base, 2
+    while candidate in taken:
+        candidate, number = f"{base}_{number}", number + 1
+    return candidate
 
 
 def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
     """The parameters in smolagents' form: each with types and a description, and what may be left out is nullable."""
     document = Document(schema)
     required = schema.get("required", ())
-    made = {}
+    inputs = {}
     for name, part in schema.get("properties", {}).items():
         entry = _without_union(_written_out(part, document), document.kinds(part))
         entry["description"] = entry.get("description") or name
         if name not in required:
             entry["nullable"] = True
-        made[name] = entry
-    return made
+        inputs[name] = entry
+    return inputs
 
 
 def _written_out(node: Any, document: Document, depth: int = 0) -> dict[str, Any]:
     """The schema with its references replaced by what they lead to: smolagents has no place for definitions."""
-    found = document.deref(node)
-    if not isinstance(found, dict) or depth > _DEEPEST:
+    target = document.deref(node)
+    if not isinstance(target, dict) or depth > _DEEPEST:
         return {}
 
     def inner(part: Any) -> Any:
         return _written_out(part, document, depth + 1) if isinstance(part, dict) else part
 
-    made = dict(found)
-    for key, value in found.items():
+    expanded = dict(target)
+    for key, value in target.items():
         if key in {"items", "additionalProperties", "not"}:
-            made[key] = inner(value)
+            expanded[key] = inner(value)
         elif key in {"anyOf", "oneOf", "allOf", "prefixItems"} and isinstance(value, list):
-            made[key] = [inner(part) for part in value]
+            expanded[key] = [inner(part) for part in value]
         elif key in {"properties", "patternProperties"} and isinstance(value, dict):
-            made[key] = {name: inner(part) for name, part in value.items()}
-    return made
+            expanded[key] = {name: inner(part) for name, part in value.items()}
+    return expanded
 
 
 def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[str, Any]:
-    """The entry with its types in one list: smolagents reads nothing else. What a union said more is told in words."""
+    """The entry with its types in one list: smolagents reads nothing else. The rest of a union is put into words."""
     unions = {key: entry.pop(key) for key in ("anyOf", "oneOf", "allOf") if key in entry}
     branches = [part for part in unions.get("anyOf", unions.get("oneOf", ())) if part.get("type") != "null"]
     if len(branches) == 1 and len(unions) == 1:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.compact import Clip, binary, pieces, shape, short
 from moonbox.errors import UsageError
+from moonbox.languages.registry import LANGUAGES, language
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from moonbox.audit.records import Call, Run
+    from moonbox.audit.calls import Call
     from moonbox.errors import ScriptError
+    from moonbox.languages.texts import Texts
 
 __all__ = ["MIN_CHARS", "render"]
 
@@ -20,7 +23,26 @@ MIN_CHARS = 500
 LISTED_CALLS = 20
 
 
-def render(run: Run, max_chars: int = 50_000) -> str:
+class Finished(Protocol):
+    """What an answer is made from; a Run is one."""
+
+    @property
+    def language(self) -> str: ...
+    @property
+    def values(self) -> tuple[Any, ...]: ...
+    @property
+    def output(self) -> str: ...
+    @property
+    def output_cut(self) -> int: ...
+    @property
+    def calls(self) -> tuple[Call, ...]: ...
+    @property
+    def error(self) -> ScriptError | None: ...
+    @property
+    def state_lost(self) -> bool: ...
+
+
+def render(run: Finished, max_chars: int = 50_000) -> str:
     """The text for the model, at most `max_chars` long; an error and its hint come first and are never cut away."""
     if max_chars < MIN_CHARS:
         raise UsageError(f"max_chars must be at least {MIN_CHARS}, not {max_chars}")
@@ -29,7 +51,7 @@ def render(run: Run, max_chars: int = 50_000) -> str:
     return _success(run, max_chars) if run.error is None else _failure(run, run.error, max_chars)
 
 
-def _success(run: Run, room: int) -> str:
+def _success(run: Finished, room: int) -> str:
     notes = [_PRINTED_TOO_MUCH.format(run.output_cut)] if run.output_cut else []
     if run.state_lost:
         notes.append(_STATE_LOST)
@@ -39,7 +61,7 @@ def _success(run: Run, room: int) -> str:
     if not run.values:
         if printed.total:
             return printed.fit(room, _output_note) + end
-        return _NOTHING.get(run.language, _NOTHING["lua"]) + end
+        return f"ok ({_texts(run.language).no_value})" + end
     returned = Clip(_returned(run.values), room)
     if not printed.total:
         return returned.fit(room, _value_note(run)) + end
@@ -49,7 +71,7 @@ def _success(run: Run, room: int) -> str:
     return _RETURNED + value + _PRINTED + printed.fit(for_output, _output_note) + end
 
 
-def _failure(run: Run, error: ScriptError, room: int) -> str:
+def _failure(run: Finished, error: ScriptError, room: int) -> str:
     state = _state(run, error)
     cut = f"\n[{_PRINTED_TOO_MUCH.format(run.output_cut)}]" if run.output_cut else ""
     problem = _problem(error, room * 6 // 10)
@@ -79,9 +101,9 @@ def _problem(error: ScriptError, room: int) -> str:
 
 def _where(error: ScriptError) -> str:
     lines = error.traceback.strip("\n").splitlines()
-    said = error.message.partition("\n")[0]
-    if lines and len(said) > 9 and lines[0].endswith(said):
-        del lines[0]  # the headline has said it already
+    first = error.message.partition("\n")[0]
+    if lines and len(first) > 9 and lines[0].endswith(first):
+        del lines[0]  # it is in the headline already
     return "".join(f"\n{line}" for line in lines)
 
 
@@ -97,7 +119,7 @@ def _headline(error: ScriptError) -> str:
     return f"{name}{line}{more}: "
 
 
-def _state(run: Run, error: ScriptError) -> str:
+def _state(run: Finished, error: ScriptError) -> str:
     if run.state_lost:
         return f"\n\n{_STATE_LOST}"
     if error.kind == "syntax":
@@ -115,7 +137,7 @@ def _call_lines(calls: Sequence[Call]) -> Iterator[str]:
     if last:
         hidden = calls[first:-last]
         failed = _not_ok(sum(not call.ok for call in hidden))
-        yield f"… {len(hidden):,} more calls{f', {failed}' if failed else ', all ok'} …"
+        yield f"… {counted(len(hidden), 'more call')}{f', {failed}' if failed else ', all ok'} …"
         for call in calls[-last:]:
             yield _call_line(call)
 
@@ -127,9 +149,9 @@ def _not_ok(count: int) -> str:
 def _call_line(call: Call) -> str:
     what = _STATUSES.get(call.status, call.status)
     if call.error is not None:
-        said = call.error.message if call.status == "error" else ""
+        message = call.error.message if call.status == "error" else ""
         what += f" ({call.error.code[:60]})" if call.status == "error" else ""
-        what += f": {' '.join(said.split())[:160]}" if said else ""
+        what += f": {' '.join(message.split())[:160]}" if message else ""
     return f"{call.index}. {call.tool[:100]} {short(call.arguments, 100)}: {what}"
 
 
@@ -150,7 +172,7 @@ def _returned(values: Sequence[Any]) -> Iterator[str]:
 
 
 def _shares(wanted: Sequence[int], room: int) -> list[int]:
-    """Divide the room so that nobody gets more than they want and nobody waits while another has plenty."""
+    """Divide the room so that no part gets more than it wants, or less than it could have."""
     shares = [0] * len(wanted)
     open_ = sorted(range(len(wanted)), key=lambda index: wanted[index])
     room = max(room, 0)
@@ -160,9 +182,9 @@ def _shares(wanted: Sequence[int], room: int) -> list[int]:
     return shares
 
 
-def _value_note(run: Run) -> Callable[[int, int], str]:
+def _value_note(run: Finished) -> Callable[[int, int], str]:
     """Says how much of a value is missing and how a script gets at it."""
-    value = run.value if len(run.values) == 1 else list(run.values)
+    value = run.values[0] if len(run.values) == 1 else list(run.values)
     advice = f"the value is {shape(value)}. Return less: filter, count or sum in the script. To read on, "
 
     def note(left_out: int, total: int) -> str:
@@ -172,23 +194,25 @@ def _value_note(run: Run) -> Callable[[int, int], str]:
     return note
 
 
-def _part_of(value: Any, language: str) -> str:
+def _part_of(value: Any, name: str) -> str:
     """How to return one part of a value, in the words of the script's language."""
-    rhai = language == "rhai"
-    keep = "keep it in a global (big = …) and return a part"
-    if rhai:
-        keep = "keep it in a variable (let big = …;) and end with a part"
+    texts = _texts(name)
     if isinstance(value, dict):
         names = (key for key in value if isinstance(key, str) and re.fullmatch(r"[A-Za-z_]\w{0,40}", key, re.ASCII))
         key = max(
             names, key=lambda name: len(value[name]) if isinstance(value[name], list | dict | str) else 0, default="key"
         )
-        part = f"big.{key}" if rhai else f"return big.{key}"
+        part = texts.part_of_map.format(key=key)
     elif isinstance(value, list):
-        part = "big.extract(0, 50)" if rhai else "return {table.unpack(big, 1, 50)}"
+        part = texts.part_of_list
     else:
-        part = "big.sub_string(20000, 20000)" if rhai else "return big:sub(20001, 40000)"
-    return f"{keep}: {part}"
+        part = texts.part_of_text
+    return f"{texts.keep}: {part}"
+
+
+def _texts(name: str) -> Texts:
+    """The words of a run's language; a call without a script, and a language of another version, have the default's."""
+    return (LANGUAGES.get(name) or language()).texts
 
 
 def _output_note(left_out: int, total: int) -> str:
@@ -204,10 +228,6 @@ _RETURNED = "returned:\n"
 _PRINTED = "\n\nprinted:\n"
 _PRINTED_TOO_MUCH = "{:,} more bytes were printed and are lost: print less, or return a value"
 _STATE_LOST = "state was lost: globals set before are gone, the next run starts afresh"
-_NOTHING = {
-    "lua": "ok (no value returned; end the script with `return <expression>` to see a result)",
-    "rhai": "ok (no value returned; end the script with an expression without `;` to see a result)",
-}
 _KINDS = {
     "syntax": "syntax error",
     "runtime": "runtime error",

@@ -1,9 +1,11 @@
-"""Questions to a trail: which runs, and how the tools did."""
+"""Questions to a trail: which runs it has, how the tools did, and which runs are old enough to go."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
+import time
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from moonbox.audit.records import Call, Run
 
 __all__ = [
     "DayStats",
+    "Pruning",
+    "RunReader",
     "RunSummary",
     "Stats",
     "ToolStats",
@@ -46,7 +50,7 @@ class RunSummary:
     failed_calls: int
     wall: float
     title: str
-    """The first line of the source that says something."""
+    """The first line of the source that is neither empty nor a comment."""
 
     @property
     def ok(self) -> bool:
@@ -110,6 +114,35 @@ class Stats:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """A run is removed when it began more than `older_than` seconds ago, or when `keep` others began after it."""
+
+    older_than: float | None = None
+    keep: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.older_than is None and self.keep is None:
+            raise UsageError("prune needs older_than=SECONDS, keep=COUNT, or both")
+        if (self.older_than is not None and self.older_than < 0) or (self.keep is not None and self.keep < 0):
+            raise UsageError("older_than and keep must not be negative")
+
+    @property
+    def border(self) -> float:
+        """Runs that began before this moment are removed."""
+        return time.time() - self.older_than if self.older_than is not None else float("-inf")
+
+    def of_lines(self, lines: Iterable[bytes]) -> set[int]:
+        """The numbers of the lines whose runs are removed; a line that is not a run stays."""
+        starts = [(started, number) for number, line in enumerate(lines) if (started := _started(line)) is not None]
+        border = self.border
+        removed = {number for started, number in starts if started < border}
+        if self.keep is not None:
+            starts.sort(reverse=True)
+            removed.update(number for _, number in starts[self.keep :])
+        return removed
+
+
 def matching(
     runs: Iterable[Run],
     *,
@@ -122,7 +155,7 @@ def matching(
 ) -> tuple[RunSummary, ...]:
     """Summaries of the runs asked for, the latest first."""
     check_page(limit, offset)
-    found = [
+    matches = [
         run
         for run in runs
         if (ok is None or run.ok is ok)
@@ -130,9 +163,26 @@ def matching(
         and (since is None or run.started >= since)
         and (repl is None or run.repl == repl)
     ]
-    found.reverse()  # of runs that started at the same time, the one written last comes first
-    found.sort(key=lambda run: run.started, reverse=True)
-    return tuple(RunSummary.of(run) for run in found[offset : offset + limit])
+    matches.reverse()  # of runs that started at the same time, the one written last comes first
+    matches.sort(key=lambda run: run.started, reverse=True)
+    return tuple(RunSummary.of(run) for run in matches[offset : offset + limit])
+
+
+class RunReader:
+    """A Trail over runs that are read one after the other, oldest first."""
+
+    def runs(self) -> Iterator[Run]:
+        raise NotImplementedError
+
+    def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
+        return matching(self.runs(), limit=limit, offset=offset, **where)
+
+    def get(self, id: str) -> Run:
+        runs = {run.id: run for run in self.runs() if run.id.startswith(id)}
+        return runs[pick(id, tuple(runs))]
+
+    def stats(self, *, since: float | None = None) -> Stats:
+        return statistics(self.runs(), since=since)
 
 
 def check_page(limit: int, offset: int) -> None:
@@ -148,20 +198,20 @@ def pick(prefix: str, ids: Sequence[str]) -> str:
         raise UsageError(f"no run has an id that starts with {prefix!r}")
     if len(ids) > 1:
         raise UsageError(
-            f"{prefix!r} is ambiguous: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}; give more of it"
+            f"several runs have an id that starts with {prefix!r}: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}"
         )
     return ids[0]
 
 
 def moment(text: str, now: float) -> float:
     """A point in time: "45m", "12h" or "7d" ago, or a date or time in ISO 8601 (local unless it says otherwise)."""
-    if found := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
-        return now - int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}[found[2]]
+    if age := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
+        return now - int(age[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}[age[2]]
     try:
         return dt.datetime.fromisoformat(text.strip()).timestamp()
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{text!r} is not a point in time; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31"
+            f"invalid time {text!r}; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31"
         ) from None
 
 
@@ -194,8 +244,8 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
 def title(source: str) -> str:
     """The first line of a script that is neither empty nor a comment, or else the first that is not empty."""
     lines = [line.strip() for line in source[:4000].splitlines() if line.strip()]
-    said = next((line for line in lines if not line.startswith(("--", "//"))), lines[0] if lines else "")
-    return said[:200]
+    first = next((line for line in lines if not line.startswith(("--", "//"))), lines[0] if lines else "")
+    return first[:200]
 
 
 def _tool_stats(tool: str, calls: Sequence[Call]) -> ToolStats:
@@ -219,3 +269,11 @@ def _day_stats(day: str, runs: Sequence[Run]) -> DayStats:
         calls=sum(len(run.calls) for run in runs),
         wall=sum(run.usage.wall for run in runs),
     )
+
+
+def _started(line: bytes) -> float | None:
+    try:
+        started = json.loads(line)["started"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return float(started) if isinstance(started, int | float) else None

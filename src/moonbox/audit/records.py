@@ -1,80 +1,22 @@
-"""Records of what a script did: Call, Usage and Run, frozen values that go to JSON and back."""
+"""Records of what a script did: Run, Usage and, from `calls`, Call; frozen values that go to JSON and back."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.audit.answer import render
+from moonbox.audit.calls import CALL_STATUSES, Call, CallError, CallStatus, call_to_dict, known_fields
 from moonbox.errors import ScriptError
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from moonbox.audit.redact import Redactor
-
 __all__ = ["CALL_STATUSES", "Call", "CallError", "CallStatus", "Observation", "Run", "Usage"]
-
-CallStatus = Literal["ok", "error", "denied", "timeout", "cancelled", "in_flight"]
-CALL_STATUSES: tuple[str, ...] = get_args(CallStatus)
-
-
-@dataclass(frozen=True, slots=True)
-class CallError:
-    """Why a call failed. `detail` (the host's traceback) is for the trail alone: scripts never see it."""
-
-    code: str
-    message: str
-    retryable: bool = False
-    data: Any = None
-    detail: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One tool call inside a run."""
-
-    index: int
-    """1 for the first call of the run; calls of one batch follow each other."""
-    tool: str
-    arguments: Any
-    status: CallStatus = "ok"
-    result: Any = None
-    error: CallError | None = None
-    started: float = 0.0
-    """Seconds since the epoch at which the host received the call."""
-    queued: float = 0.0
-    """Seconds it waited (for a free slot, for approval) before the tool itself began."""
-    duration: float = 0.0
-    """Seconds inside the tool."""
-    bytes_in: int = 0
-    """Size of the arguments as JSON."""
-    bytes_out: int = 0
-    """Size of the result as JSON."""
-    approval: str | None = None
-    """What the person decided: "allowed", "always", "edited", "denied"; None when nobody was asked."""
-    retry_of: int | None = None
-    """The index of the earlier failed call of this run with the same tool and arguments."""
-    batch: int = 0
-    """Calls that were sent to the host together share this number."""
-
-    @property
-    def ok(self) -> bool:
-        return self.status == "ok"
-
-    def to_dict(self) -> dict[str, Any]:
-        return _call_dict(self, to_jsonable)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Call:
-        known = _known(cls, data)
-        for name in ("arguments", "result"):
-            known[name] = from_jsonable(known.get(name))
-        if (error := known.get("error")) is not None:
-            known["error"] = CallError(**{**_known(CallError, error), "data": from_jsonable(error.get("data"))})
-        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +55,7 @@ class Run:
 
     id: str
     source: str
-    language: str = "lua"
+    language: str = DEFAULT_LANGUAGE
     values: tuple[Any, ...] = ()
     output: str = ""
     output_cut: int = 0
@@ -129,7 +71,7 @@ class Run:
     seed: int = 0
     observations: tuple[Observation, ...] = ()
     state_lost: bool = False
-    """The worker ended with this run: globals defined before are gone, the next run starts afresh."""
+    """The worker ended with this run: globals defined before are gone, and the next run starts from nothing."""
 
     @property
     def ok(self) -> bool:
@@ -148,11 +90,9 @@ class Run:
 
     def for_model(self, max_chars: int = 50_000) -> str:
         """The text that goes back to the model, at most `max_chars` characters long."""
-        from moonbox.audit.answer import render
-
         return render(self, max_chars)
 
-    def redacted(self, redactor: Redactor) -> Run:
+    def redacted(self, redactor: RunRedactor) -> Run:
         """A copy without what the redactor hides."""
         return redactor.redact(self)
 
@@ -174,14 +114,14 @@ class Run:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Run:
         """The inverse of `to_dict`. Fields that this version does not know are ignored, missing ones take defaults."""
-        known = _known(cls, data)
+        known = known_fields(cls, data)
         error = known.get("error")
         return cls(
             **{
                 **known,
                 "values": tuple(from_jsonable(value) for value in known.get("values", ())),
                 "calls": tuple(Call.from_dict(call) for call in known.get("calls", ())),
-                "usage": Usage(**_known(Usage, known.get("usage", {}))),
+                "usage": Usage(**known_fields(Usage, known.get("usage", {}))),
                 "error": None if error is None else ScriptError.from_dict(from_jsonable(error)),
                 "observations": tuple(
                     Observation(name, from_jsonable(value)) for name, value in known.get("observations", ())
@@ -194,12 +134,14 @@ class Run:
         return cls.from_dict(json.loads(text))
 
 
-def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    return {item.name: data[item.name] for item in fields(kind) if item.name in data}
+class RunRedactor(Protocol):
+    """What hides parts of a run, such as `moonbox.audit.redaction.Redactor`."""
+
+    def redact(self, run: Run) -> Run: ...
 
 
 def _borrowed(value: Any) -> Any:
-    """The value itself where it is JSON already: for text that is made at once, a copy would be wasted."""
+    """The value itself where it is JSON already: the text is made at once, so that no copy is needed."""
     return value if _is_json(value) else to_jsonable(value)
 
 
@@ -236,7 +178,7 @@ def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
         "values": [lower(value) for value in run.values],
         "output": run.output,
         "output_cut": run.output_cut,
-        "calls": [_call_dict(call, lower) for call in run.calls],
+        "calls": [call_to_dict(call, lower) for call in run.calls],
         "usage": run.usage.to_dict(),
         "error": None if run.error is None else to_jsonable(run.error.to_dict()),
         "started": run.started,
@@ -245,34 +187,4 @@ def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
         "seed": run.seed,
         "observations": [[seen.name, lower(seen.value)] for seen in run.observations],
         "state_lost": run.state_lost,
-    }
-
-
-def _call_dict(call: Call, lower: Callable[[Any], Any]) -> dict[str, Any]:
-    # Spelled out, not looped over fields(): a durable sink pays this for every call of every run.
-    error = call.error
-    return {
-        "index": call.index,
-        "tool": call.tool,
-        "arguments": lower(call.arguments),
-        "status": call.status,
-        "ok": call.ok,
-        "result": lower(call.result),
-        "error": None
-        if error is None
-        else {
-            "code": error.code,
-            "message": error.message,
-            "retryable": error.retryable,
-            "data": lower(error.data),
-            "detail": error.detail,
-        },
-        "started": call.started,
-        "queued": call.queued,
-        "duration": call.duration,
-        "bytes_in": call.bytes_in,
-        "bytes_out": call.bytes_out,
-        "approval": call.approval,
-        "retry_of": call.retry_of,
-        "batch": call.batch,
     }

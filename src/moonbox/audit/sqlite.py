@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from array import array
 from itertools import groupby
@@ -12,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import clean
-from moonbox.audit.database import Writer, check, connect, is_empty
-from moonbox.audit.lines import prepare
-from moonbox.audit.pruning import Pruning
-from moonbox.audit.query import TIMED, DayStats, RunSummary, Stats, ToolStats, check_page, percentile, pick
+from moonbox.audit.query import TIMED, DayStats, Pruning, RunSummary, Stats, ToolStats, check_page, percentile, pick
 from moonbox.audit.records import Run
-from moonbox.errors import AuditError, ClosedError, UsageError
+from moonbox.database import Database, Schema
+from moonbox.errors import AuditError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
 
     from moonbox.audit.records import Call
@@ -39,20 +37,12 @@ class SqliteSink:
         self, path: str | os.PathLike[str], *, fsync: bool = False, create: bool = True, timeout: float = 30.0
     ) -> None:
         self.path = Path(path)
-        self._fsync, self._timeout = fsync, timeout
         self._closed = False
-        # One for each process: a SQLite connection must not be used, nor closed, in a forked child.
-        self._writers: dict[int, Writer] = {}
-        if create:
-            prepare(self.path)
-            self._writer()
-        else:
-            with self._reading():
-                pass
+        self._database = Database(self.path, SCHEMA, create=create, durable=fsync, timeout=timeout)
 
     def write(self, run: Run) -> None:
         summary, record = RunSummary.of(run), run.to_json()
-        with self._errors("write to"), self._writer() as db:
+        with self._database.writing() as db:
             seq = _insert_run(db, summary, record)
             if run.calls:
                 db.executemany(_INSERT_CALL, [_call_row(seq, call) for call in run.calls])
@@ -82,10 +72,10 @@ class SqliteSink:
             return tuple(RunSummary(*row) for row in db.execute(sql, values))
 
     def get(self, id: str) -> Run:
-        """The run with that id, or with the only id that starts so; raises UsageError for none and for several."""
+        """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
         with self._reading() as db:
-            found = db.execute("SELECT id FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 7", (id, id + _LAST))
-            chosen = pick(id, [row[0] for row in found])
+            ids = db.execute("SELECT id FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 7", (id, id + _LAST))
+            chosen = pick(id, [row[0] for row in ids])
             (record,) = db.execute("SELECT record FROM runs WHERE id = ?", (chosen,)).fetchone()
         return Run.from_json(record)
 
@@ -93,7 +83,6 @@ class SqliteSink:
         """How runs and tools did; the figures are of one moment, also while others write."""
         start = since if since is not None else float("-inf")
         with self._reading() as db:
-            db.execute("BEGIN")
             runs, failures, calls = db.execute(_TOTALS, (start,)).fetchone()
             kinds = dict(db.execute(_KINDS, (start,)).fetchall())
             tools = _tool_stats(db, start)
@@ -101,56 +90,83 @@ class SqliteSink:
         return Stats(runs=runs, failures=failures, calls=calls, kinds=kinds, tools=tools, days=days)
 
     def prune(self, *, older_than: float | None = None, keep: int | None = None, dry_run: bool = False) -> int:
-        """Remove runs older than that many seconds, and all but the latest `keep`; how many they were, or would be."""
+        """Remove runs older than that many seconds, and all but the latest `keep`; returns their number."""
         choice = Pruning(older_than, keep)
         which = {"border": choice.border, "keep": keep}
         if dry_run:
             with self._reading() as db:
-                return len(db.execute(_DOOMED, which).fetchall())
-        writer = self._writer()
-        with self._errors("prune"):
-            with writer as db:
-                doomed = db.execute(_DOOMED, which).fetchall()
-                db.executemany("DELETE FROM calls WHERE run = ?", doomed)
-                db.executemany("DELETE FROM runs WHERE seq = ?", doomed)
-            if doomed:
-                writer.give_back_space()
-        return len(doomed)
+                return len(db.execute(_REMOVED, which).fetchall())
+        with self._database.writing() as db:
+            removed = db.execute(_REMOVED, which).fetchall()
+            db.executemany("DELETE FROM calls WHERE run = ?", removed)
+            db.executemany("DELETE FROM runs WHERE seq = ?", removed)
+        if removed:
+            self._database.shrink()
+        return len(removed)
 
     def close(self) -> None:
+        self._database.close()
         self._closed = True
-        if writer := self._writers.pop(os.getpid(), None):
-            writer.close()
-
-    def _writer(self) -> Writer:
-        if self._closed:
-            raise ClosedError(f"the audit trail {self.path} was closed")
-        pid = os.getpid()
-        if (writer := self._writers.get(pid)) is None:
-            with self._errors("open"):
-                mine = Writer(self.path, self._fsync, self._timeout)
-            writer = self._writers.setdefault(pid, mine)
-            if writer is not mine:  # another thread was first
-                mine.close()
-        return writer
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own: readers neither wait for writers nor hold them up."""
-        with self._errors("read"):
-            address = f"{self.path.absolute().as_uri()}?mode=ro"
-            with contextlib.closing(connect(address, self._timeout)) as db:
-                if is_empty(db):
-                    raise UsageError(f"the audit trail {self.path} is empty: no run was ever written to it")
-                check(db, self.path)
+        """A closed sink stays readable, as every other sink does: the file is opened for this once."""
+        if not self._closed:
+            with self._database.reading() as db:
                 yield db
+            return
+        database = Database(self.path, SCHEMA, read_only=True)
+        with contextlib.closing(database), database.reading() as db:
+            yield db
 
-    @contextlib.contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise AuditError(f"cannot {doing} the audit trail {self.path}: {error}") from error
+
+def create_runs_and_calls(db: sqlite3.Connection) -> None:
+    """The whole record is JSON in `runs.record`; columns and calls hold what listings and statistics ask for."""
+    # `record` comes last: SQLite reads a row from its start, so that a listing never touches the long part.
+    db.execute(
+        """
+        CREATE TABLE runs (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            started REAL NOT NULL,
+            language TEXT NOT NULL,
+            repl TEXT NOT NULL,
+            kind TEXT,
+            calls INTEGER NOT NULL,
+            failed_calls INTEGER NOT NULL,
+            wall REAL NOT NULL,
+            title TEXT NOT NULL,
+            record TEXT NOT NULL
+        )
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE calls (
+            run INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            tool TEXT NOT NULL,
+            status TEXT NOT NULL,
+            started REAL NOT NULL,
+            queued REAL NOT NULL,
+            duration REAL NOT NULL,
+            bytes_in INTEGER NOT NULL,
+            bytes_out INTEGER NOT NULL,
+            PRIMARY KEY (run, position)
+        ) WITHOUT ROWID
+        """
+    )
+    db.execute("CREATE INDEX runs_by_time ON runs (started)")
+
+
+SCHEMA = Schema(
+    name="audit trail",
+    application_id=0x6D6F6F6E,  # "moon"
+    migrations=(create_runs_and_calls,),
+    error=AuditError,
+    repair="move it away; the next run starts a new one",
+    upgrade="the next run that is written to it updates it",
+)
 
 
 def _tool_stats(db: sqlite3.Connection, start: float) -> tuple[ToolStats, ...]:
@@ -224,7 +240,7 @@ _DURATIONS = f"""
     SELECT tool, duration FROM calls
     WHERE status IN ({", ".join(f"'{status}'" for status in TIMED)}) AND {_OF_RUNS} ORDER BY tool, duration
 """
-_DOOMED = """
+_REMOVED = """
     SELECT seq FROM runs WHERE started < :border OR (:keep IS NOT NULL AND seq IN (
         SELECT seq FROM runs ORDER BY started DESC, seq DESC LIMIT -1 OFFSET ifnull(:keep, 0)
     ))

@@ -11,7 +11,7 @@ def visible(text: str, *, keep: str = "\n\t") -> str:
     """Text that is safe on a terminal: a script's escape codes and direction marks are shown, not obeyed."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(mark if mark in keep or not _is_hidden(mark) else _shown(mark) for mark in text)
+    return "".join(mark if mark in keep or not _is_hidden(mark) else _escaped(mark) for mark in text)
 
 
 def seconds(duration: float) -> str:
@@ -36,6 +36,6 @@ def _is_hidden(mark: str) -> bool:
     return unicodedata.category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def _shown(mark: str) -> str:
+def _escaped(mark: str) -> str:
     code = ord(mark)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"

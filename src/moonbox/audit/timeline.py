@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moonbox.audit.terminal import seconds, visible
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -47,8 +48,8 @@ class Bar:
         call = self.call
         if call.ok:
             return MARKS["ok"]
-        said = call.error.code if call.error and call.status == "error" else call.status.replace("_", " ")
-        return f"{MARKS.get(call.status, '?')} {visible(said, keep='')[:30]}"
+        words = call.error.code if call.error and call.status == "error" else call.status.replace("_", " ")
+        return f"{MARKS.get(call.status, '?')} {visible(words, keep='')[:30]}"
 
 
 def bars(run: Run, cells: int, *, max_rows: int = 100, label_width: int = 24) -> tuple[Bar, ...]:
@@ -86,7 +87,7 @@ def timeline_text(run: Run, width: int = 100, *, max_rows: int = 100) -> list[Te
         lines.append(line)
     hidden = len(run.calls) - max_rows
     if hidden > 0:
-        lines.append(Text(f"{'':{number_width}} … {hidden:,} more calls", style="dim"))
+        lines.append(Text(f"{'':{number_width}} … {counted(hidden, 'more call')}", style="dim"))
     return lines
 
 

@@ -1,21 +1,28 @@
-"""The catalog: the hidden tools as text on the code tool's description, as detailed as a budget allows."""
+"""The catalog: the hidden tools as text on the code tool's description, as detailed as a budget allows.
+
+Also the choice between the code tool with its catalog and direct definitions of all tools, by what either costs.
+"""
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from moonbox.codemode.definitions import in_format
 from moonbox.tools.signature import first_sentence, render
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from moonbox.codemode.definitions import Definition
     from moonbox.languages.texts import Texts
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["STEPS", "Catalog", "Detail", "make_catalog"]
+__all__ = ["STEPS", "Catalog", "Choice", "Detail", "choose", "make_catalog", "rough_tokens"]
 
 Detail = Literal["schemas", "full", "signatures", "names", "search"]
 STEPS: tuple[Detail, ...] = ("full", "signatures", "names", "search")
@@ -24,6 +31,7 @@ _LONGEST_LINE = 4000
 _MOST_NAMESPACES = 60
 _SHARED_BY = 3
 _MOST_OPENINGS = 4
+_BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +60,53 @@ def make_catalog(
     raise AssertionError
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which way the tools are shown, and why."""
+
+    code: bool
+    code_tokens: int
+    """What goes with every request in code mode: the code tool, its catalog, the direct tools and the system prompt."""
+    direct_tokens: int
+    """The same with every tool direct: their definitions."""
+    reason: str
+
+
+def choose(
+    mode: str,
+    with_code: Sequence[Definition],
+    all_direct: Sequence[Definition],
+    *,
+    prompt: str,
+    hidden: int,
+    count: Callable[[str], int],
+) -> Choice:
+    """Take what the mode says; `auto` takes what is smaller. `hidden` is how many tools scripts would reach."""
+    code_tokens = count(_sent(with_code)) + (count(prompt) if prompt else 0)
+    direct_tokens = count(_sent(all_direct))
+    if mode == "never":
+        code, why = False, "mode is never"
+    elif mode == "always" or not all_direct:
+        code, why = True, f"mode is {mode}"
+    elif not hidden:
+        code, why = False, "no tool may be called from scripts"
+    elif code_tokens < direct_tokens:
+        code, why = True, "the code tool is smaller"
+    else:
+        code, why = False, "direct definitions are smaller"
+    sizes = f"{counted(code_tokens, 'token')} with the code tool, {direct_tokens:,} with every tool direct"
+    return Choice(code, code_tokens, direct_tokens, f"{why} ({sizes})")
+
+
+def rough_tokens(text: str) -> int:
+    """About four bytes to a token: good enough to compare definitions, not to bill by."""
+    return (len(text.encode("utf-8", "replace")) + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
+
+
 def _written(step: Detail, tools: list[Tool], toolbox: Toolbox, texts: Texts) -> str:
     match step:
         case "schemas" | "full" | "signatures":
-            shown = tools if step == "signatures" else _told_apart(tools)
+            shown = tools if step == "signatures" else _without_shared_openings(tools)
             lines = [_line(step, tool, texts.written(toolbox.alias(tool))) for tool in shown]
             return "\n".join([texts.catalog_title, *lines])
         case "names":
@@ -99,15 +150,18 @@ def _units(char: str) -> Iterable[int]:
     return [int.from_bytes(data[place : place + 2]) for place in range(0, len(data), 2)]
 
 
-def _told_apart(tools: list[Tool]) -> list[Tool]:
+def _without_shared_openings(tools: list[Tool]) -> list[Tool]:
     """The tools without the sentences with which every tool of a namespace begins: they tell none from another."""
     spaces: dict[str | None, list[Tool]] = {}
     for tool in tools:
         spaces.setdefault(tool.namespace, []).append(tool)
-    told: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for group in spaces.values():
-        told.update(zip((tool.path for tool in group), _without_opening(group), strict=True))
-    return [tool if told[tool.path] == tool.description else tool.with_(description=told[tool.path]) for tool in tools]
+        descriptions.update(zip((tool.path for tool in group), _without_opening(group), strict=True))
+    return [
+        tool if descriptions[tool.path] == tool.description else tool.with_(description=descriptions[tool.path])
+        for tool in tools
+    ]
 
 
 def _without_opening(tools: list[Tool]) -> list[str]:
@@ -137,6 +191,11 @@ def _place(tool: Tool, toolbox: Toolbox) -> tuple[str, str]:
     """The namespace and the name as scripts write them."""
     space, _, name = toolbox.alias(tool).rpartition(".")
     return space, name
+
+
+def _sent(definitions: Sequence[Definition]) -> str:
+    """The definitions as a request carries them; the formats differ by a few characters for each tool."""
+    return json.dumps(in_format(definitions, "anthropic"), ensure_ascii=False, separators=(",", ":"))
 
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})

@@ -44,10 +44,10 @@ class Conversations:
     def end(self, conversation: str) -> bool:
         """End one; whether there was one."""
         with self._lock:
-            found = self._kept.pop(conversation, None)
-        if found is not None:
-            found.repl.close()
-        return found is not None
+            kept = self._kept.pop(conversation, None)
+        if kept is not None:
+            kept.repl.close()
+        return kept is not None
 
     def end_all(self) -> None:
         with self._lock:
@@ -55,8 +55,10 @@ class Conversations:
         for item in kept.values():
             item.repl.close()
 
-    def __len__(self) -> int:
-        return len(self._kept)
+    def names(self) -> tuple[str, ...]:
+        """The conversations that have a Repl, the most recently used last."""
+        with self._lock:
+            return tuple(self._kept)
 
     def _get(self, conversation: str, users: int) -> _Kept:
         now = time.monotonic()

@@ -1,28 +1,52 @@
-"""Tool definitions in the form of each provider, from one neutral form."""
+"""Forms of providers: tool definitions as each of them takes them, and calls as models write them."""
 
 from __future__ import annotations
 
 import copy
+import json
+import math
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from moonbox.codemode.acceptable import acceptable, sendable
 from moonbox.errors import UsageError
-from moonbox.tools.naming import suggestion
+from moonbox.languages.registry import LANGUAGES
+from moonbox.suggest import unknown
+from moonbox.tools.document import Document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from moonbox.tools.tool import Tool
 
-__all__ = ["FORMATS", "Definition", "Format", "from_tool", "in_format", "provider_names"]
+__all__ = [
+    "FORMATS",
+    "Definition",
+    "Format",
+    "find_script",
+    "from_tool",
+    "in_format",
+    "parse_arguments",
+    "portable_schema",
+    "portable_value",
+    "provider_names",
+    "shorten",
+]
 
 Format = Literal["openai", "openai-responses", "anthropic", "gemini", "mcp"]
 FORMATS: tuple[str, ...] = get_args(Format)
 _NOT_ALLOWED = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 _CONTINUED = "(Continued in the description of {}.)"
+_SCRIPT_NAMES = frozenset({"code", "source", "sourcecode", "script", "program", "input"}).union(
+    *(language.parameter_aliases for language in LANGUAGES.values())
+)
+"""What models call the one parameter when they forget its name: a script is still a script."""
+_NOT_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "if", "then", "else")
+_META = ("$schema", "$id", "$anchor", "$comment")
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_TABLES = ("properties", "$defs", "definitions", "patternProperties")
+_SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +75,7 @@ class Definition:
 
 def from_tool(tool: Tool, name: str) -> Definition:
     """What any client can send on, whatever the tool's own server has said."""
-    description, parameters, returns = sendable([tool.description, tool.parameters, tool.returns])
+    description, parameters, returns = portable_value([tool.description, tool.parameters, tool.returns])
     return Definition(name, description, parameters, returns, tool.hints.to_mcp())
 
 
@@ -68,7 +92,7 @@ def in_format(definitions: Iterable[Definition], form: str) -> list[dict[str, An
             return [{"function_declarations": [_named(item, "parameters_json_schema") for item in definitions]}]
         case "mcp":
             return [_mcp(item) for item in definitions]
-    raise UsageError(f"unknown format {form!r}{suggestion(str(form), FORMATS)}; choose one of: {', '.join(FORMATS)}")
+    raise UsageError(unknown("format", str(form), FORMATS))
 
 
 def provider_names(tools: Iterable[Tool], taken: Iterable[str]) -> dict[str, Tool]:
@@ -87,6 +111,78 @@ def provider_names(tools: Iterable[Tool], taken: Iterable[str]) -> dict[str, Too
     return names
 
 
+def portable_schema(parameters: dict[str, Any]) -> dict[str, Any]:
+    """A schema that every provider accepts: an object without unions at its root, and every array with its items.
+
+    What the root said with a union is kept as text in its description, and each branch's parameters are named. Calls
+    are still validated against the tool's own schema.
+    """
+    root = _root(parameters)
+    dropped = {key: root.pop(key) for key in _NOT_AT_ROOT if key in root}
+    root["type"] = "object"
+    document = Document({**parameters, **dropped})
+    if not isinstance(root.get("properties"), dict):
+        root["properties"] = {}
+    if dropped:
+        _name_branches(root, dropped, document)
+    known = root["properties"]
+    if "required" in root:
+        root["required"] = [name for name in root["required"] if name in known]
+    _complete_arrays(root)
+    return root
+
+
+def portable_value(value: Any) -> Any:
+    """A copy that every JSON writer takes: no half of a surrogate pair, no NaN or infinity."""
+    try:
+        return _portable(value)
+    except RecursionError:  # only a model's own data is that deep: left as it is
+        return value
+
+
+def _portable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_portable(key): _portable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_portable(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def parse_arguments(arguments: Any) -> dict[str, Any] | None:
+    """A call's arguments as a dict; text is read as JSON, as providers send it. None for anything else."""
+    if arguments is None:
+        return {}
+    if isinstance(arguments, str | bytes | bytearray):
+        if not arguments:
+            return {}
+        try:
+            arguments = json.loads(arguments, strict=False)  # small models leave line breaks in strings as they are
+        except (ValueError, RecursionError):
+            return None
+    return dict(arguments) if isinstance(arguments, dict) else None
+
+
+def find_script(given: dict[str, Any], parameter: str) -> str | None:
+    """The script in a call's arguments, if there is one; also under another name that models often use for it."""
+    source = given.get(parameter)
+    if source is None and len(given) == 1 and str(next(iter(given))).lower() in _SCRIPT_NAMES:
+        source = next(iter(given.values()))
+    return _without_fence(source) if isinstance(source, str) else None
+
+
+def shorten(value: Any) -> str:
+    """A value for a message."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deeply"
+    except Exception:  # noqa: BLE001 - a number with thousands of digits, an object of the caller's own
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
 def _provider_name(path: str) -> str:
     """Letters, digits, `_` and `-`, a letter or `_` first, at most 64: what the strictest of them wants."""
     name = _NOT_ALLOWED.sub("_", path.replace(".", "__"))
@@ -95,7 +191,7 @@ def _provider_name(path: str) -> str:
 
 def _named(item: Definition, key: str) -> dict[str, Any]:
     description = item.description or item.name  # some providers refuse an empty one
-    return {"name": item.name, "description": description, key: acceptable(dict(item.parameters))}
+    return {"name": item.name, "description": description, key: portable_schema(dict(item.parameters))}
 
 
 def _cut(text: str, longest: int) -> tuple[str, str]:
@@ -108,9 +204,58 @@ def _cut(text: str, longest: int) -> tuple[str, str]:
 
 def _mcp(item: Definition) -> dict[str, Any]:
     schema = copy.deepcopy(dict(item.parameters))
-    made = {"name": item.name, "description": item.description, "inputSchema": schema}
+    definition = {"name": item.name, "description": item.description, "inputSchema": schema}
     if item.returns is not None and item.returns.get("type") == "object":
-        made["outputSchema"] = dict(item.returns)
+        definition["outputSchema"] = dict(item.returns)
     if item.annotations:
-        made["annotations"] = dict(item.annotations)
-    return made
+        definition["annotations"] = dict(item.annotations)
+    return definition
+
+
+def _root(parameters: dict[str, Any]) -> dict[str, Any]:
+    target = Document(parameters).deref(parameters)
+    beside = {key: parameters[key] for key in ("$defs", "definitions") if key in parameters}
+    merged = {**beside, **(target if isinstance(target, dict) else {})}
+    return copy.deepcopy({key: value for key, value in merged.items() if key not in _META and key != "$ref"})
+
+
+def _name_branches(root: dict[str, Any], dropped: dict[str, Any], document: Document) -> None:
+    required = list(root.get("required") or ())
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for branch in dropped.get(keyword) or ():
+            for name, part in document.properties(branch).items():
+                root["properties"].setdefault(name, copy.deepcopy(part))
+            if keyword == "allOf":
+                required += [name for name in document.required(branch) if name not in required]
+    if required:
+        root["required"] = required
+    rule = json.dumps(dropped, separators=(",", ":"), ensure_ascii=False)
+    description = root.get("description")
+    root["description"] = f"{description}\n" if isinstance(description, str) and description else ""
+    root["description"] += f"The arguments must also fit this JSON Schema: {rule}"
+
+
+def _complete_arrays(node: Any) -> None:
+    """Give arrays without `items` one that accepts everything; some providers refuse them otherwise."""
+    if not isinstance(node, dict):
+        return
+    kinds = node.get("type")
+    if (kinds == "array" or (isinstance(kinds, list) and "array" in kinds)) and "prefixItems" not in node:
+        node.setdefault("items", {})
+    for keyword in _SINGLE:
+        _complete_arrays(node.get(keyword))
+    for keyword in _LISTS:
+        for part in node.get(keyword) or () if isinstance(node.get(keyword), list) else ():
+            _complete_arrays(part)
+    for keyword in _TABLES:
+        table = node.get(keyword)
+        for part in table.values() if isinstance(table, dict) else ():
+            _complete_arrays(part)
+
+
+def _without_fence(source: str) -> str:
+    """The script without the Markdown fence that models sometimes put around it; line numbers stay."""
+    text = source.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return "\n" + text[text.index("\n") + 1 : -3]
+    return source

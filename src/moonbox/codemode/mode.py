@@ -6,17 +6,23 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.codemode.catalog import Catalog, make_catalog
-from moonbox.codemode.choice import Choice, choose, rough_tokens
+from moonbox.codemode.catalog import Catalog, Choice, choose, make_catalog, rough_tokens
 from moonbox.codemode.conversations import Conversations
-from moonbox.codemode.definitions import Definition, Format, from_tool, in_format, provider_names
-from moonbox.codemode.misdirected import explain_misdirected
-from moonbox.codemode.reading import parsed, script_in, short
-from moonbox.codemode.routing import Routes
-from moonbox.codemode.settings import Settings
+from moonbox.codemode.definitions import (
+    Definition,
+    Format,
+    find_script,
+    from_tool,
+    in_format,
+    parse_arguments,
+    provider_names,
+    shorten,
+)
+from moonbox.codemode.routing import Routes, explain_misdirected
+from moonbox.config.sections import CodeModeSettings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
-from moonbox.languages import texts as texts_module
-from moonbox.tools.naming import LONGEST_NAME, suggestion
+from moonbox.languages.registry import language
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "CodeMode", "Reply"]
 
 _MOST_CONVERSATIONS = 100
-_MOST_NAMES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Reply:
 class CodeMode:
     """What the model is shown of a Sandbox's tools, and the handler of its calls.
 
-    `settings` are those of `Settings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
+    `settings` are those of `CodeModeSettings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
     """
 
     def __init__(
@@ -57,8 +62,8 @@ class CodeMode:
         **settings: Any,
     ) -> None:
         self.sandbox = sandbox
-        self.settings = Settings.from_dict(settings)
-        self._texts = texts_module.load(sandbox.language)
+        self.settings = CodeModeSettings.from_dict(settings)
+        self._texts = language(sandbox.language).texts
         self._count = count_tokens or rough_tokens
         self._routes = Routes(
             sandbox.toolbox, keep_visible=self.settings.keep_visible, approvals=self.settings.approvals
@@ -71,12 +76,12 @@ class CodeMode:
     @classmethod
     def from_config(cls, sandbox: Sandbox, config: Mapping[str, Any], **options: Any) -> CodeMode:
         """From a dict or a TOML table; unknown keys, wrong types and unknown tools are refused."""
-        return cls(sandbox, **options, **Settings.checked(config))
+        return cls(sandbox, **options, **vars(CodeModeSettings.from_dict(config)))
 
     @staticmethod
     def config_schema() -> dict[str, Any]:
         """The settings as JSON Schema."""
-        return Settings.schema()
+        return CodeModeSettings.schema()
 
     # What the model is shown
 
@@ -171,6 +176,11 @@ class CodeMode:
         self._current()
         return self._conversations.get(conversation)
 
+    @property
+    def conversations(self) -> tuple[str, ...]:
+        """The conversations that have script state, the most recently used last."""
+        return self._conversations.names()
+
     def end(self, conversation: str = "") -> bool:
         """End a conversation: its state is gone. Whether there was one."""
         return self._conversations.end(conversation)
@@ -260,45 +270,43 @@ class CodeMode:
         return [self._texts.limits.format(what=what)] if what and self._texts.limits else []
 
     def _prepare(self, name: Any, arguments: Any) -> str | tuple[Tool, dict[str, Any]] | Reply:
-        """The script, or the tool and its arguments, or the answer to a call that makes no sense."""
+        """The script, or the tool and its arguments, or the answer to an invalid call."""
         view = self._current()
         if not isinstance(name, str):
-            return Reply(f"error: a tool's name must be text, not {short(name)}{_tools_are(self._names(view))}", True)
-        given = parsed(arguments)
+            return Reply(f"error: the tool's name must be a string, not {shorten(name)}", True)
+        given = parse_arguments(arguments)
         if view.choice.code and name == self.tool_name:
             return self._source(given)
         tool = view.direct.get(name) or next((tool for tool in view.direct.values() if tool.path == name), None)
         if tool is None:
             return Reply(self._unknown(name, view), True)
         if given is None:
-            return Reply(f"error: the arguments of {name} must be a JSON object, not {short(arguments)}", True)
+            return Reply(f"error: the arguments of {name} must be a JSON object, not {shorten(arguments)}", True)
         return tool, given
 
     def _source(self, given: dict[str, Any] | None) -> str | Reply:
         wanted = f'error: {self.tool_name} takes one argument: {{"{self.parameter}": "<script>"}}'
         if given is None:
             return Reply(f"{wanted}; the arguments were not a JSON object", True)
-        source = script_in(given, self.parameter)
-        return Reply(f"{wanted}, not {short(given)}", True) if source is None else source
+        source = find_script(given, self.parameter)
+        return Reply(f"{wanted}, not {shorten(given)}", True) if source is None else source
 
     def _names(self, view: _View) -> list[str]:
         return [*([self.tool_name] if view.choice.code else []), *view.direct]
 
     def _unknown(self, name: str, view: _View) -> str:
-        names = self._names(view)
         if view.choice.code and (name in self._routes.hidden or name.replace("__", ".") in self._routes.hidden):
             path = name if name in self._routes.hidden else name.replace("__", ".")
             written = self._texts.call.format(name=self._texts.written(self._routes.hidden.alias(path)))
             return f"error: {name} is called from a script: use {self.tool_name} and write {written}"
-        near = suggestion(name, names) if len(name) <= LONGEST_NAME else ""
-        return f"error: there is no tool {short(name)}{near}{_tools_are(names)}"
+        return f"error: {unknown('tool', name, self._names(view))}"
 
     def _lost(self, problem: Exception) -> Reply:
         """The answer where no run came about."""
         if isinstance(problem, ClosedError):
-            if self._closed or self.sandbox._closed:
+            if self._closed or self.sandbox.closed:
                 raise problem
-            return Reply("error: this conversation was ended while the script waited; its state is gone", True)
+            return Reply("error: the conversation was ended while the script waited; its state is lost", True)
         return Reply(f"error: {problem}", True)
 
     def _answer(self, run: Run) -> Reply:
@@ -315,10 +323,3 @@ class _View:
 
 def _definitions(tools: Mapping[str, Tool]) -> list[Definition]:
     return [from_tool(tool, name) for name, tool in tools.items()]
-
-
-def _tools_are(names: list[str]) -> str:
-    if not names:
-        return "; there are no tools"
-    more = len(names) - _MOST_NAMES
-    return f"; the tools are: {', '.join(names[:_MOST_NAMES])}" + (f" and {more} more" if more > 0 else "")

@@ -1,21 +1,33 @@
-"""Routing: which tools scripts reach, and which the model calls directly. One predicate decides both."""
+"""Routing: which tools scripts reach, and which the model calls directly. One predicate decides both.
+
+A script that calls one of the model's own tools is told what to do instead.
+"""
 
 from __future__ import annotations
 
 import copy
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ConfigError
-from moonbox.tools.naming import suggestion
-from moonbox.tools.shape import NARRATION
+from moonbox.suggest import unknown
+from moonbox.tools.document import NARRATION
+from moonbox.tools.naming import safe_alias
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
+    from moonbox.audit.records import Run
+    from moonbox.errors import ScriptError
     from moonbox.tools.tool import Tool
 
-__all__ = ["Routes", "is_eligible"]
+__all__ = ["Routes", "explain_misdirected", "is_eligible"]
+
+_LONGEST_LINE = 10_000
+"""Of what is looked through for each direct tool: a script may be one line of megabytes."""
+_NAMED = re.compile(r"\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not found: (\w+)")
 
 
 def is_eligible(tool: Tool, *, approvals: bool = False) -> bool:
@@ -42,11 +54,9 @@ class Routes:
         self._direct: tuple[Tool, ...] = ()
         self.hidden = Toolbox()
         """What scripts reach."""
-        unknown = [name for name in keep_visible if name not in toolbox]
-        if unknown:
-            raise ConfigError(
-                f"keep_visible names an unknown tool {unknown[0]!r}{suggestion(unknown[0], toolbox.paths())}"
-            )
+        for name in keep_visible:
+            if name not in toolbox:
+                raise ConfigError(f"keep_visible: {unknown('tool', name, toolbox.paths())}")
         self.update()
 
     def is_hidden(self, tool: Tool) -> bool:
@@ -72,6 +82,18 @@ class Routes:
         return self._direct
 
 
+def explain_misdirected(run: Run, direct: Mapping[str, Tool]) -> Run:
+    """The run with a hint, if it failed on one of the direct tools; `direct` has them by the names that models use."""
+    error = run.error
+    if error is None:
+        return run
+    name = _asked_for(error, direct) if error.code == "unknown_tool" else _called(error, run.source, direct)
+    if name is None:
+        return run
+    hint = f"scripts cannot call '{direct[name].path}'; call the tool '{name}' directly, outside a script"
+    return replace(run, error=error.with_(hint=hint))
+
+
 def _without_narration(tool: Tool) -> Tool:
     """Scripts do not narrate: the parameter in which a model explains itself is filled in for them."""
     properties = tool.parameters.get("properties")
@@ -82,3 +104,33 @@ def _without_narration(tool: Tool) -> Tool:
         parameters["properties"][NARRATION].setdefault("default", "Called from a script.")
     parameters["required"] = [name for name in parameters.get("required", ()) if name != NARRATION]
     return tool.with_(parameters=parameters)
+
+
+def _asked_for(error: ScriptError, direct: Mapping[str, Tool]) -> str | None:
+    asked = (error.tool or "").removeprefix("tools.")
+    return next((name for name, tool in direct.items() if asked in (tool.path, name, safe_alias(tool.path))), None)
+
+
+def _called(error: ScriptError, source: str, direct: Mapping[str, Tool]) -> str | None:
+    """The direct tool that the failing line means; the longest, where `a` and `a.b` both fit."""
+    if error.kind != "runtime" or not ("nil value" in error.message or "not found" in error.message):
+        return None
+    lines = source.splitlines()
+    line = lines[error.line - 1] if error.line and error.line <= len(lines) else source
+    line = next((frame.source for frame in error.frames if frame.source), line)
+    line = line[:_LONGEST_LINE]
+    named = _NAMED.search(error.message)
+    missing = (named[1] or named[2]) if named else ""
+    fitting = [name for name, tool in direct.items() if _is_written(tool.path, line, missing)]
+    return max(fitting, key=lambda name: len(direct[name].path), default=None)
+
+
+def _is_written(path: str, line: str, missing: str) -> bool:
+    """Whether the line has `tools.a.b`, `tools["a.b"]`, `a::b` or `a.b`, of which some part is what is missing."""
+    for written in {path, safe_alias(path)}:
+        dotted = r"\s*(?:\.|::)\s*".join(map(re.escape, written.split(".")))
+        if missing in written.split(".") and re.search(rf"(?<![\w]){dotted}(?![\w])", line):
+            return True
+        if re.search(rf"tools\s*\[\s*[\"']{re.escape(written)}[\"']\s*\]", line):
+            return True
+    return False

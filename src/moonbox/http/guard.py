@@ -1,22 +1,20 @@
-"""The guard before every request: who may ask, from where, how much at a time."""
+"""Access to the HTTP API: who may send requests, from where, and how large they may be."""
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import UsageError
-from moonbox.http.failures import failure
+from moonbox.http.failures import Refused
+from moonbox.net import guard
+from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from moonbox.net.guard import Receive, Refusal, Scope, Send
 
-    Receive = Callable[[], Awaitable[Any]]
-    Send = Callable[[Any], Awaitable[None]]
-
-__all__ = ["Access", "Guard", "is_loopback"]
+__all__ = ["Access", "Guard"]
 
 _OPEN = frozenset({"/health"})
 
@@ -27,14 +25,14 @@ class Access:
 
     token: str | None = None
     """Clients send it as `Authorization: Bearer <token>`. Without one, only loopback addresses may be served."""
-    hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
+    hosts: tuple[str, ...] = LOOPBACK_NAMES
     """Host headers that are answered (with any port): a page on another site cannot reach us by rebinding a name."""
     origins: tuple[str, ...] = ()
-    """Origins whose pages may ask; none by default, whatever the page."""
+    """Origins whose pages may send requests, beside pages that this machine serves itself."""
     max_body: int = 1_000_000
 
     def check_address(self, host: str) -> None:
-        """Refuse to serve strangers without a token."""
+        """Refuse to serve other machines without a token."""
         if self.token is None and not is_loopback(host):
             raise UsageError(f"serving on {host} needs a token: pass --token, or serve on 127.0.0.1")
 
@@ -43,70 +41,43 @@ class Guard:
     """ASGI middleware: checks Host, Origin and token, and bounds the body."""
 
     def __init__(self, app: Any, access: Access) -> None:
-        self._app = app
-        self._access = access
+        self._app, self._access = app, access
+        callers = guard.Callers(frozenset(access.hosts), frozenset(access.origins))
+        self._guard = guard.Guard(self._bounded, callers.check, self._check_token, self._check_length)
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope["path"], headers)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, _Bounded(receive, self._access.max_body), send)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._guard(scope, receive, send)
 
-    def _refusal(self, path: str, headers: dict[bytes, str]) -> Any:
-        access = self._access
-        if _name(headers.get(b"host", "")) not in access.hosts:
-            return failure(421, "wrong_host", "this server does not answer to that Host header")
-        origin = headers.get(b"origin")
-        if origin is not None and origin not in access.origins:
-            return failure(403, "wrong_origin", "pages of this origin may not use this server")
-        if access.token is not None and path not in _OPEN and not self._has_token(headers):
-            asks = {"WWW-Authenticate": "Bearer"}
-            return failure(401, "unauthorized", "send the header Authorization: Bearer <token>", headers=asks)
-        length = headers.get(b"content-length", "")
-        if length.isdigit() and int(length) > access.max_body:
-            return failure(413, "too_large", f"the body is larger than {access.max_body:,} bytes")
+    def _check_token(self, scope: Scope) -> Refusal | None:
+        wanted = self._access.token
+        if wanted is None or scope["path"] in _OPEN:
+            return None
+        values = guard.header_values(scope, b"authorization")
+        kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+        if kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), wanted.encode()):
+            return None
+        message = "send the header Authorization: Bearer <token>"
+        return guard.Refusal(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
+
+    def _check_length(self, scope: Scope) -> Refusal | None:
+        most = self._access.max_body
+        for length in guard.header_values(scope, b"content-length"):
+            digits = length.strip().lstrip("0")
+            if digits.isascii() and digits.isdigit() and (len(digits) > 18 or int(digits) > most):
+                return guard.Refusal(413, "too_large", f"the body is larger than {most:,} bytes")
         return None
 
-    def _has_token(self, headers: dict[bytes, str]) -> bool:
-        kind, _, token = headers.get(b"authorization", "").partition(" ")
-        wanted = self._access.token or ""
-        return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), wanted.encode())
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application, with a body that may not grow past its bound, whatever its Content-Length said."""
+        left = self._access.max_body
 
+        async def bounded() -> Any:
+            nonlocal left
+            message = await receive()
+            if message["type"] == "http.request":
+                left -= len(message.get("body", b""))
+                if left < 0:
+                    raise Refused(413, "too_large", f"the body is larger than {self._access.max_body:,} bytes")
+            return message
 
-class _Bounded:
-    """A body that may not grow past its bound, whatever its Content-Length said."""
-
-    def __init__(self, receive: Receive, most: int) -> None:
-        self._receive = receive
-        self._left = most
-
-    async def __call__(self) -> Any:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                from moonbox.http.failures import Refused
-
-                raise Refused(413, "too_large", "the body is too large")
-        return message
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def _name(host: str) -> str:
-    """A Host header without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].lower()
+        await self._app(scope, bounded, send)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from moonbox.errors import UsageError
-from moonbox.knowledge.database import Database
 from moonbox.knowledge.errors import DocumentNotFound
-from moonbox.knowledge.ids import MAX_DOCUMENT, document_range, position_of
 from moonbox.knowledge.indexing import remove
-from moonbox.knowledge.lock import only_one
 from moonbox.knowledge.records import Chunk, Document, Hits, Mode, SourceInfo, Stats, SyncReport
-from moonbox.knowledge.searching import MAX_LIMIT, Request, search
-from moonbox.knowledge.sync import synchronise
+from moonbox.knowledge.search import MAX_LIMIT, Request, search
+from moonbox.knowledge.store import MAX_DOCUMENT, document_range, open_store, position_of
+from moonbox.knowledge.sync import sync_lock, synchronise
 from moonbox.knowledge.text import joined
+from moonbox.suggest import unknown
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +48,7 @@ class KnowledgeBase:
     ) -> None:
         self._sources = dict(sources or {})
         self._embedder = embedder
-        self._database = Database(Path(path), read_only=read_only)
+        self._database = open_store(Path(path), read_only=read_only)
 
     @classmethod
     def from_config(cls, config: KnowledgeConfig, *, read_only: bool = False) -> KnowledgeBase:
@@ -69,7 +68,7 @@ class KnowledgeBase:
         *,
         marks: tuple[str, str] = ("**", "**"),
     ) -> Hits:
-        """The documents that fit best, one row each, best first. No query is an error; some find nothing.
+        """The documents that match best, one row each, best first. Any text is a valid query; some find nothing.
 
         `source` names one source or several; `marks` go around the found words of a snippet.
         """
@@ -78,7 +77,7 @@ class KnowledgeBase:
         if mode not in MODES:
             raise UsageError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-            raise UsageError(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {limit!r}")
+            raise UsageError(f"limit must be an integer from 1 to {MAX_LIMIT}, not {limit!r}")
         request = Request(query, limit, self._chosen(source), marks)
         return search(self._database, self._embedder, request, mode)
 
@@ -87,11 +86,11 @@ class KnowledgeBase:
         with self._database.reading() as db:
             row = _find(db, id)
             if row is None:
-                raise DocumentNotFound(f"there is no document {id!r}; ids come from search")
-            number, home, source, source_id, title, source_url, updated_at, author, metadata = row
+                raise DocumentNotFound(f"unknown document {id!r}; search returns valid ids")
+            number, source_number, source, source_id, title, source_url, updated_at, author, metadata = row
             chunks = db.execute(
                 "SELECT id, heading, text, overlap FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id",
-                document_range(home, number),
+                document_range(source_number, number),
             ).fetchall()
         return Document(
             id=number,
@@ -114,12 +113,12 @@ class KnowledgeBase:
         progress: Callable[[Progress], None] | None = None,
         wait: float = 0.0,
     ) -> SyncReport:
-        """Bring one source up to date; raises SyncBusy when somebody else does and is not done within `wait` seconds.
+        """Bring one source up to date; raises SyncBusy when another sync of it is not done within `wait` seconds.
 
-        A scan that fails is told in the report's `error`.
+        When the scan fails, the report's `error` says why.
         """
         if source not in self._sources:
-            raise UsageError(_unknown_source(source, self._sources))
+            raise UsageError(unknown("source", source, self._sources))
         return synchronise(
             self._database, source, self._sources[source], embedder=self._embedder, progress=progress, wait=wait
         )
@@ -136,10 +135,9 @@ class KnowledgeBase:
         with self._database.reading() as db:
             number = dict(_numbers(db)).get(source)
         if number is None:
-            raise UsageError(_unknown_source(source, [info.name for info in self.sources()]))
-        busy = f"the source {source!r} is being synchronised; try again when it is done"
+            raise UsageError(unknown("source", source, [info.name for info in self.sources()]))
         removed = 0
-        with only_one(self._database.path, number, wait, lambda: busy):
+        with sync_lock(self._database, source, number, wait):
             while True:
                 with self._database.writing() as db:
                     rows = db.execute("SELECT id FROM documents WHERE source = ? LIMIT 500", (number,)).fetchall()
@@ -185,21 +183,13 @@ class KnowledgeBase:
             known = {*self._sources, *(name for name, _ in _numbers(db))}
         for name in names:
             if name not in known:
-                raise UsageError(_unknown_source(name, known))
+                raise UsageError(unknown("source", name, known))
         return names
 
 
 def never_synchronised(name: str) -> SourceInfo:
-    """What there is to say about a source that is configured and nothing more."""
+    """The state of a source that is configured and was never synchronised."""
     return SourceInfo(name, True, False, 0, None, (f"never synchronised; run: moonbox sync {name}",))
-
-
-def _unknown_source(name: Any, known: Any) -> str:
-    names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, 1)
-    if close:
-        return f"there is no source {name!r}; did you mean {close[0]!r}?"
-    return f"there is no source {name!r}; " + (f"there are: {', '.join(names)}" if names else "none is configured")
 
 
 def _count(db: sqlite3.Connection, table: str) -> int:
@@ -216,7 +206,7 @@ def _find(db: sqlite3.Connection, id: Any) -> Any:
         " FROM documents JOIN sources ON sources.id = documents.source"
     )
     if isinstance(id, bool) or not isinstance(id, int | str):
-        raise UsageError(f'a document\'s id must be a number, or a string "source:source_id", not {id!r}')
+        raise UsageError(f'id must be an integer or a string "source:source_id", not {id!r}')
     if isinstance(id, str) and not (id.isdecimal() and len(id) < 19):
         source, _, source_id = id.partition(":")
         where, values = "sources.name = ? AND source_id = ?", (_storable(source), _storable(source_id))
@@ -237,20 +227,19 @@ def _source_info(db: sqlite3.Connection, number: int, name: str, configured: boo
         (number,),
     ).fetchone()
     status, when, report = row or ("never", None, None)
-    notes = [] if configured else ["not in the configuration any more; `moonbox sync --prune` removes it"]
+    notes = [] if configured else ["no longer in the configuration; `moonbox sync --prune` removes it"]
     report = json.loads(report) if report else {}
     if status == "never":
         notes.append(f"never synchronised; run: moonbox sync {name}")
     elif status == "running":
-        notes.append("being synchronised now, or its synchronisation was killed")
+        notes.append("a synchronisation is running, or was killed")
     elif status == "interrupted":
-        notes.append("the last synchronisation was interrupted; the next one goes on from there")
+        notes.append("the last synchronisation was interrupted; the next one continues it")
     elif status == "failed":
         notes.append(f"the last scan failed: {report.get('error')}")
     if report.get("problem_count"):
         first = report["problems"][0]
-        notes.append(
-            f"{report['problem_count']:,} items could not be read, first {first['source_id']}: {first['message']}"
-        )
+        unread = counted(report["problem_count"], "item")
+        notes.append(f"{unread} could not be read, first {first['source_id']}: {first['message']}")
     notes += report.get("notes", [])
     return SourceInfo(name, configured, status in ("ok", "running"), documents, when, tuple(notes))

@@ -2,8 +2,8 @@
 
 KnowledgeError            the store cannot be used: the message says why
 ├── DocumentNotFound      no document has that id: search again
-├── SyncBusy              somebody else is synchronising that source: wait
-└── EmbeddingError        vectors could not be made: look at the embeddings' configuration
+├── SyncBusy              another process is synchronising that source: wait
+└── EmbeddingError        vectors could not be made: check the configuration of the embeddings
 """
 
 from __future__ import annotations
@@ -26,4 +26,4 @@ class SyncBusy(KnowledgeError):
 
 
 class EmbeddingError(KnowledgeError):
-    """The embedder failed or answered nonsense."""
+    """The embedder failed or gave an invalid answer."""

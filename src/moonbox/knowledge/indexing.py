@@ -7,20 +7,19 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from moonbox.knowledge.chunking import chunk_text
-from moonbox.knowledge.ids import MAX_CHUNKS, chunk_id, document_range
-from moonbox.knowledge.text import separated
+from moonbox.knowledge.store import MAX_CHUNKS, chunk_id, document_range
+from moonbox.knowledge.text import chunk_text, separated
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from moonbox.knowledge.chunking import Piece
     from moonbox.knowledge.items import Item
+    from moonbox.knowledge.text import Piece
 
-__all__ = ["PIPELINE", "Prepared", "digest", "embedded_text", "prepare", "remove", "write"]
+__all__ = ["PIPELINE", "Prepared", "digest", "embedded_text", "prepare", "remove", "text_digest", "write"]
 
-PIPELINE = 1
+PIPELINE = 2
 """Raised whenever the same file would be read or cut differently than before: everything is then indexed again."""
 
 
@@ -37,7 +36,7 @@ class Prepared:
 
 
 def digest(item: Item) -> bytes:
-    """What tells whether an item is as it was."""
+    """What tells whether an item has changed."""
     parts = (PIPELINE, item.title, item.source_url, item.updated_at, item.author, item.format, item.metadata)
     hasher = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
     hasher.update(item.body.encode())
@@ -111,7 +110,7 @@ def _write_document(db: sqlite3.Connection, source: int, entry: Prepared) -> int
 
 def _remove_passages(db: sqlite3.Connection, source: int, documents: Sequence[int]) -> None:
     ranges = [document_range(source, document) for document in documents]
-    # The index keeps no text: it must be told what it had been given.
+    # The index keeps no text: to delete a row it needs the text that was indexed.
     db.executemany(
         "INSERT INTO passage_index (passage_index, rowid, title, heading, text)"
         " SELECT 'delete', id, title, heading, text FROM passages WHERE id BETWEEN ? AND ?",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import json
 import math
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkabl
 
 from moonbox.errors import ConversionError, UsageError
 from moonbox.knowledge.text import clean, clean_line
+from moonbox.suggest import unknown
 from moonbox.values import plain, to_jsonable
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ UNSAFE_SCHEMES = ("javascript:", "data:", "vbscript:")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One document as a connector delivers it. Bad values raise at once; text is cleaned of control characters."""
+    """One document as a connector yields it. Invalid values raise UsageError; control characters are removed."""
 
     source_id: str
-    """What names the item within its source, the same in every scan: a path, an address, a key."""
+    """What identifies the item within its source, the same in every scan: a path, a URL, a key."""
     body: str
     title: str = ""
     source_url: str | None = None
@@ -43,7 +43,7 @@ class Item:
     format: Literal["markdown", "text"] = "markdown"
     """Whether `#` lines are headings."""
     fingerprint: str | None = None
-    """What tells cheaply that the item is as it was (a modification time, an ETag); the next scan gets it back."""
+    """Tells cheaply whether the item has changed (a modification time, an ETag); the next scan gets it back."""
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the dataclass is frozen
@@ -66,9 +66,7 @@ class Item:
         known = [item.name for item in fields(cls)]
         for key in data:
             if key not in known:
-                close = difflib.get_close_matches(str(key), known, 1)
-                hint = f"did you mean {close[0]!r}?" if close else f"known are: {', '.join(known)}"
-                raise UsageError(f"unknown key {key!r}; {hint}")
+                raise UsageError(unknown("key", str(key), known))
         for key in ("source_id", "body"):
             if data.get(key) is None:
                 raise UsageError(f"{key} is missing")
@@ -84,16 +82,16 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The item is left out on purpose; if the store holds an older version, that goes."""
+    """The item is left out on purpose; an older version in the store is removed."""
 
     source_id: str
     reason: str
-    """In words that fit many items alike: the report counts them."""
+    """The same words for all items of a kind: the report counts them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The item could not be read this time; if the store holds an older version, that stays."""
+    """The item could not be read this time; an older version in the store is kept."""
 
     source_id: str
     message: str
@@ -101,7 +99,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How many items the scan expects to yield; for progress alone."""
+    """How many items the scan expects to yield; only for progress."""
 
     count: int
 
@@ -156,7 +154,7 @@ def _text(name: str, value: Any, most: int | None, *, required: bool = False, op
 
 def _body(value: Any) -> str:
     if isinstance(value, bytes):
-        raise UsageError("body must be text, not bytes that are not UTF-8")
+        raise UsageError("body must be text; it is not UTF-8")
     if not isinstance(value, str):
         raise UsageError(f"body must be a string, not {type(value).__name__}")
     if len(value) > MAX_BODY:
@@ -167,13 +165,13 @@ def _body(value: Any) -> str:
 def _url(value: Any) -> str | None:
     address = _text("source_url", value, MAX_SOURCE_ID, optional=True)
     if address and address.lower().lstrip().startswith(UNSAFE_SCHEMES):
-        raise UsageError(f"source_url must be an address that can be visited, not {address[:40]!r}")
+        raise UsageError(f"source_url must be a URL that can be opened, not {address[:40]!r}")
     return address or None
 
 
 def _metadata(value: Any) -> dict[str, Any]:
     if not value and isinstance(value, Mapping | list):
-        return {}  # a Lua table without anything in it may arrive as a list
+        return {}  # an empty table of a script may arrive as a list
     if not isinstance(value, Mapping):
         raise UsageError(f"metadata must be a table, not {type(value).__name__}")
     try:

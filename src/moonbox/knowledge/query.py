@@ -1,20 +1,19 @@
 """What a person or a model typed into the search box, as expressions of the full-text index.
 
-    words               documents with all of them; if there are none, with most of them; if there are none, with any
-    "two words"         the words next to each other
+    words               documents with any of them; the more and the rarer, the better
+    "two words"         the words next to each other; documents without them come only when there are no others
     pre*                words that begin so (three letters at least)
     -word -"a phrase"   not in the document (also: NOT word)
-    this OR that        either (AND may be written and means nothing)
+    this OR that        either; together they count as one word (AND may be written and changes nothing)
 
-Anything else is punctuation. Words that say nothing ("how", "the") are left out when others remain. No input is an
-error.
+Anything else is punctuation. Words without meaning of their own ("how", "the") are left out when others remain. Any
+input is valid.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import combinations
 
 from moonbox.knowledge.text import clean_line, separated
 
@@ -23,8 +22,6 @@ __all__ = ["Query", "Term", "parse_query"]
 MAX_CHARS = 1_000
 MAX_TERMS = 32
 SHORTEST_PREFIX = 3
-MOST_OF = range(3, 9)
-"""How many words a query may have to be tried with one of them missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Groups of alternatives, all of which should be met, and what must not be there."""
+    """Groups of alternatives, the more of which are met the better, and what must not be there."""
 
     groups: tuple[tuple[Term, ...], ...] = ()
     excluded: tuple[Term, ...] = ()
@@ -62,21 +59,21 @@ class Query:
         return tuple(_any(group) for group in self.groups)
 
     def every(self) -> str:
+        """All groups."""
         return " AND ".join(self.each)
 
-    def most(self) -> str | None:
-        """All groups but one, whichever; None when there are too few or too many for that."""
-        if len(self.groups) not in MOST_OF:
-            return None
-        choices = combinations(self.each, len(self.groups) - 1)
-        return " OR ".join(f"({' AND '.join(choice)})" for choice in choices)
+    def required(self) -> str | None:
+        """The groups that were written in quotes."""
+        quoted = [_any(group) for group in self.groups if all(term.quoted for term in group)]
+        return " AND ".join(quoted) or None
 
-    def words(self) -> tuple[str, ...]:
-        """Each word by itself, compounds taken apart."""
-        terms = (part for group in self.groups for term in group for part in term.parts())
-        return tuple(dict.fromkeys(term.expression for term in terms))
+    def terms(self) -> tuple[str, ...]:
+        """What counts for the ranking: each group, and the words of compounds."""
+        compounds = (term for group in self.groups for term in group if len(term.parts()) > 1)
+        parts = (part.expression for term in compounds for part in term.parts())
+        return tuple(dict.fromkeys((*self.each, *parts)))
 
-    def nothing(self) -> str | None:
+    def without(self) -> str | None:
         """What must not be in the document."""
         return _any(self.excluded) if self.excluded else None
 
@@ -100,8 +97,8 @@ def parse_query(text: str) -> Query:
             else:
                 groups.append([term])
         joining = negating = False
-    telling = [group for group in groups if len(group) > 1 or not _says_nothing(group[0])]
-    return Query(tuple(tuple(group) for group in telling or groups), tuple(excluded))
+    kept = [group for group in groups if len(group) > 1 or not _is_stop_word(group[0])]
+    return Query(tuple(tuple(group) for group in kept or groups), tuple(excluded))
 
 
 _WORD = re.compile(r"[^\W_]+")
@@ -124,7 +121,7 @@ def _term(token: re.Match[str]) -> Term | None:
     return Term(text, quoted, prefix and len(words[-1]) >= SHORTEST_PREFIX) if words else None
 
 
-def _says_nothing(term: Term) -> bool:
+def _is_stop_word(term: Term) -> bool:
     if term.quoted or term.prefix:
         return False
     words = _WORD.findall(term.text.lower())

@@ -32,7 +32,7 @@ class Hit:
 
 
 class Hits(list[Hit]):
-    """The rows of one search: a list that also tells which mode answered and what the caller should know."""
+    """The rows of one search: a list with the mode that was used and notes for the caller."""
 
     def __init__(self, rows: Iterable[Hit] = (), *, mode: Mode = "keyword", notes: tuple[str, ...] = ()) -> None:
         super().__init__(rows)
@@ -45,7 +45,7 @@ class Chunk:
 
     position: int
     heading: str
-    """The headings that lead there, outermost first, joined by " > "."""
+    """The headings above it, outermost first, joined by " > "."""
     text: str
 
 
@@ -81,7 +81,7 @@ class SourceInfo:
     name: str
     configured: bool
     healthy: bool
-    """Its last synchronisation went through."""
+    """Its last synchronisation succeeded."""
     documents: int
     last_sync: str | None
     """When its last synchronisation ended, ISO 8601 in UTC."""
@@ -111,7 +111,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An item that could not be read; what the store held of it before stays."""
+    """An item that could not be read; an older version in the store is kept."""
 
     source_id: str
     message: str
@@ -124,9 +124,9 @@ class Progress:
     source: str
     phase: Literal["scan", "remove", "embed", "done"]
     done: int = 0
-    """Items of this phase that are finished; of the scan, when all is done."""
+    """Items of this phase that are finished; in the phase "done", those of the scan."""
     total: int | None = None
-    """How many this phase will have, where that is known."""
+    """How many items this phase has, where that is known."""
     added: int = 0
     updated: int = 0
     unchanged: int = 0
@@ -150,7 +150,7 @@ class SyncReport:
     unchanged: int = 0
     removed: int = 0
     skipped: int = 0
-    """Items left out on purpose (binary, too large, a link that leads outside); `notes` says why."""
+    """Items left out on purpose (binary, too large, a link to the outside); `notes` says why."""
     embedded: int = 0
     """Chunks that got a vector."""
     problems: tuple[Problem, ...] = ()

@@ -10,24 +10,27 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import MoonboxError, UsageError
-from moonbox.knowledge.embed_phase import embed_pending
-from moonbox.knowledge.indexing import PIPELINE, Prepared, digest, prepare, remove, write
+from moonbox.knowledge.errors import EmbeddingError, SyncBusy
+from moonbox.knowledge.indexing import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
 from moonbox.knowledge.items import Failed, Item, Skipped, Total, Unchanged, iso_time
-from moonbox.knowledge.lock import only_one
 from moonbox.knowledge.records import Problem, Progress, SyncReport
+from moonbox.knowledge.text import joined
+from moonbox.knowledge.vectors import forget_other_models, model_id, pending, register_model, write_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-    from moonbox.knowledge.database import Database
+    from moonbox.database import Database
     from moonbox.knowledge.embedding import Embedder
     from moonbox.knowledge.items import Connector, Scanned
 
-__all__ = ["synchronise"]
+__all__ = ["sync_lock", "synchronise"]
 
 BATCH_ITEMS = 200
 BATCH_CHARS = 2_000_000
 REMOVED_AT_ONCE = 500
+EMBEDDED_AT_ONCE = 256
 PROGRESS_SECONDS = 0.1
 KEPT_PROBLEMS = 100
 KEPT_RUNS = 50
@@ -46,7 +49,7 @@ def synchronise(
     with database.writing() as db:
         db.execute("INSERT OR IGNORE INTO sources (name) VALUES (?)", (name,))
         (source,) = db.execute("SELECT id FROM sources WHERE name = ?", (name,)).fetchone()
-    with only_one(database.path, source, wait, lambda: _who_is_busy(database, name, source)):
+    with sync_lock(database, name, source, wait):
         run = _begin(database, source)
         sync = _Sync(database, name, source, connector, progress)
         status: Literal["ok", "failed", "interrupted"] = "interrupted"
@@ -58,9 +61,25 @@ def synchronise(
         finally:
             report = sync.report()
             _finish(database, source, run, status, report)
-        database.maintain()
+        database.optimize()
         sync.finish()
         return report
+
+
+def sync_lock(database: Database, name: str, source: int, wait: float) -> AbstractContextManager[None]:
+    """The right to change a source's documents; raises SyncBusy when another holds it for longer than `wait` s."""
+
+    def busy() -> SyncBusy:
+        with database.reading() as db:
+            row = db.execute(
+                "SELECT pid, started_at FROM sync_runs WHERE source = ? AND status = 'running'"
+                " ORDER BY id DESC LIMIT 1",
+                (source,),
+            ).fetchone()
+        who = f"process {row[0]} (since {row[1]})" if row else "another process"
+        return SyncBusy(f"the source {name!r} is being synchronised by {who}; try again later")
+
+    return database.lock(f"sync-{source}", wait, busy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +139,12 @@ class _Sync:
             self._remove([known.document for source_id, known in self._known.items() if source_id not in self._seen])
 
     def embed(self, embedder: Embedder) -> None:
-        """Give vectors to the chunks that have none."""
+        """Make vectors for the chunks that have none; what fails is noted, since keyword search does without."""
         self._phase_started, self._total = time.monotonic(), None
-
-        def tell(done: int, total: int) -> None:
-            self.counts["embedded"], self._total = done, total
-            self.tell("embed", done=done)
-
         try:
-            embed_pending(self.database, self.source, embedder, tell)
+            self._embed_pending(embedder)
         except MoonboxError as error:
-            self.notes.append(f"semantic search lacks some documents: {error}")
+            self.notes.append(f"some documents cannot be found by semantic search: {error}")
 
     def tell(self, phase: Literal["scan", "remove", "embed", "done"], *, done: int = 0, force: bool = False) -> None:
         """Report progress, though not more often than anyone can read."""
@@ -203,7 +217,7 @@ class _Sync:
             self._problem(source_id, str(error))
             return
         if item.source_id in self._seen:
-            self._problem(item.source_id, "the scan gave this source_id twice; the first one counts")
+            self._problem(item.source_id, "the scan yielded this source_id twice; the first one is kept")
             return
         self._seen.add(item.source_id)
         known, item_digest = self._known.get(item.source_id), digest(item)
@@ -235,6 +249,26 @@ class _Sync:
                 remove(db, self.source, documents[start : start + REMOVED_AT_ONCE])
             self.counts["removed"] = min(start + REMOVED_AT_ONCE, len(documents))
             self.tell("remove", done=self.counts["removed"])
+
+    def _embed_pending(self, embedder: Embedder) -> None:
+        """No transaction is open while the model works, and each batch is kept: the next sync continues from there."""
+        with self.database.writing() as db:
+            forget_other_models(db, self.source, model_id(db, embedder.name))
+            chunks = pending(db, self.source)
+        self._total = len(chunks)
+        for start in range(0, len(chunks), EMBEDDED_AT_ONCE):
+            ids = chunks[start : start + EMBEDDED_AT_ONCE]
+            with self.database.reading() as db:
+                sql = "SELECT title, heading, text FROM passages WHERE id = ?"
+                texts = [embedded_text(*db.execute(sql, (id,)).fetchone()) for id in ids]
+            vectors = embedder.embed([joined(text) for text in texts], "document")
+            if len(vectors) != len(ids):
+                raise EmbeddingError(f"{embedder.name} returned {len(vectors)} vectors for {len(ids)} texts")
+            with self.database.writing() as db:
+                model = register_model(db, embedder.name, len(vectors[0]))
+                write_vectors(db, model, list(zip(ids, texts, vectors, strict=True)))
+            self.counts["embedded"] = start + len(ids)
+            self.tell("embed", done=self.counts["embedded"])
 
     def _problem(self, source_id: str, message: str) -> None:
         self.counts["problems"] += 1
@@ -270,13 +304,3 @@ def _finish(database: Database, source: int, run: int, status: str, report: Sync
             " (SELECT id FROM sync_runs WHERE source = ? ORDER BY id DESC LIMIT ?)",
             (source, source, KEPT_RUNS),
         )
-
-
-def _who_is_busy(database: Database, name: str, source: int) -> str:
-    with database.reading() as db:
-        row = db.execute(
-            "SELECT pid, started_at FROM sync_runs WHERE source = ? AND status = 'running' ORDER BY id DESC LIMIT 1",
-            (source,),
-        ).fetchone()
-    who = f"process {row[0]} since {row[1]}" if row else "another process"
-    return f"the source {name!r} is being synchronised by {who}; try again when it is done"

@@ -1,10 +1,35 @@
-"""Text as it is stored: cleaned, and with scripts that write no spaces cut into characters for the index."""
+"""Text as it is stored: cleaned, made ready for the index, and cut into chunks.
+
+Chunks are passages small enough to rank, to show and to embed. The rules, in order:
+
+- A chunk has at most 1,200 characters: about what small sentence models read before they stop (256 tokens).
+- A Markdown heading begins a new chunk, unless the one before is still shorter than 300 characters: short sections stay
+  together. Headings inside fenced code are code.
+- Within a section chunks end between paragraphs; a paragraph that is too long is cut at a line end, else after a
+  sentence, else at a space, else anywhere.
+- A chunk that continues a section begins with the last 150 characters or so of the chunk before (from a word's start),
+  so that a phrase on the border is found. Across headings there is no overlap.
+- Every chunk knows the headings that lead to it.
+
+Each chunk is a slice of the text, and without the overlaps the slices make up the text exactly.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["clean", "clean_line", "joined", "separated"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MAX_CHARS", "MIN_CHARS", "OVERLAP", "Piece", "chunk_text", "clean", "clean_line", "joined", "separated"]
+
+MAX_CHARS = 1_200
+MIN_CHARS = 300
+OVERLAP = 150
+HEADING_CHARS = 200
+
 
 # Control characters would reach terminals, and surrogates cannot be stored. U+200B is ours: see `separated`.
 _ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\ufeff\ud800-\udfff]")
@@ -51,3 +76,130 @@ def separated(text: str) -> str:
 def joined(text: str) -> str:
     """The inverse of `separated`."""
     return text.replace(_MARK, "") if _MARK in text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The slice `start:end` of a text; the first `overlap` characters belong to the piece before as well."""
+
+    start: int
+    end: int
+    overlap: int
+    heading: str
+
+
+def chunk_text(text: str, *, markdown: bool = True) -> list[Piece]:
+    """Cut a text into pieces; at least one, however short the text is."""
+    if len(text) <= MIN_CHARS and not (markdown and "#" in text):
+        return [Piece(0, len(text), 0, "")]
+    pieces: list[Piece] = []
+    for start, end, heading in _gathered(list(_sections(text)) if markdown else [(0, len(text), "")]):
+        pieces.extend(_split(text, start, end, heading))
+    return pieces or [Piece(0, 0, 0, "")]
+
+
+# Both alternatives are anchored at a line's start and read that line once: linear in the text.
+_LANDMARK = re.compile(
+    r"^(?: {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
+    r"| {0,3}(?P<level>#{1,6})(?:[ \t]+(?P<title>[^\n]*))?$"
+    r"|(?P<under>=+|-+)[ \t]*$)",
+    re.MULTILINE,
+)
+
+
+def _sections(text: str) -> Iterator[tuple[int, int, str]]:
+    """Start, end and heading path of each part between headings."""
+    begin, path, trail = 0, "", [""] * 6
+    for at, level, title in _headings(text):
+        if at > begin:
+            yield begin, at, path
+        trail[level - 1 :] = [title] + [""] * (6 - level)
+        begin, path = at, " > ".join(part for part in trail if part)
+    if begin < len(text):
+        yield begin, len(text), path
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Offset, level and title of every heading outside fenced code."""
+    fence = ""
+    for mark in _LANDMARK.finditer(text):
+        if ticks := mark["fence"]:
+            if not fence and not (ticks[0] == "`" and "`" in mark["info"]):
+                fence = ticks
+            elif fence and ticks[0] == fence[0] and len(ticks) >= len(fence) and not mark["info"].strip():
+                fence = ""
+        elif fence:
+            continue
+        elif mark["level"]:
+            yield mark.start(), len(mark["level"]), _heading_text(mark["title"] or "")
+        elif title := _underlined(text, mark.start()):
+            yield mark.start() - len(title) - 1, 1 if mark["under"][0] == "=" else 2, _heading_text(title)
+
+
+def _underlined(text: str, at: int) -> str:
+    """The line above an underline, when it is a paragraph's only line and so a heading."""
+    above = text.rfind("\n", max(0, at - 1 - HEADING_CHARS), max(0, at - 1)) + 1
+    if above == 0 and at - 1 > HEADING_CHARS:
+        return ""
+    title = text[above : max(0, at - 1)]
+    alone = above == 0 or text[max(0, above - 2) : above] in ("\n", "\n\n")
+    return title if alone and title.strip() and title[0] not in "#>-*+|` \t" else ""
+
+
+def _heading_text(title: str) -> str:
+    return title.strip().rstrip("#").strip()[:HEADING_CHARS]
+
+
+def _gathered(sections: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    """Sections, with those that are short joined to what follows."""
+    if not sections:
+        return
+    begin, end, heading = sections[0]
+    for start, stop, path in sections[1:]:
+        if end - begin >= MIN_CHARS or stop - begin > MAX_CHARS:
+            yield begin, end, heading
+            begin, heading = start, path
+        end = stop
+    yield begin, end, heading
+
+
+def _split(text: str, start: int, end: int, heading: str) -> Iterator[Piece]:
+    """One section in pieces of at most MAX_CHARS, each after the first with its overlap."""
+    overlap = 0
+    while end - start > MAX_CHARS - overlap:
+        cut = _border(text, start, start + MAX_CHARS - overlap)
+        yield Piece(start - overlap, cut, overlap, heading)
+        overlap = _overlap(text, start, cut)
+        start = cut
+    if start < end:
+        yield Piece(start - overlap, end, overlap, heading)
+
+
+_SENTENCE = re.compile(r"[.!?…][\"')\]»”]*\s+|[。！？]")
+
+
+def _border(text: str, start: int, limit: int) -> int:
+    """Where to cut between `start` and `limit`: as late as possible at the strongest border of the later half."""
+    middle = start + (limit - start) // 2
+    for border in ("\n\n", "\n"):
+        at = text.rfind(border, middle, limit)
+        if at >= 0:
+            return at + len(border)
+    cut = 0
+    for sentence in _SENTENCE.finditer(text, middle, limit):
+        cut = sentence.end()
+    if cut:
+        return cut
+    at = text.rfind(" ", middle, limit)
+    return at + 1 if at >= 0 else limit
+
+
+def _overlap(text: str, start: int, cut: int) -> int:
+    """How many characters before `cut` the next piece repeats: from a word's start on."""
+    earliest = max(start, cut - OVERLAP)
+    if earliest == start:
+        return 0  # repeating the whole piece would tell nothing new
+    space = text.find(" ", earliest, cut)
+    line = text.find("\n", earliest, cut)
+    at = min((position for position in (space, line) if position >= 0), default=-1)
+    return cut - at - 1 if at >= 0 else 0

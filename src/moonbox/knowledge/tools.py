@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolError, UsageError
 from moonbox.knowledge.errors import DocumentNotFound, KnowledgeError
-from moonbox.knowledge.searching import MAX_LIMIT
+from moonbox.knowledge.search import MAX_LIMIT
 from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -22,23 +22,23 @@ def knowledge_tools(base: KnowledgeBase) -> list[Tool]:
     """The three tools over one knowledge base; they only read."""
 
     def search(arguments: dict[str, Any]) -> list[dict[str, Any]]:
-        with _told():
+        with _as_tool_errors():
             return [hit.to_dict() for hit in base.search(**arguments)]
 
     def get(arguments: dict[str, Any]) -> dict[str, Any]:
-        with _told():
+        with _as_tool_errors():
             return base.get(arguments["id"]).to_dict()
 
     def sources(_: dict[str, Any]) -> list[dict[str, Any]]:
-        with _told():
+        with _as_tool_errors():
             return [source.to_dict() for source in base.sources()]
 
     return [
         Tool.from_schema(
             name="search",
             description=(
-                "Search the user's own documents. Plain words find documents with all of them (if there are none, "
-                'with some); "quotes" make a phrase, -word excludes, pre* is a beginning. `get` reads a whole document.'
+                "Search the user's own documents. Documents with more of the words, and with rarer ones, come first; "
+                '"quotes" make a phrase, -word excludes, pre* is a prefix. `get` reads a whole document.'
             ),
             parameters=_SEARCH,
             returns={"type": "array", "items": _ROW},
@@ -70,8 +70,8 @@ def knowledge_tools(base: KnowledgeBase) -> list[Tool]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Errors of ours as a script may see them."""
+def _as_tool_errors() -> Iterator[None]:
+    """Errors of the knowledge base as a script sees them."""
     try:
         yield
     except UsageError as error:

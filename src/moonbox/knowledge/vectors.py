@@ -9,19 +9,26 @@ tables, so that a store with vectors stays usable where sqlite-vec is missing.
 from __future__ import annotations
 
 import array
+import ctypes
 import math
+import sqlite3
+import threading
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moonbox.knowledge.errors import EmbeddingError
-from moonbox.knowledge.ids import chunks_of, document_of, source_range
+from moonbox.errors import MissingExtra
+from moonbox.knowledge.errors import EmbeddingError, KnowledgeError
 from moonbox.knowledge.indexing import text_digest
-from moonbox.knowledge.keyword import Match, best_of
+from moonbox.knowledge.store import chunks_of, document_of, source_range
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = [
+    "Match",
+    "best_of",
+    "connect_with_vectors",
     "forget_other_models",
     "model_id",
     "pending",
@@ -32,6 +39,24 @@ __all__ = [
 ]
 
 CANDIDATES = 3_000
+_lock = threading.Lock()  # guards SQLite's process-wide list of extensions, not state of ours
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One document's best chunk, from either kind of search."""
+
+    document: int
+    chunk: int
+    score: float
+
+
+def best_of(matches: Sequence[Match], limit: int) -> list[Match]:
+    """The best match of each document, best first."""
+    best: dict[int, Match] = {}
+    for match in sorted(matches, key=lambda match: (-match.score, match.chunk)):
+        best.setdefault(match.document, match)
+    return list(best.values())[:limit]
 
 
 def model_id(db: sqlite3.Connection, name: str) -> int | None:
@@ -48,8 +73,8 @@ def register_model(db: sqlite3.Connection, name: str, dimensions: int) -> int:
         return cursor.lastrowid or 0
     if row[1] != dimensions:
         raise EmbeddingError(
-            f"{name} gave vectors of {dimensions} dimensions, but those in the store have {row[1]}; "
-            "give the model another name in the configuration, and all vectors are made anew"
+            f"{name} returned vectors of {dimensions} dimensions, but those in the store have {row[1]}; "
+            "use another model name in the configuration, so that all vectors are made again"
         )
     return int(row[0])
 
@@ -107,7 +132,7 @@ def quantized(vector: Sequence[float]) -> tuple[bytes, bytes]:
     """One bit and one byte for each dimension; the cosine does not mind the scale."""
     largest = max(map(abs, vector), default=0.0)
     if not largest or not all(map(math.isfinite, vector)):
-        raise EmbeddingError("the embedder gave a vector without a direction (all zeros, or not finite)")
+        raise EmbeddingError("the embedder returned a vector that is all zeros or not finite")
     scale = 127 / largest
     numbers = array.array("b", [round(number * scale) for number in vector])
     numbers.extend([0] * (-len(numbers) % 8))
@@ -116,3 +141,51 @@ def quantized(vector: Sequence[float]) -> tuple[bytes, bytes]:
         if number > 0:
             bits[position >> 3] |= 1 << (position & 7)
     return bytes(bits), numbers.tobytes()
+
+
+def connect_with_vectors(connect: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
+    """What `connect` opens, with the functions of sqlite-vec."""
+    try:
+        import sqlite_vec  # type: ignore[import-untyped]  # ships no types
+    except ImportError:
+        raise MissingExtra("sqlite-vec", "semantic", "semantic search") from None
+    path = sqlite_vec.loadable_path()
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        db = connect()
+        db.enable_load_extension(True)
+        try:
+            db.load_extension(path)
+        except sqlite3.Error as error:
+            db.close()
+            raise KnowledgeError(f"sqlite-vec cannot be loaded: {error}") from error
+        db.enable_load_extension(False)
+        return db
+    return _connect_through_the_library(path, connect)
+
+
+def _connect_through_the_library(path: str, connect: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
+    """Many builds of Python leave `load_extension` out, while the SQLite library that they use still has it all."""
+    try:
+        import _sqlite3
+
+        library = ctypes.CDLL(_sqlite3.__file__)  # finds the symbols of the library that it is linked with
+        extension = ctypes.CDLL(next(str(file) for file in Path(path).parent.glob(Path(path).name + ".*")))
+        start = ctypes.cast(extension.sqlite3_vec_init, ctypes.c_void_p)
+        register, cancel = library.sqlite3_auto_extension, library.sqlite3_cancel_auto_extension
+    except (ImportError, AttributeError, OSError, StopIteration) as error:
+        raise KnowledgeError(
+            "semantic search needs a Python whose sqlite3 module can load extensions; this one cannot "
+            f"({error or type(error).__name__})"
+        ) from error
+    with _lock:
+        register(start)
+        try:
+            db = connect()
+        finally:
+            cancel(start)
+    try:
+        db.execute("SELECT vec_version()")
+    except sqlite3.Error as error:
+        db.close()
+        raise KnowledgeError(f"sqlite-vec cannot be loaded: {error}") from error
+    return db

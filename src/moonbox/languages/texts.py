@@ -1,17 +1,15 @@
-"""The words for models, one file for each language; read by `load`."""
+"""The words for models: what a language's `texts.toml` holds."""
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib import resources
 
-__all__ = ["Texts", "load"]
+__all__ = ["Texts"]
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What a model is told about the code tool of one language."""
+    """What a model is told about the code tool of one language, and about the values of its scripts."""
 
     name: str
     parameter: str
@@ -24,20 +22,23 @@ class Texts:
     search_title: str
     system_prompt: str
     system_prompt_without_tools: str
+    no_value: str
+    """Of a run that returned nothing and printed nothing."""
+    keep: str
+    """How a value that was cut is kept for the next run; before one of the next three."""
+    part_of_map: str
+    """How one field of the kept value is returned; `{key}` is filled in."""
+    part_of_list: str
+    part_of_text: str
     limits: str = ""
     """What one script may spend; `{what}` is filled in."""
     call: str = "{name}"
     """How a script writes a call of a tool."""
+    tool: str = "{name}"
+    """How a script writes a tool."""
     separator: str = "."
     """Between a namespace and a tool's name."""
 
     def written(self, alias: str) -> str:
-        """A tool's name as scripts write it."""
+        """A tool's name as scripts write it behind `tools`, or alone where there is no such table."""
         return alias.replace(".", self.separator)
-
-
-def load(language: str) -> Texts:
-    data = tomllib.loads(
-        resources.files("moonbox.languages").joinpath(language, "texts.toml").read_text(encoding="utf-8")
-    )
-    return Texts(**{key: value.strip() for key, value in data.items()})

@@ -1,12 +1,22 @@
-"""Network addresses that no script reaches unless they are granted by address, and why."""
+"""Network addresses: which of them are not public, and the addresses of a host name."""
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-__all__ = ["Address", "parse_address", "why_refused"]
+from moonbox.net.errors import NetError
+
+__all__ = ["LOOPBACK_NAMES", "Address", "NameLookup", "Resolver", "is_loopback", "parse_address", "why_refused"]
 
 Address = IPv4Address | IPv6Address
+Resolver = Callable[[str, int], Sequence[str]]
+"""The addresses of a host name, given with the port; raises OSError when there are none."""
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+"""What a URL or a Host header calls this machine."""
 
 
 def parse_address(text: str) -> Address | None:
@@ -18,6 +28,12 @@ def parse_address(text: str) -> Address | None:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host to listen on or to connect to is this machine alone."""
+    address = parse_address(host.removeprefix("[").removesuffix("]"))
+    return host == "localhost" if address is None else address.is_loopback
 
 
 def why_refused(address: Address) -> str | None:
@@ -33,6 +49,58 @@ def why_refused(address: Address) -> str | None:
         return f"{inner} (through NAT64)" if inner else None
     special = next((why for network, why in _IPV6 if address in network), None)
     return special or (None if address in _IPV6_PUBLIC else "a reserved address")
+
+
+class NameLookup:
+    """Name resolution with a time limit, and a bounded number of threads that wait for the system's resolver."""
+
+    def __init__(self, resolver: Resolver | None = None, *, most_at_once: int = 16) -> None:
+        self._resolve = resolver or _system_addresses
+        self._free = threading.BoundedSemaphore(most_at_once)
+
+    def addresses(self, host: str, port: int, timeout: float) -> list[Address]:
+        """All addresses of a name, or the address that it spells; raises OSError, or NetError after the timeout."""
+        literal = parse_address(host)
+        if literal is not None:
+            return [literal]
+        addresses = [parse_address(text) for text in dict.fromkeys(self._within(timeout, host, port))]
+        known = [address for address in addresses if address is not None]
+        if not known or len(known) < len(addresses):
+            raise OSError(f"{host} has no usable address")
+        return known
+
+    def _within(self, timeout: float, host: str, port: int) -> Sequence[str]:
+        """Resolve in a thread of its own: the system's resolver cannot be given a time limit.
+
+        A lookup that takes too long is abandoned. It keeps its place until it ends, so that slow name servers
+        cannot make the threads pile up.
+        """
+        answers: list[Sequence[str]] = []
+        failures: list[Exception] = []
+
+        def work() -> None:
+            try:
+                answers.append(self._resolve(host, port))
+            except Exception as problem:  # noqa: BLE001 - carried over to the thread that waits
+                failures.append(problem)
+            finally:
+                self._free.release()
+
+        timeout = max(timeout, 0.0)
+        if not self._free.acquire(timeout=timeout):
+            raise NetError("too many name lookups are waiting for an answer", code="timeout", retryable=True)
+        thread = threading.Thread(target=work, name="moonbox-resolve", daemon=True)
+        thread.start()
+        thread.join(timeout)
+        if failures:
+            raise OSError(f"the name {host} cannot be resolved") from failures[0]
+        if not answers:
+            raise NetError(f"resolving the name {host} took too long", code="timeout", retryable=True)
+        return answers[0]
+
+
+def _system_addresses(host: str, port: int) -> Sequence[str]:
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 _IPV4 = tuple(

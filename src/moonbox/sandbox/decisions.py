@@ -72,7 +72,7 @@ class ToolCall:
     tool: Tool | None
     """None for a function added with `define`."""
     name: str
-    arguments: Any
+    arguments: Mapping[str, Any]
     index: int
     run_id: str
     repl_id: str

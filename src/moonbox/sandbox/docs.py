@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
+from moonbox.languages.registry import language as language_named
 from moonbox.tools.signature import render
 
 if TYPE_CHECKING:
@@ -102,17 +101,10 @@ class Docs:
         found = self._toolbox.get(path)
         return found if found is not None and found.policy != "direct" else None
 
-    def _builtins(self) -> dict[str, str]:
+    def _builtins(self) -> Mapping[str, str]:
         return builtin_docs(self._language)
 
 
-def builtin_docs(language: str) -> dict[str, str]:
+def builtin_docs(language: str) -> Mapping[str, str]:
     """The entries for what every script of that language finds."""
-    cached = _CACHE.get(language)
-    if cached is None:
-        text = resources.files("moonbox.languages").joinpath(language, "docs.toml").read_text(encoding="utf-8")
-        cached = _CACHE[language] = {name: entry.strip() for name, entry in tomllib.loads(text).items()}
-    return cached
-
-
-_CACHE: dict[str, dict[str, str]] = {}  # files of the package, which do not change while it runs
+    return language_named(language).docs

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.errors import KnowledgeError
-from moonbox.scripts.host import furnished
-from moonbox.scripts.settings import ScriptSettings
-from moonbox.scripts.source import read_source
+from moonbox.scripts.configured import ScriptSettings
+from moonbox.scripts.environment import read_source, script_repl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
     from moonbox.scripts.hostapi.api import HostApi
 
-__all__ = ["LuaConnector", "LuaConnectorKind"]
+__all__ = ["ScriptConnector", "ScriptConnectorKind"]
 
 _CHECK = """
 if type(connector) ~= "table" or type(connector.scan) ~= "function" then
@@ -31,7 +30,7 @@ _MOST_PAGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class LuaConnector:
+class ScriptConnector:
     """A connector whose scan is a Lua function.
 
     `connector.scan(config, cursor)` returns a list of items, or {items = …, next = cursor} to be called again with it.
@@ -47,7 +46,7 @@ class LuaConnector:
         source = read_source(self.settings.path)
         with (
             Sandbox(min_workers=0) as sandbox,
-            furnished(sandbox, self.settings, section=self.section, make_api=self.make_api) as repl,
+            script_repl(sandbox, self.settings, section=self.section, make_api=self.make_api) as repl,
         ):
             repl.define("config", dict(self.settings.config))
             self._run(repl, source)
@@ -69,7 +68,7 @@ class LuaConnector:
             yield from items
             if cursor is None:
                 return
-        raise KnowledgeError(f"{self.settings.path.name}: connector.scan gave more than {_MOST_PAGES} pages")
+        raise KnowledgeError(f"{self.settings.path.name}: connector.scan returned more than {_MOST_PAGES:,} pages")
 
     def _run(self, repl: Repl, source: str) -> Any:
         run = repl.run(source)
@@ -79,18 +78,18 @@ class LuaConnector:
 
 
 @dataclass(frozen=True, slots=True)
-class LuaConnectorKind:
-    """`connector = "lua"`: path, timeout, grants; every further key is the script's own configuration."""
+class ScriptConnectorKind:
+    """A connector that is a script: path, timeout, grants; every further key is the script's own configuration."""
 
     make_api: Callable[..., HostApi] | None = None
 
-    def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> LuaConnector:
+    def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> ScriptConnector:
         name = where.rpartition(".")[2]
         try:
-            settings = ScriptSettings.from_dict(name, dict(options), base_dir, where=f"[{where}]")
+            settings = ScriptSettings.from_dict(name, dict(options), base_dir, section=where)
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
-        return LuaConnector(settings, where, self.make_api)
+        return ScriptConnector(settings, where, self.make_api)
 
     def schema(self) -> dict[str, Any]:
         return {

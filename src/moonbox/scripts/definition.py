@@ -1,4 +1,4 @@
-"""What a tool script says of itself, checked: name, description, version, parameters."""
+"""The definition of a tool script, checked: name, description, version, parameters."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolDefinitionError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["READ_DEFINITION", "ScriptDefinition", "parameters_schema"]
 
-# Run after the script itself: hands out what it defined, without the functions.
+# Run after the script itself: returns what it defined, without the functions.
 READ_DEFINITION = """
-if type(tool) ~= "table" then return { problem = "it defines no global table `tool`" } end
+if type(tool) ~= "table" then return { problem = "the global table `tool` is missing" } end
 if type(tool.execute) ~= "function" then return { problem = "tool.execute is not a function" } end
 return {
   name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
@@ -56,7 +56,7 @@ class ScriptDefinition:
     def from_value(cls, value: Any, name: str) -> ScriptDefinition:
         """From what READ_DEFINITION returned; ToolDefinitionError says what is wrong with it."""
         if not isinstance(value, dict) or "problem" in value:
-            problem = value.get("problem") if isinstance(value, dict) else "it returned nothing"
+            problem = value.get("problem") if isinstance(value, dict) else "it returned no value"
             raise ToolDefinitionError(
                 f"{problem}; a tool script sets tool = {{name = …, description = …, parameters = {{…}}}} "
                 "and function tool.execute(params, context)"
@@ -87,11 +87,11 @@ def parameters_schema(given: Any) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required: list[str] = []
     for index, item in enumerate(given, 1):
-        name, schema, needed = _parameter(item, index)
+        name, schema, is_required = _parameter(item, index)
         if name in properties:
-            raise ToolDefinitionError(f"tool.parameters[{index}]: there are two parameters {name!r}")
+            raise ToolDefinitionError(f"tool.parameters[{index}]: duplicate parameter {name!r}")
         properties[name] = schema
-        if needed:
+        if is_required:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
@@ -102,25 +102,23 @@ def _parameter(item: Any, index: int) -> tuple[str, dict[str, Any], bool]:
         raise ToolDefinitionError(f'{where} must be a table such as {{name = "city", type = "string"}}')
     for key in item:
         if key not in _KEYS:
-            raise ToolDefinitionError(f"{where} has an unknown key {key!r}{suggestion(str(key), _KEYS)}")
+            raise ToolDefinitionError(f"{where}: {unknown('key', str(key), _KEYS)}")
     name = item.get("name")
     if not isinstance(name, str) or not name:
-        raise ToolDefinitionError(f"{where} needs a name")
+        raise ToolDefinitionError(f"{where}: the name is missing")
     kind = item.get("type", "string")
     if kind not in TYPES:
-        raise ToolDefinitionError(
-            f"{where} ({name}): unknown type {kind!r}{suggestion(str(kind), TYPES)}; the types are: {', '.join(TYPES)}"
-        )
+        raise ToolDefinitionError(f"{where} ({name}): {unknown('type', str(kind), TYPES)}")
     schema: dict[str, Any] = {"type": kind}
     for word in ("description", "default", "enum", *_SCHEMA_WORDS):
         if item.get(word) is not None:
             schema[word] = item[word]
     if "enum" in schema and not isinstance(schema["enum"], list):
         raise ToolDefinitionError(f"{where} ({name}): enum must be a list")
-    needed = item.get("required", False)
-    if not isinstance(needed, bool):
+    is_required = item.get("required", False)
+    if not isinstance(is_required, bool):
         raise ToolDefinitionError(f"{where} ({name}): required must be true or false")
-    return name, schema, needed and "default" not in schema
+    return name, schema, is_required and "default" not in schema
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.file import Config
+from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.limits import Limits
+from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
-from moonbox.scripts.host import furnished
-from moonbox.scripts.settings import ScriptSettings, ToolsSettings
-from moonbox.scripts.source import read_source, stamp
+from moonbox.scripts.environment import file_stamp, read_source, script_repl
+from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
@@ -34,7 +34,7 @@ _EXECUTE = "return tool.execute(params, context)"
 
 @dataclass(frozen=True, slots=True)
 class LoadedScript:
-    """A tool script and what became of loading it: a tool, or a problem."""
+    """A tool script after loading: with its tool, or with the problem that it has."""
 
     settings: ScriptSettings
     source: str = ""
@@ -82,11 +82,11 @@ class ScriptLibrary:
 
     @property
     def scripts(self) -> tuple[LoadedScript, ...]:
-        """Every script that was found, with its tool or its problem."""
+        """Every script, with its tool or its problem."""
         return tuple(self._scripts.values())
 
     def refresh(self) -> bool:
-        """Load what is new or changed, drop what is gone; whether anything was."""
+        """Load new and changed scripts, drop removed ones; whether there were any."""
         with self._lock:
             wanted = self._wanted()
             changed = False
@@ -95,7 +95,7 @@ class ScriptLibrary:
                 changed = True
             for name, settings in wanted.items():
                 before = self._scripts.get(name)
-                if before is not None and before.settings == settings and before.stamp == stamp(settings.path):
+                if before is not None and before.settings == settings and before.stamp == file_stamp(settings.path):
                     continue
                 self._scripts[name] = self._load(settings)
                 changed = True
@@ -124,7 +124,7 @@ class ScriptLibrary:
         wanted: dict[str, ScriptSettings] = {}
         for folder in self.settings.folders:
             if not folder.is_dir():
-                raise ConfigError(f"[tools] folders: there is no folder {folder}")
+                raise ConfigError(f"[tools] folders: {folder} does not exist or is not a folder")
             for path in sorted(folder.glob("*.lua")):
                 wanted.setdefault(path.stem, ScriptSettings(path.stem, path.resolve()))
         own = {settings.path for settings in self.settings.scripts}
@@ -133,22 +133,22 @@ class ScriptLibrary:
         return wanted
 
     def _load(self, settings: ScriptSettings) -> LoadedScript:
-        seen = stamp(settings.path)
+        stamp = file_stamp(settings.path)
         source = ""
         try:
             source = read_source(settings.path)
             definition = self._define(settings, source)
             tool = self._make_tool(settings, definition)
         except MoonboxError as problem:
-            return LoadedScript(settings, source, seen, problem=str(problem))
-        return LoadedScript(settings, source, seen, definition, tool)
+            return LoadedScript(settings, source, stamp, problem=str(problem))
+        return LoadedScript(settings, source, stamp, definition, tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
         with self._sandbox.repl(limits=_LOAD_LIMITS) as repl:
             for step in (source, READ_DEFINITION):
                 run = repl.run(step)
                 if run.error is not None:
-                    raise ToolDefinitionError(f"{settings.path.name} does not load: {run.error}")
+                    raise ToolDefinitionError(f"{settings.path.name} cannot be loaded: {run.error}")
             return ScriptDefinition.from_value(run.value, settings.name)
 
     def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition) -> Tool:
@@ -160,7 +160,7 @@ class ScriptLibrary:
             description=definition.description,
             parameters=definition.parameters,
             returns=definition.returns,
-            hints=definition.hints,
+            hints=Hints.of(definition.hints),
             policy=definition.policy,
             call=call,
             timeout=settings.timeout + 1.0,  # the script's own limit comes first and says more
@@ -197,7 +197,7 @@ class ScriptLibrary:
         if script.tool is None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
         section = f"tools.script.{settings.name}"
-        with furnished(self._sandbox, settings, section=section, make_api=self._make_api) as repl:
+        with script_repl(self._sandbox, settings, section=section, make_api=self._make_api) as repl:
             repl.define("params", dict(arguments))
             repl.define("context.config", dict(settings.config))
             repl.define("context.tool", settings.name)

@@ -1,11 +1,11 @@
-"""Files to begin with: a tool script and a configuration."""
+"""New files from templates: a tool script, and a configuration."""
 
 from __future__ import annotations
 
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from moonbox.config.file import FILE_NAME
+from moonbox.config import FILE_NAME
 from moonbox.errors import UsageError
 from moonbox.languages.names import is_identifier
 
@@ -18,7 +18,7 @@ __all__ = ["write_config", "write_tool"]
 def write_tool(name: str, folder: Path) -> Path:
     """A commented tool script; never replaces a file."""
     if not is_identifier(name):
-        raise UsageError(f"{name!r} is not a name that a script can write; use letters, digits and _")
+        raise UsageError(f"invalid tool name {name!r}; use letters, digits and _")
     return _write(folder / f"{name}.lua", _template("tool.lua").replace("@NAME@", name))
 
 
@@ -43,5 +43,5 @@ def _write(path: Path, text: str) -> Path:
     except FileExistsError:
         raise UsageError(f"{path} exists already; nothing was changed") from None
     except OSError as problem:
-        raise UsageError(f"{path} cannot be written: {problem}") from None
+        raise UsageError(f"{path} cannot be written: {problem.strerror or problem}") from None
     return path

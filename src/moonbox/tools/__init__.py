@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from moonbox.tools.tool import Policy, Tool, tool
 
 if TYPE_CHECKING:
-    from moonbox.tools.context import Context, Injected
-    from moonbox.tools.failures import scrub, to_tool_error
+    from moonbox.tools.function import Context, Injected
     from moonbox.tools.hints import Hints
+    from moonbox.tools.results import scrub, to_tool_error
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.signature import LEVELS, Level, render
     from moonbox.tools.toolbox import Toolbox
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 # Loaded on first use; pydantic and jsonschema-rs only when a schema is built or checked.
 _EXPORTS = {
     "LEVELS": "signature",
-    "Context": "context",
+    "Context": "function",
     "Hints": "hints",
-    "Injected": "context",
+    "Injected": "function",
     "Level": "signature",
     "ToolSearch": "search",
     "Toolbox": "toolbox",
     "render": "signature",
-    "scrub": "failures",
-    "to_tool_error": "failures",
+    "scrub": "results",
+    "to_tool_error": "results",
 }
 
 __all__ = [

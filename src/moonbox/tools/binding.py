@@ -5,14 +5,14 @@ The same code on every path: a script's call, a direct call by a model, a call o
     {"a": 1}            named arguments; integer keys stand for positions, so {1: 5, "b": 6} works too
     [1, 2]              positional arguments, which fill the parameters as the signature shows them:
                         required ones first, each group in the order of the schema
-    [{...}]             one table: named arguments, unless the first parameter accepts an object, no key of the
-                        table is (or looks like) a parameter's name, and so only a positional reading makes sense
-    [[...]]             one array: the first parameter's value if that accepts an array, else positional arguments
-    [] or {} or None    no arguments
-    [{}] or [[]]        one empty table: the first parameter's value if that one is required and accepts an array
-                        or an object, else no arguments
+    [{"a": 1}]          one table with names: always the named arguments. A key that is no parameter is an error,
+                        whatever the first parameter accepts
+    [[1, 2]]            one array: the first parameter's value if that accepts an array, else positional arguments.
+                        Callers that send JSON have no such shorthand: theirs are positional arguments
+    [], {}, None, [{}]  no arguments: an empty table fills no parameter
 
-Defaults are filled in afterwards, then values are coerced (see `coercion`) and validated.
+Defaults are filled in afterwards, then values are coerced (see `coercion`) and validated. What is validated is what is
+passed on; a value that cannot be validated is refused.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
-from moonbox.tools.coercion import Coerce, compile_coercion
-from moonbox.tools.naming import nearest
-from moonbox.tools.problems import find_problems, short, stand_in
-from moonbox.tools.shape import NARRATION, Document, accepts
+from moonbox.tools.coercion import Coerce, Refused, compile_coercion, is_json, json_form, stand_in
+from moonbox.tools.document import NARRATION, Document, accepts
+from moonbox.tools.problems import find_problems, path_text, short
 from moonbox.tools.signature import parameter_list
 
 if TYPE_CHECKING:
@@ -34,19 +33,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Binder"]
 
+_MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
+
 
 class Binder:
-    """Everything about a tool's parameters that is worked out once and used for every call."""
+    """Everything about a tool's parameters that is worked out once and used for every call.
 
-    def __init__(self, parameters: dict[str, Any]) -> None:
+    `typed` says that the function's own types are checked after binding, on the very values that it gets: then a value
+    that JSON cannot express is judged by them alone.
+    """
+
+    def __init__(self, parameters: dict[str, Any], *, typed: bool = False) -> None:
         self.parameters = parameters
+        self.typed = typed
         self.document = Document(_closed(parameters))
         self._small: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
 
-    def bind(self, arguments: Any, tool: str, first_index: int = 0) -> dict[str, Any]:
+    def bind(self, arguments: Any, tool: str, first_index: int = 0, *, is_json_call: bool = False) -> dict[str, Any]:
         """A dict with defaults filled in that fits the schema; raises ArgumentError with every problem."""
         try:
-            return self._bind(arguments, tool, first_index)
+            return self._bind(arguments, tool, first_index, is_json_call)
         except RecursionError:
             raise self.error(["the arguments are nested too deeply"], tool) from None
 
@@ -57,42 +63,14 @@ class Binder:
         except ArgumentError:
             return arguments
 
-    def _bind(self, arguments: Any, tool: str, first_index: int) -> dict[str, Any]:
-        if type(arguments) is dict and arguments:
-            named = arguments
-            for name in named:
-                if type(name) is int:
-                    named = self._place(arguments, tool)
-                    break
-        else:
-            named = self._name(arguments, tool)
-        coerce = self._coerce
-        changed = coerce(named) if coerce is not None else named
-        bound = self._filled(dict(changed) if changed is arguments else changed)
-        try:
-            if self.validator.is_valid(bound):
-                return bound
-            # Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
-            if changed is not named and self.validator.is_valid(given := self._filled(dict(named))):
-                return given
-        except (ValueError, TypeError):  # a value that JSON has no word for: looked at below
-            pass
-        return self._explain(bound, tool, first_index)
-
-    def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
-        for name, default, is_plain in self._defaults:
-            if name not in bound:
-                bound[name] = default if is_plain else copy.deepcopy(default)
-        return bound
-
     def check(self) -> None:
-        """Raise ToolDefinitionError if the schema is not one that can be validated against, or not in sane time."""
+        """Raise ToolDefinitionError if the schema is invalid, or would take too long to validate against."""
         try:
             effort = self.document.effort()
         except RecursionError:
-            raise ToolDefinitionError("parameters has references that lead too far") from None
+            raise ToolDefinitionError("parameters has a chain of references that is too long") from None
         if effort > _MOST_EFFORT:
-            raise ToolDefinitionError("parameters nests alternatives within alternatives too often to be validated")
+            raise ToolDefinitionError("parameters nests too many alternatives within alternatives to be validated")
         _ = self.validator, self._coerce, self._defaults
 
     def error(self, problems: list[str], tool: str) -> ArgumentError:
@@ -125,93 +103,126 @@ class Binder:
     @cached_property
     def _defaults(self) -> tuple[tuple[str, Any, bool], ...]:
         document = self.document
-        found = []
+        defaults = []
         for name, part in document.properties(document.root).items():
             schema = document.deref(part)
             if isinstance(schema, dict) and "default" in schema:
                 default = schema["default"]
                 if self._is_valid_default(schema, default):
-                    found.append((name, default, not isinstance(default, list | dict)))
+                    defaults.append((name, default, not isinstance(default, list | dict)))
             elif (
                 name == NARRATION
                 and name in document.required(document.root)
                 and accepts(document.kinds(part), "string")
             ):
-                found.append((name, "", True))  # scripts are not shown it, so they cannot be asked for it
-        return tuple(found)
+                defaults.append((name, "", True))  # scripts are not shown it, so they cannot be asked for it
+        return tuple(defaults)
 
-    def _name(self, arguments: Any, tool: str) -> dict[str, Any]:
+    # Naming
+
+    def _name(self, arguments: Any, tool: str, is_json_call: bool = False) -> dict[str, Any]:
         """Named arguments from whatever came."""
         if arguments is None:
             return {}
         if isinstance(arguments, Mapping):
-            return self._place(dict(arguments), tool)
+            return self._place(arguments, tool)
         if not isinstance(arguments, list | tuple):
             raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
         values = list(arguments)
         if len(values) == 1 and isinstance(values[0], list | dict):
             table = values[0]
-            if not table:
-                return {self.order[0]: table} if self._needs_table_first() else {}
             if isinstance(table, dict):
-                return {self.order[0]: table} if self._means_first(table) else self._place(table, tool)
-            if not self.order or not accepts(self._first_kinds(), "array"):
+                return self._place(table, tool)
+            if not table:
+                return {}
+            if is_json_call or not self._takes_array_first:
                 values = table
         return self._place(dict(enumerate(values, 1)), tool)
 
-    def _place(self, table: dict[Any, Any], tool: str) -> dict[str, Any]:
+    def _place(self, table: Mapping[Any, Any], tool: str) -> dict[str, Any]:
         """Integer keys, counted from 1, replaced by the names of the parameters in those positions."""
-        named = {str(name): value for name, value in table.items() if not isinstance(name, int)}
-        positions = sorted(name for name in table if isinstance(name, int))
-        if positions and positions[-1] > len(self.order):
-            takes = (
-                "takes no arguments" if not self.order else f"takes at most {len(self.order)} ({', '.join(self.order)})"
-            )
-            raise self.error([f"got {len(positions)} positional arguments; {tool} {takes}"], tool)
+        named: dict[str, Any] = {}
+        positions: list[int] = []
+        for name, value in table.items():
+            if isinstance(name, int):
+                positions.append(name)
+            elif isinstance(name, str):
+                named[name] = value
+            else:
+                raise self.error([f"expected the name of a parameter, got {short(name)}"], tool)
+        positions.sort()
+        if positions and not 1 <= positions[0] <= positions[-1] <= len(self.order):
+            takes = f"at most {len(self.order)} ({', '.join(self.order)})" if self.order else "no arguments"
+            count = len(positions)
+            what = f"{count} positional argument{'s' if count > 1 else ''}"
+            if positions != list(range(1, count + 1)):
+                what = f"a table with the key {positions[-1] if positions[0] > 0 else positions[0]}"
+            raise self.error([f"got {what}; {tool} takes {takes}"], tool)
         for position in positions:
-            name = self.order[position - 1] if position >= 1 else str(position)
+            name = self.order[position - 1]
             if name in named:
                 raise self.error([f"{name}: given twice, by name and as positional argument {position}"], tool)
             named[name] = table[position]
         return named
 
-    def _means_first(self, table: dict[Any, Any]) -> bool:
-        """Whether one table is the first parameter's value rather than the named arguments."""
-        if not self.order or not accepts(self._first_kinds(), "object"):
-            return False
-        names = [name for name in table if isinstance(name, str)]
-        if not names:
-            return "array" not in (self._first_kinds() or ())
-        known = [name for name in names if name in self.order]
-        if known:
-            must = self.document.required(self.document.root)
-            return len(known) < len(names) and not all(name in table for name in must)
-        return not any(nearest(name, self.order, 1) for name in names)
-
-    def _first_kinds(self) -> frozenset[str] | None:
+    @cached_property
+    def _takes_array_first(self) -> bool:
         if not self.order:
-            return frozenset()
-        return self.document.kinds(self.document.properties(self.document.root)[self.order[0]])
+            return False
+        return accepts(self.document.kinds(self.document.properties(self.document.root)[self.order[0]]), "array")
 
-    def _needs_table_first(self) -> bool:
-        first = self._first_kinds()
-        takes = first is not None and bool(first & {"array", "object"})
-        return takes and self.order[0] in self.document.required(self.document.root)
+    # Validation
 
-    def _explain(self, bound: dict[str, Any], tool: str, first_index: int) -> dict[str, Any]:
-        problems = find_problems(self.document, bound, self._fits, first_index=first_index)
-        if problems:
-            raise self.error(problems, tool)
-        if self.validator.is_valid(stand_in(bound)):
+    def _bind(self, arguments: Any, tool: str, first_index: int, is_json_call: bool) -> dict[str, Any]:
+        named = self._name(arguments, tool, is_json_call)
+        coerce = self._coerce
+        changed = coerce(named) if coerce is not None else named
+        bound = self._filled(changed)
+        if self._is_valid(bound):
             return bound
-        raise self.error([self._unexplained(bound)], tool)
+        # Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
+        if changed is not named and self._is_valid(given := self._filled(dict(named))):
+            return given
+        raise self.error(self._problems(bound, first_index), tool)
 
-    def _unexplained(self, bound: dict[str, Any]) -> str:
-        """For the rarer keywords (`not`, `if`, `contains`): which of them is not satisfied."""
-        for keyword, rule in self.document.root.items():
+    def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
+        for name, default, is_plain in self._defaults:
+            if name not in bound:
+                bound[name] = default if is_plain else copy.deepcopy(default)
+        return bound
+
+    def _is_valid(self, bound: dict[str, Any]) -> bool:
+        """Whether the validator accepts exactly this; what it cannot judge is not valid."""
+        try:
+            if self.typed:
+                return self._is_valid_typed(bound)
+            return bool(self.validator.is_valid(bound if is_json(bound) else json_form(bound, self.document)))
+        except (Refused, ValueError, TypeError):
+            return False
+
+    def _is_valid_typed(self, bound: dict[str, Any]) -> bool:
+        """The same for a function with types of its own, which judge the values that JSON cannot express."""
+        try:
+            return bool(self.validator.is_valid(bound))
+        except (ValueError, TypeError):
+            return not self._found(bound, 0) and bool(self.validator.is_valid(stand_in(bound)))
+
+    def _problems(self, bound: dict[str, Any], first_index: int) -> list[str]:
+        """Why the arguments are not valid, in words; never empty."""
+        if problems := self._found(bound, first_index):
+            return problems
+        if not self.typed and not is_json(bound):
+            try:
+                json_form(bound, self.document)
+            except Refused as refused:
+                return [f"{path_text(refused.path, first_index)}: {refused.reason}"]
+        for keyword, rule in self.document.root.items():  # the rarer keywords: `not`, `if`, `contains`
             if keyword not in {"properties", "additionalProperties"} and not self._fits({keyword: rule}, bound):
-                return f"the arguments together do not satisfy {keyword!r}: {short(rule, 200)}"
-        return "the arguments do not fit the schema"
+                return [f"the arguments together do not satisfy {keyword!r}: {short(rule, 200)}"]
+        return ["the arguments do not fit the schema"]
+
+    def _found(self, bound: dict[str, Any], first_index: int) -> list[str]:
+        return find_problems(self.document, bound, self._fits, first_index=first_index)
 
     def _fits(self, rule: dict[str, Any], value: Any) -> bool:
         """Whether a value fits one keyword of a schema; True where that cannot be said."""
@@ -251,21 +262,10 @@ def _closed(parameters: dict[str, Any]) -> dict[str, Any]:
 
 _OPENING = frozenset(
     {
-        "$dynamicRef",
-        "$ref",
-        "additionalProperties",
-        "allOf",
-        "anyOf",
-        "dependentSchemas",
-        "if",
-        "oneOf",
-        "patternProperties",
-        "unevaluatedProperties",
+        *("$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas"),
+        *("if", "oneOf", "patternProperties", "unevaluatedProperties"),
     }
 )
-
-
-_MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
 
 
 def _refuse(uri: str) -> Any:

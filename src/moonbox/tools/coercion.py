@@ -1,6 +1,6 @@
-"""Coercions: what a script's author meant, where Lua's values and JSON's differ.
+"""Coercion: a script's values made to fit JSON, and the values that JSON cannot express.
 
-Directed by the schema, through `properties`, `items`, `$ref`, `anyOf`, `oneOf` and `allOf`:
+Changes are directed by the schema, through `properties`, `items`, `$ref`, `anyOf`, `oneOf` and `allOf`:
 
     a whole float where only an integer fits        3.0 becomes 3
     an empty array where only an object fits        [] becomes {}, and the other way round
@@ -8,23 +8,101 @@ Directed by the schema, through `properties`, `items`, `$ref`, `anyOf`, `oneOf` 
     null for an optional property that cannot be null    as if it had not been given
 
 Nothing else changes: a string never becomes a number. A value that needs no change is returned as it is.
+
+Bytes that are not UTF-8 text, integer keys, NaN, infinity and half surrogate pairs have no JSON form, so that a
+validator cannot judge them. They are accepted only in places of which the schema says nothing at all, and bytes also
+where it says `"format": "binary"`; anywhere else they are refused.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from moonbox.tools.shape import Document, Kinds, Schema, accepts
+from moonbox.tools.document import Document, Kinds, Schema, accepts
 
-__all__ = ["Coerce", "compile_coercion"]
+__all__ = ["Coerce", "Refused", "compile_coercion", "is_json", "json_form", "stand_in"]
 
 Coerce = Callable[[Any], Any]
+Path = tuple[str | int, ...]
 
 
 def compile_coercion(document: Document) -> Coerce | None:
     """A function that coerces a value for this schema; None when there is nothing it could ever change."""
     return _Compiler(document).compile(document.root)
+
+
+def is_json(value: Any) -> bool:
+    """Whether JSON can express the value exactly."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        kind = type(item)
+        if kind is str:
+            if not _is_text(item):
+                return False
+        elif kind is dict:
+            if not all(type(name) is str and _is_text(name) for name in item):
+                return False
+            waiting.extend(item.values())
+        elif kind is list or kind is tuple:
+            waiting.extend(item)
+        elif kind is float:
+            if not math.isfinite(item):
+                return False
+        elif kind is not int and kind is not bool and item is not None:
+            return False
+    return True
+
+
+class Refused(Exception):
+    """A value that JSON cannot express, in a place where the schema would have to judge it."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(reason)
+        self.path, self.reason = path, reason
+
+
+def json_form(value: Any, document: Document, schema: Schema = ..., path: Path = ()) -> Any:
+    """The value for the validator: what JSON cannot express is replaced where the schema says nothing about it.
+
+    Raises Refused where the schema does. The schema is followed only along keywords that leave no doubt about which
+    part of it judges which part of the value.
+    """
+    schema = document.root if schema is ... else schema
+    schema = _target(schema, document)
+    if _says_nothing(schema):
+        return None
+    if isinstance(value, bytes) and _is_binary(schema, document):
+        return value.decode("latin-1")
+    if not isinstance(value, list | dict) or not isinstance(schema, dict) or schema.keys() - _PLAIN_KEYWORDS:
+        if is_json(value):
+            return value
+        raise Refused(path, _reason(value))
+    if isinstance(value, list):
+        heads, rest = schema.get("prefixItems") or [], schema.get("items", True)
+        return [
+            json_form(item, document, heads[at] if at < len(heads) else rest, (*path, at))
+            for at, item in enumerate(value)
+        ]
+    if not all(type(name) is str and _is_text(name) for name in value):
+        raise Refused(path, _reason(value))
+    named, rest = schema.get("properties") or {}, schema.get("additionalProperties", True)
+    return {name: json_form(item, document, named.get(name, rest), (*path, name)) for name, item in value.items()}
+
+
+def stand_in(value: Any) -> Any:
+    """The value with what JSON cannot express replaced by similar text: for explanations, never for a decision."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+    if isinstance(value, list):
+        return [stand_in(item) for item in value]
+    if isinstance(value, dict):
+        return {stand_in(name) if isinstance(name, str) else str(name): stand_in(item) for name, item in value.items()}
+    return value
 
 
 class _Compiler:
@@ -57,7 +135,7 @@ class _Compiler:
         if ref in self.here:
             return None
         if ref in self.open:  # a type that contains itself: look the function up when it is needed
-            return lambda value: found(value) if (found := self.refs.get(ref)) else value
+            return lambda value: step(value) if (step := self.refs.get(ref)) else value
         if ref not in self.refs:
             self.open.add(ref)
             self.here.add(ref)
@@ -105,7 +183,7 @@ class _Compiler:
         def walk(value: Any) -> Any:
             if type(value) is not dict or not value:
                 return value
-            if any(type(name) is int for name in value) and "array" not in wanted:
+            if any(type(name) is int for name in value):
                 value = _string_keys(value)
             result = value
             for name, item in value.items():
@@ -188,3 +266,56 @@ def _string_keys(value: dict[Any, Any]) -> dict[Any, Any]:
     """Integer keys as text, unless that would make two keys one."""
     renamed = {str(name): item for name, item in value.items()}
     return renamed if len(renamed) == len(value) else value
+
+
+_ANNOTATIONS = frozenset({"$comment", "default", "deprecated", "description", "examples", "title"})
+_PLAIN_KEYWORDS = _ANNOTATIONS | {
+    *("$defs", "$schema", "additionalProperties", "definitions", "items", "maxItems", "maxProperties", "minItems"),
+    *("minProperties", "prefixItems", "properties", "required", "type"),
+}
+
+
+def _says_nothing(schema: Schema) -> bool:
+    return schema is True or (isinstance(schema, dict) and schema.keys() <= _ANNOTATIONS)
+
+
+def _target(schema: Schema, document: Document) -> Schema:
+    """The schema behind a reference; what stands beside the reference would apply too, so that it must say nothing."""
+    if isinstance(schema, dict) and "$ref" in schema and schema.keys() - _ANNOTATIONS != {"$ref"}:
+        return None
+    return document.deref(schema)
+
+
+def _is_binary(schema: Schema, document: Document) -> bool:
+    """Whether the schema accepts every string of bytes."""
+    if not isinstance(schema, dict):
+        return False
+    rules = schema.keys() - _ANNOTATIONS
+    if rules == {"anyOf"}:
+        return any(_is_binary(_target(branch, document), document) for branch in schema["anyOf"])
+    return rules == {"type", "format"} and schema["type"] == "string" and schema["format"] == "binary"
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8: half of a surrogate pair cannot."""
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _reason(value: Any) -> str:
+    if isinstance(value, bytes):
+        return "a string that is not UTF-8 is not accepted here"
+    if isinstance(value, float):
+        return f"{value} is not a JSON number"
+    if isinstance(value, str):
+        return "the text is not valid Unicode: it has half of a surrogate pair"
+    if isinstance(value, dict):
+        integers = [name for name in value if isinstance(name, int) and str(name) in value]
+        if integers:
+            return f"the keys {integers[0]} and '{integers[0]}' are the same in JSON"
+    return "the value has no exact JSON form, so that it cannot be validated here"

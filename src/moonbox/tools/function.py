@@ -1,6 +1,6 @@
-"""Python callables, looked at: their parameters, annotations, docstring and kind.
+"""Python functions as tools: what they look like, what the host fills in for them, and how they are called.
 
-Understood are functions, methods, `functools.partial` (bound arguments vanish) and objects with `__call__`,
+Functions, methods, `functools.partial` (bound arguments vanish) and objects with `__call__` are accepted,
 synchronous and asynchronous. `*args: T` is a parameter that takes an array of T; `**kwargs: T` lets the
 schema accept further parameters of type T. Generators and classes are refused.
 """
@@ -13,20 +13,72 @@ import re
 import sys
 import types
 import typing
-from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_origin
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from moonbox.errors import ToolDefinitionError
-from moonbox.tools.context import Context, Injected
+from moonbox.errors import ToolDefinitionError, ToolError
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["CONTEXT", "EMPTY", "Function", "Parameter", "injections", "is_async", "look_at"]
+    from moonbox.tools.binding import Binder
+    from moonbox.tools.schema import Converter
+
+__all__ = [
+    "EMPTY",
+    "CallPlan",
+    "Context",
+    "Function",
+    "Injected",
+    "Parameter",
+    "injections",
+    "inspect_function",
+    "is_async",
+    "plan_call",
+]
 
 EMPTY: Any = inspect.Parameter.empty
-CONTEXT = "<context>"
+_CONTEXT = "<context>"
 """The injection key of a parameter that receives the Context itself."""
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _ignore(message: str) -> None:
+    return None
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The call that a tool is answering. A parameter annotated `Context` receives it and is not in the schema."""
+
+    run_id: str = ""
+    repl_id: str = ""
+    tool: str = ""
+    """The path of the tool that was called."""
+    index: int = 0
+    """1 for the first call of the run."""
+    extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """What the host's author gave to the Sandbox for its tools: a database, a user, a session."""
+    progress: Callable[[str], None] = _ignore
+    """Tell whoever watches the run how far the tool is."""
+    cancelled: Callable[[], bool] = _never
+    """Whether the run has ended meanwhile; a long synchronous tool should look now and then and give up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """Marks a parameter as filled in by the host: it never appears in the schema.
+
+    `Annotated[Database, Injected]` takes `context.extra[<parameter name>]`, `Annotated[Database, Injected("db")]`
+    takes `context.extra["db"]`, and `Annotated[Context, Injected]` is the same as `Context`.
+    """
+
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +90,7 @@ class Parameter:
     kind: Any
     default: Any = EMPTY
     injected: str | None = None
-    """The key of `Context.extra` it is taken from, or CONTEXT; None for an ordinary parameter."""
+    """The key of `Context.extra` it is taken from, or _CONTEXT; None for an ordinary parameter."""
 
     @property
     def has_default(self) -> bool:
@@ -58,7 +110,7 @@ class Function:
     """It is a method written in a class body, without its instance yet."""
 
 
-def look_at(call: Callable[..., Any]) -> Function:
+def inspect_function(call: Callable[..., Any]) -> Function:
     """Inspect a callable; raises ToolDefinitionError where it cannot be a tool."""
     inner, fixed = _unwrap(call)
     name = _name(inner)
@@ -72,13 +124,14 @@ def look_at(call: Callable[..., Any]) -> Function:
     try:
         signature = inspect.signature(call)
     except (ValueError, TypeError):
-        raise ToolDefinitionError(f"{name} has no signature that Python can read; use Tool.from_schema") from None
+        raise ToolDefinitionError(f"{name} has no readable signature; use Tool.from_schema") from None
     hints = _hints(target, name)
-    found = [_parameter(item, hints) for item in signature.parameters.values() if item.name not in fixed]
-    unbound = bool(found) and found[0].name in {"self", "cls"} and _is_in_class(target) and not inspect.ismethod(inner)
+    parameters = [_parameter(item, hints) for item in signature.parameters.values() if item.name not in fixed]
+    first = parameters[0].name if parameters else ""
+    unbound = first in {"self", "cls"} and _is_in_class(target) and not inspect.ismethod(inner)
     returns = hints.get("return", signature.return_annotation)
     doc = inspect.getdoc(target) or inspect.getdoc(inner)
-    return Function(name, doc, tuple(found[1:] if unbound else found), returns, is_async(call), unbound)
+    return Function(name, doc, tuple(parameters[1:] if unbound else parameters), returns, is_async(call), unbound)
 
 
 def is_async(call: Any) -> bool:
@@ -97,21 +150,92 @@ def injections(call: Callable[..., Any]) -> tuple[Parameter, ...]:
         alone = len(inspect.signature(call).parameters) <= 1
     except (ValueError, TypeError):  # built in: it says nothing about itself, so it takes the dict and no more
         return ()
-    return () if alone else tuple(item for item in look_at(call).parameters if item.injected is not None)
+    return () if alone else tuple(item for item in inspect_function(call).parameters if item.injected is not None)
 
 
-def injected_key(annotation: Any, name: str) -> str | None:
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """How a bound dict becomes the arguments of one function."""
+
+    converter: Converter | None
+    """None for a function that takes the whole dict as its one argument."""
+    injected: tuple[Parameter, ...] = ()
+    positional: tuple[Parameter, ...] = ()
+    """Parameters that must be passed by position, in order."""
+    spread: str | None = None
+    """The `*args` parameter."""
+
+    def arguments(
+        self, bound: dict[str, Any], context: Context | None, tool: str, binder: Binder, first_index: int = 0
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword arguments for the call; raises ArgumentError where a value does not convert."""
+        if self.converter is None:
+            return [dict(bound)], self._injections(context, tool)
+        try:
+            values = self.converter.convert(bound)
+        except ValueError as error:  # pydantic's ValidationError is one, and only it is raised
+            from moonbox.tools.schema import explain
+
+            raise binder.error(explain(error, bound, first_index), tool) from None
+        if self.injected:
+            values.update(self._injections(context, tool))
+        if not self.positional and self.spread is None:
+            return [], values
+        return self._place(values), values
+
+    def _place(self, values: dict[str, Any]) -> list[Any]:
+        """Take from `values` what goes by position; a gap is closed with the parameter's own default."""
+        rest = values.pop(self.spread, []) if self.spread is not None else []
+        placed: list[Any] = []
+        last = (
+            len(self.positional)
+            if rest
+            else max((at for at, item in enumerate(self.positional, 1) if item.name in values), default=0)
+        )
+        for item in self.positional[:last]:
+            placed.append(values.pop(item.name) if item.name in values else item.default)
+        return [*placed, *rest]
+
+    def _injections(self, context: Context | None, tool: str) -> dict[str, Any]:
+        filled: dict[str, Any] = {}
+        context = context if context is not None else Context(tool=tool)
+        for item in self.injected:
+            if item.injected == _CONTEXT:
+                filled[item.name] = context
+            elif item.injected is not None and item.injected in context.extra:
+                filled[item.name] = context.extra[item.injected]
+            elif not item.has_default:
+                raise ToolError(
+                    f"{tool} needs {item.injected!r}, which the host did not supply",
+                    code="missing_context",
+                    tool=tool,
+                )
+        return filled
+
+
+def plan_call(parameters: tuple[Parameter, ...], converter: Converter | None) -> CallPlan:
+    """Work out once how a function is called."""
+    injected = tuple(item for item in parameters if item.injected is not None)
+    if converter is None:
+        return CallPlan(None, injected)
+    spread = next((item.name for item in parameters if item.kind is inspect.Parameter.VAR_POSITIONAL), None)
+    kinds = _POSITIONAL if spread is not None else _POSITIONAL[:1]
+    positional = tuple(item for item in parameters if item.kind in kinds)
+    return CallPlan(converter, injected, positional, spread)
+
+
+def _injected_key(annotation: Any, name: str) -> str | None:
     """Where a parameter with this annotation gets its value from, if the host injects it."""
     if _is_context(annotation):
-        return CONTEXT
+        return _CONTEXT
     if get_origin(annotation) is not Annotated:
         return None
     inner, *marks = get_args(annotation)
     for mark in marks:
         if mark is Injected or isinstance(mark, Injected):
             key = mark.key if isinstance(mark, Injected) else None
-            return key if key is not None else (CONTEXT if _is_context(inner) else name)
-    return CONTEXT if _is_context(inner) else None
+            return key if key is not None else (_CONTEXT if _is_context(inner) else name)
+    return _CONTEXT if _is_context(inner) else None
 
 
 def _is_context(annotation: Any) -> bool:
@@ -152,7 +276,7 @@ def _parameter(item: inspect.Parameter, hints: Mapping[str, Any]) -> Parameter:
     annotation = hints.get(item.name, item.annotation)
     if annotation is EMPTY or isinstance(annotation, str):
         annotation = Any
-    return Parameter(item.name, annotation, item.kind, item.default, injected_key(annotation, item.name))
+    return Parameter(item.name, annotation, item.kind, item.default, _injected_key(annotation, item.name))
 
 
 def _is_in_class(target: Any) -> bool:

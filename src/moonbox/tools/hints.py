@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypedDict
 
 from moonbox.errors import ToolDefinitionError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import unknown
 
-__all__ = ["Hints"]
+__all__ = ["HintOptions", "Hints"]
+
+
+class HintOptions(TypedDict, total=False):
+    """Hints as a dictionary: `{"read_only": True}`."""
+
+    read_only: bool | None
+    destructive: bool | None
+    idempotent: bool | None
+    cpu_bound: bool | None
+    client_side: bool | None
+    open_world: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +47,7 @@ class Hints:
                 raise ToolDefinitionError(f"hint {field.name!r} must be True, False or None, not {value!r}")
 
     @classmethod
-    def of(cls, value: Hints | Mapping[str, Any] | None) -> Hints:
+    def of(cls, value: Hints | HintOptions | Mapping[str, Any] | None) -> Hints:
         """Hints from a mapping such as {"read_only": True}; an unknown key is an error."""
         if isinstance(value, Hints):
             return value
@@ -47,9 +58,7 @@ class Hints:
         known = [field.name for field in fields(cls)]
         for key in value:
             if key not in known:
-                raise ToolDefinitionError(
-                    f"unknown hint {key!r}{suggestion(str(key), known)}; the hints are: {', '.join(known)}"
-                )
+                raise ToolDefinitionError(unknown("hint", str(key), known))
         return cls(**value)
 
     @classmethod
@@ -57,7 +66,7 @@ class Hints:
         """Hints from an MCP server's tool annotations, a mapping or an object; what is not a boolean is ignored."""
         if annotations is None:
             return cls()
-        found: dict[str, bool] = {}
+        hints: dict[str, bool] = {}
         for name, theirs in _MCP.items():
             is_mapping = isinstance(annotations, Mapping)
             value = (
@@ -66,8 +75,8 @@ class Hints:
                 else getattr(annotations, theirs, getattr(annotations, name + "_hint", None))
             )
             if isinstance(value, bool):
-                found[name] = value
-        return cls(**found)
+                hints[name] = value
+        return cls(**hints)
 
     def to_mcp(self) -> dict[str, bool]:
         """MCP tool annotations; what MCP has no word for is left out."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from moonbox.errors import ToolDefinitionError
-from moonbox.tools.naming import suggestion
+from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
 
 __all__ = ["Dispatch", "from_anthropic", "from_gemini", "from_openai"]
@@ -18,31 +18,31 @@ Dispatch = Callable[[str, dict[str, Any]], Any] | Mapping[str, Callable[[dict[st
 
 def from_openai(definitions: Iterable[Any], call: Dispatch, **options: Any) -> list[Tool]:
     """From `{"type": "function", "function": {...}}` (chat completions) or the flat form (responses)."""
-    found = []
+    tools = []
     for definition in _mappings(definitions, "OpenAI"):
         if definition.get("type", "function") != "function":
             raise ToolDefinitionError(
                 f"an OpenAI tool of type {definition['type']!r} is run by OpenAI and cannot be imported"
             )
         inner = definition.get("function", definition)
-        found.append(_made(inner, inner.get("parameters"), call, options))
-    return found
+        tools.append(_tool(inner, inner.get("parameters"), call, options))
+    return tools
 
 
 def from_anthropic(definitions: Iterable[Any], call: Dispatch, **options: Any) -> list[Tool]:
     """From `{"name": …, "description": …, "input_schema": {...}}`."""
-    found = []
+    tools = []
     for definition in _mappings(definitions, "Anthropic"):
         if "input_schema" not in definition:
             kind = definition.get("type", "?")
             raise ToolDefinitionError(f"an Anthropic tool of type {kind!r} has no input_schema and cannot be imported")
-        found.append(_made(definition, definition["input_schema"], call, options))
-    return found
+        tools.append(_tool(definition, definition["input_schema"], call, options))
+    return tools
 
 
 def from_gemini(definitions: Iterable[Any], call: Dispatch, **options: Any) -> list[Tool]:
     """From function declarations, alone or inside `{"function_declarations": [...]}`."""
-    found = []
+    tools = []
     for definition in _mappings(definitions, "Gemini"):
         inner = definition.get("function_declarations", definition.get("functionDeclarations"))
         for item in _mappings(inner, "Gemini") if inner is not None else [definition]:
@@ -52,8 +52,8 @@ def from_gemini(definitions: Iterable[Any], call: Dispatch, **options: Any) -> l
                 parameters = _from_openapi(item.get("parameters"))
             if returns is None:
                 returns = _from_openapi(item.get("response"))
-            found.append(_made(item, parameters, call, {"returns": returns, **options}))
-    return found
+            tools.append(_tool(item, parameters, call, {"returns": returns, **options}))
+    return tools
 
 
 def _mappings(definitions: Iterable[Any], provider: str) -> Iterator[Mapping[str, Any]]:
@@ -63,11 +63,11 @@ def _mappings(definitions: Iterable[Any], provider: str) -> Iterator[Mapping[str
         if hasattr(definition, "model_dump"):  # the provider's own pydantic type
             definition = definition.model_dump(exclude_none=True, by_alias=False)
         if not isinstance(definition, Mapping):
-            raise ToolDefinitionError(f"{definition!r} is not a definition of {provider}'s form (a dict)")
+            raise ToolDefinitionError(f"invalid {provider} definition (expected a dict): {definition!r}")
         yield definition
 
 
-def _made(definition: Mapping[str, Any], parameters: Any, call: Dispatch, options: dict[str, Any]) -> Tool:
+def _tool(definition: Mapping[str, Any], parameters: Any, call: Dispatch, options: dict[str, Any]) -> Tool:
     name = definition.get("name")
     if not isinstance(name, str):
         raise ToolDefinitionError(f"the definition {definition!r} has no name")
@@ -83,7 +83,7 @@ def _made(definition: Mapping[str, Any], parameters: Any, call: Dispatch, option
 def _dispatcher(name: str, call: Dispatch) -> Callable[[dict[str, Any]], Any]:
     if isinstance(call, Mapping):
         if name not in call:
-            raise ToolDefinitionError(f"there is no function for tool {name!r}{suggestion(name, call)}")
+            raise ToolDefinitionError(f"no function for tool {name!r}{suggestion(name, call)}")
         return call[name]
     if not callable(call):
         raise ToolDefinitionError("call must be a function of (name, arguments) or a mapping from name to function")
@@ -98,24 +98,24 @@ def _from_openapi(schema: Any) -> Any:
     """JSON Schema from Gemini's dialect: upper-case types, `nullable`, and numbers written as text."""
     if not isinstance(schema, Mapping):
         return schema
-    made: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for key, value in schema.items():
         keyword = _KEYWORDS.get(str(key)) or str(key)
         if keyword == "type":
-            made["type"] = str(getattr(value, "value", value)).lower()
+            converted["type"] = str(getattr(value, "value", value)).lower()
         elif keyword in {"properties", "$defs"}:
-            made[keyword] = {name: _from_openapi(part) for name, part in value.items()}
+            converted[keyword] = {name: _from_openapi(part) for name, part in value.items()}
         elif keyword in {"items", "additionalProperties"}:
-            made[keyword] = _from_openapi(value)
+            converted[keyword] = _from_openapi(value)
         elif keyword in {"anyOf", "prefixItems"}:
-            made[keyword] = [_from_openapi(part) for part in value]
+            converted[keyword] = [_from_openapi(part) for part in value]
         elif keyword in _COUNTS:
-            made[keyword] = int(value)
+            converted[keyword] = int(value)
         elif keyword not in _NOT_JSON_SCHEMA:
-            made[keyword] = value
-    if made.get("type") == "type_unspecified":
-        del made["type"]
-    return _nullable(made) if schema.get("nullable") else made
+            converted[keyword] = value
+    if converted.get("type") == "type_unspecified":
+        del converted["type"]
+    return _nullable(converted) if schema.get("nullable") else converted
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:

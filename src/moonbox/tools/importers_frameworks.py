@@ -44,11 +44,11 @@ def from_llamaindex(tools: Iterable[Any], **options: Any) -> list[Tool]:
 
 def from_pydantic_ai(tools: Iterable[Any], **options: Any) -> list[Tool]:
     """From Pydantic AI tools (`pydantic_ai.Tool`) and FunctionToolsets."""
-    found: list[Any] = []
+    collected: list[Any] = []
     for item in [tools] if hasattr(tools, "get_tools") or hasattr(tools, "function_schema") else tools:
         inner = getattr(item, "tools", None)
-        found += inner.values() if isinstance(inner, Mapping) else [item]
-    return [_from_pydantic_ai(tool, options) for tool in _listed(found, "Pydantic AI", "function_schema", "name")]
+        collected += inner.values() if isinstance(inner, Mapping) else [item]
+    return [_from_pydantic_ai(tool, options) for tool in _listed(collected, "Pydantic AI", "function_schema", "name")]
 
 
 # LangChain
@@ -95,7 +95,7 @@ def _refuse_injected(tool: Any, schema: dict[str, Any]) -> None:
         if name not in fields or fields[name].is_required():
             raise ToolDefinitionError(
                 f"the LangChain tool {tool.name!r} takes {name!r} from the agent's graph, which a script cannot give; "
-                "leave it a tool of the agent's own"
+                "keep it as a tool of the agent itself"
             )
 
 
@@ -217,7 +217,7 @@ def _pydantic_ai_errors() -> Iterator[None]:
             case "ToolFailed":
                 raise ToolError(message) from error
             case "ApprovalRequired" | "CallDeferred":
-                raise Denied("this call would have to wait for a person, which a script's call cannot") from error
+                raise Denied("this call needs a person's approval, for which a script cannot wait") from error
             case "ValidationError":
                 raise ArgumentError(str(error)) from error
         raise
@@ -231,7 +231,7 @@ def _listed(tools: Iterable[Any], framework: str, *attributes: str) -> Iterator[
         tools = [tools]
     for tool in tools:
         if not all(hasattr(tool, attribute) for attribute in attributes) or isinstance(tool, type):
-            raise ToolDefinitionError(f"{tool!r} is not a tool of {framework}'s")
+            raise ToolDefinitionError(f"{tool!r} is not a {framework} tool")
         yield tool
 
 

@@ -1,4 +1,4 @@
-"""Names of tools: which are valid, how odd ones are spelled in a script, and which one was meant.
+"""Names of tools: which are valid, and how a script writes those that are not identifiers.
 
 A tool's path is its namespace and name joined by a dot (`github.create_issue`). Any path works as
 `tools["the path"]`. Each tool also has one alias made of Lua identifiers alone:
@@ -21,7 +21,7 @@ from moonbox.languages.names import RESERVED_WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["aliases", "check_name", "nearest", "safe_alias", "suggestion"]
+__all__ = ["LONGEST_NAME", "aliases", "check_name", "safe_alias"]
 
 LONGEST_NAME = 128
 _ODD = re.compile(r"[^A-Za-z0-9_]")
@@ -39,7 +39,7 @@ def check_name(name: Any, what: str = "tool name") -> str:
         )
     if name != name.strip() or not name.isprintable():
         raise ToolDefinitionError(
-            f"the {what} {name!r} has white space around it or a character that cannot be printed"
+            f"the {what} {name!r} has surrounding white space or a character that cannot be printed"
         )
     if "" in name.split("."):
         raise ToolDefinitionError(
@@ -75,27 +75,6 @@ def aliases(paths: Iterable[str]) -> dict[str, str]:
     return chosen
 
 
-def nearest(word: str, options: Iterable[str], count: int = 3) -> list[str]:
-    """The options that someone who wrote `word` probably meant, best first."""
-    import difflib
-
-    folded: dict[str, list[str]] = {}
-    for option in options:
-        folded.setdefault(_fold(option), []).append(option)
-    wanted = _fold(word)
-    close = difflib.get_close_matches(wanted, folded, n=count, cutoff=0.7)
-    if len(wanted) >= 4:  # `issue` for `create_issue`, `create_issue` for `github.create_issue`
-        within = [key for key in folded if wanted in key or (len(key) >= 4 and key in wanted)]
-        close += sorted((key for key in within if key not in close), key=lambda key: (abs(len(key) - len(wanted)), key))
-    return [option for key in close for option in sorted(folded[key])][:count]
-
-
-def suggestion(word: str, options: Iterable[str]) -> str:
-    """`, did you mean `x`?` or nothing."""
-    close = nearest(word, options, 1)
-    return f"; did you mean `{close[0]}`?" if close else ""
-
-
 def _safe_part(part: str) -> str:
     safe = _ODD.sub("_", part)
     if safe[0].isdigit():
@@ -106,7 +85,3 @@ def _safe_part(part: str) -> str:
 def _prefixes(alias: str) -> list[str]:
     parts = alias.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts))]
-
-
-def _fold(text: str) -> str:
-    return re.sub(r"[\W_]", "", text).casefold() or text

@@ -1,8 +1,9 @@
-"""What is wrong with a call's arguments, in words that let a model mend the call.
+"""What is wrong with a call's arguments, in words that let a model correct the call.
 
 The validator says whether arguments fit; this says why not. It walks value and schema together, follows at
 each union only the branch that was most likely meant, and so stays linear where listing every branch's
-errors would not.
+errors would not. It stops after a fixed amount of work: then fewer problems are named, and the
+arguments are refused all the same.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from moonbox.languages.names import is_identifier
-from moonbox.tools.naming import nearest, suggestion
-from moonbox.tools.shape import Document, Kinds, Schema, accepts, kind_of
+from moonbox.suggest import nearest, suggestion
+from moonbox.tools.document import Document, Kinds, Schema, accepts, kind_of
 from moonbox.tools.signature import type_text
+from moonbox.wording import counted
 
-__all__ = ["find_problems", "path_text", "short", "stand_in"]
+__all__ = ["find_problems", "path_text", "short"]
 
 MOST_PROBLEMS = 12
 _MOST_STEPS = 5_000
+_LONGEST_KEY = 100
+_MOST_WORK = 1_000_000  # values within values that are looked at to explain, all looks together
 Fits = Callable[[dict[str, Any], Any], bool]
 """Whether a value fits a small schema."""
 
@@ -39,6 +43,8 @@ def path_text(path: tuple[str | int, ...], first_index: int = 0) -> str:
     """`items[3].price`."""
     text = ""
     for part in path:
+        if isinstance(part, str) and len(part) > _LONGEST_KEY:
+            part = part[:_LONGEST_KEY] + "…"
         if isinstance(part, int):
             text += f"[{part + first_index}]"
         elif is_identifier(part):
@@ -51,7 +57,7 @@ def path_text(path: tuple[str | int, ...], first_index: int = 0) -> str:
 def short(value: Any, longest: int = 60) -> str:
     """A value as it came, bounded: `"7" (string)`, `[1,2] (array)`, `null`."""
     if isinstance(value, bytes):
-        return f"{len(value)} bytes that are not UTF-8 text"
+        return "a string that is not UTF-8"
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, list) and len(value) > 20:
@@ -63,25 +69,14 @@ def short(value: Any, longest: int = 60) -> str:
     return f"{text} ({kind_of(value)})"
 
 
-def stand_in(value: Any) -> Any:
-    """The value with what JSON has no word for (bytes, integer keys, lone surrogates) replaced by like text."""
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
-    if isinstance(value, list):
-        return [stand_in(item) for item in value]
-    if isinstance(value, dict):
-        return {stand_in(name) if isinstance(name, str) else str(name): stand_in(item) for name, item in value.items()}
-    return value
-
-
 class _Walker:
     def __init__(self, document: Document, fits: Fits, first_index: int) -> None:
         self.document, self.fits, self.first_index = document, fits, first_index
         self.problems: list[tuple[str, str]] = []
         self.open: set[tuple[int, tuple[str | int, ...]]] = set()
         self.steps = 0
+        self.work = 0
+        self.sizes: dict[int, int] = {}
 
     def walk(self, schema: Schema, value: Any, path: tuple[str | int, ...]) -> None:
         self.steps += 1
@@ -89,7 +84,7 @@ class _Walker:
         if self.steps > _MOST_STEPS or len(self.problems) > MOST_PROBLEMS:
             return
         if schema is False:
-            self.note(path, f"nothing is allowed here, got {short(value)}")
+            self.note(path, f"no value is allowed here, got {short(value)}")
         if not isinstance(schema, dict) or (id(schema), path) in self.open:
             return
         self.open.add((id(schema), path))
@@ -101,12 +96,26 @@ class _Walker:
         for part in schema.get("allOf") or ():
             self.walk(part, value, path)
         for keyword in ("anyOf", "oneOf"):
-            if isinstance(schema.get(keyword), list) and not self.fits({keyword: schema[keyword]}, value):
+            if isinstance(schema.get(keyword), list) and self.breaks(keyword, schema, value):
                 self.union(schema, keyword, value, path)
         if isinstance(value, dict):
             self.table(schema, value, path)
         elif isinstance(value, list):
             self.array(schema, value, path)
+
+    def breaks(self, keyword: str, schema: dict[str, Any], value: Any) -> bool:
+        """Whether the value does not fit one keyword; False where that would cost too much to say."""
+        self.work += self.size(value)
+        return self.work <= _MOST_WORK and not self.fits({keyword: schema[keyword]}, value)
+
+    def size(self, value: Any) -> int:
+        """How many values are in it, counted once for each."""
+        if not isinstance(value, list | dict):
+            return 1
+        if id(value) not in self.sizes:
+            items = value.values() if isinstance(value, dict) else value
+            self.sizes[id(value)] = 1 + sum(map(self.size, items))
+        return self.sizes[id(value)]
 
     def note(self, path: tuple[str | int, ...], text: str) -> None:
         entry = (path_text(path, self.first_index), text)
@@ -127,19 +136,19 @@ class _Walker:
             return None
         note = ""
         if kind == "object" and wanted and "array" in wanted and any(isinstance(key, int) for key in value):
-            note = "; its indexes must run from 1 without gaps"
+            note = "; the indexes of an array run from 1 without gaps"
         return f"expected {expected}, got {short(value)}{note}"
 
     def own_rules(self, schema: dict[str, Any], value: Any) -> Iterator[str]:
-        if isinstance(schema.get("enum"), list) and not self.fits({"enum": schema["enum"]}, value):
+        if isinstance(schema.get("enum"), list) and self.breaks("enum", schema, value):
             options = ", ".join(json.dumps(option, ensure_ascii=False) for option in schema["enum"][:20])
             more = ", …" if len(schema["enum"]) > 20 else ""
             meant = suggestion(value, [str(option) for option in schema["enum"]]) if isinstance(value, str) else ""
             yield f"expected one of {options}{more}, got {short(value)}{meant}"
         for keyword, wording in _RULES.items():
-            if keyword in schema and not self.fits({keyword: schema[keyword]}, value):
+            if keyword in schema and self.breaks(keyword, schema, value):
                 rule = json.dumps(schema[keyword], ensure_ascii=False) if keyword == "const" else schema[keyword]
-                yield f"expected {wording.format(rule)}, got {_amount(keyword, value)}"
+                yield f"expected {_bound(wording, rule)}, got {_amount(keyword, value)}"
 
     def union(self, schema: dict[str, Any], keyword: str, value: Any, path: tuple[str | int, ...]) -> None:
         before = len(self.problems)
@@ -169,11 +178,12 @@ class _Walker:
 
     def unknown(self, name: str, named: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> str:
         if not path:
-            return f"unknown parameter{suggestion(name, named)}"
-        close = nearest(name, [option for option in named if option not in value] or named, 1)
+            inside = [f"{outer}.{name}" for outer, part in named.items() if name in self.document.properties(part)]
+            return "unknown parameter" + (f"; did you mean '{inside[0]}'?" if inside else suggestion(name, named))
+        close = nearest(name, [option for option in named if option not in value] or named, parts=True)
         if close:
-            return f"unknown key; did you mean `{close[0]}`?"
-        return "unknown key" + (f"; the keys are: {', '.join(list(named)[:20])}" if named else "")
+            return f"unknown key; did you mean '{close[0]}'?"
+        return "unknown key" + (f"; known keys: {', '.join(list(named)[:20])}" if named else "")
 
     def array(self, schema: dict[str, Any], value: list[Any], path: tuple[str | int, ...]) -> None:
         items, first = schema.get("items"), schema.get("prefixItems")
@@ -181,7 +191,7 @@ class _Walker:
             first, items = items, schema.get("additionalItems")
         heads = first if isinstance(first, list) else []
         if len(value) > len(heads) and items is False:
-            self.note(path, f"expected at most {len(heads)} items, got {len(value)}")
+            self.note(path, f"expected at most {counted(len(heads), 'item')}, got {len(value)}")
         for index, item in enumerate(value):
             if len(self.problems) > MOST_PROBLEMS:
                 return
@@ -195,9 +205,14 @@ def _takes_bytes(schema: dict[str, Any], wanted: Kinds, document: Document) -> b
     if wanted is None or schema.get("format") == "binary":
         return True
     branches = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
-    return any(
-        isinstance(found := document.deref(branch), dict) and found.get("format") == "binary" for branch in branches
-    )
+    parts = [document.deref(branch) for branch in branches]
+    return any(isinstance(part, dict) and part.get("format") == "binary" for part in parts)
+
+
+def _bound(wording: str, rule: Any) -> str:
+    """A rule in words; a noun behind the number is in the singular or the plural."""
+    start, noun, end = wording.partition("{} ")
+    return f"{start}{counted(rule, end.removesuffix('s'))}" if noun and isinstance(rule, int) else wording.format(rule)
 
 
 def _amount(keyword: str, value: Any) -> str:
@@ -234,7 +249,7 @@ _RULES = {
     "pattern": "text that matches {}",
     "minItems": "at least {} items",
     "maxItems": "at most {} items",
-    "uniqueItems": "items that differ from each other",
+    "uniqueItems": "items without duplicates",
     "minProperties": "at least {} keys",
     "maxProperties": "at most {} keys",
 }

@@ -1,18 +1,41 @@
-"""A tool's return value made ready for the script, within the limits.
+"""What comes back from a tool: its value within the limits, or its failure as scripts may see it.
 
 Text that is JSON (an object or an array) from a tool without a result schema becomes data, so that a script
 need not decode it; `parse_json=False` turns that off. Text that is anything else stays text, "42" too.
+
+A failure is a code and a bounded message. A ToolError says what its author wrote. Of any other exception the
+script sees its class and text, at most 500 characters, with absolute paths cut to their last part and credentials
+replaced by `***`; the traceback goes into `ToolError.detail`, which only the audit trail holds.
+
+    exception                                             code              retryable
+    TimeoutError, and classes named …Timeout…             timeout           yes
+    ConnectionError, and classes named Connect…, Network… connection        yes
+    with a response of HTTP status 4xx or 5xx             http_<status>     408, 425, 429, 500, 502, 503, 504
+    PermissionError                                       permission        no
+    FileNotFoundError                                     not_found         no
+    NotImplementedError                                   not_implemented   no
+    cancellation                                          cancelled         no
+    everything else                                       tool_error        no
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+import traceback
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
 from moonbox.values import measure, plain
 
-__all__ = ["convert"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["convert", "scrub", "to_tool_error"]
+
+LONGEST_MESSAGE = 500
+_LONGEST_DETAIL = 20_000
+_RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def convert(
@@ -39,6 +62,33 @@ def convert(
     return lowered
 
 
+def to_tool_error(
+    error: BaseException, tool: str | None = None, *, redact_message: Callable[[str], str] | None = None
+) -> ToolError:
+    """The error a script is given for any exception; `redact_message` has the last word on its text."""
+    if isinstance(error, ToolError):
+        _complete(error, tool)
+        failure = error
+    else:
+        code, retryable = _classify(error)
+        message = _bounded(scrub(_text(error)))
+        failure = ToolError(message, code=code, retryable=retryable, tool=tool, detail=_detail(error))
+    if redact_message is not None:
+        failure.message = _bounded(redact_message(failure.message))
+        failure.args = (failure.message,)
+    return failure
+
+
+def scrub(text: str) -> str:
+    """Text without absolute paths (their last part stays) and without what looks like a credential."""
+    text = text[: 4 * LONGEST_MESSAGE]  # the message is cut afterwards: patterns need not read megabytes
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    text = _FILE_URL.sub("file:…", text)
+    text = _WINDOWS_PATH.sub(r"…\\\g<last>", text)
+    return _POSIX_PATH.sub(r"…/\g<last>", text)
+
+
 def _parsed(text: str, max_depth: int) -> Any:
     """The data that the text encodes, or the text itself."""
     if text.lstrip()[:1] not in {"{", "["}:
@@ -51,3 +101,84 @@ def _parsed(text: str, max_depth: int) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+def _complete(error: ToolError, tool: str | None) -> None:
+    """What the tool's author left out of a ToolError, or put in that cannot cross."""
+    error.tool = error.tool or tool
+    error.detail = error.detail or _detail(error)
+    error.message = str(error.message)
+    try:
+        error.data = plain(error.data)
+    except Exception:  # noqa: BLE001 - lowering calls code of the value's own class; the error matters, not its data
+        error.data = None
+
+
+def _classify(error: BaseException) -> tuple[str, bool]:
+    status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "status_code", None)
+    names = [base.__name__ for base in type(error).__mro__]
+    if isinstance(error, TimeoutError) or any("Timeout" in name or name == "TimedOut" for name in names):
+        return "timeout", True
+    if isinstance(error, ConnectionError) or any(name in _CONNECTION for name in names):
+        return "connection", True
+    if isinstance(status, int) and 400 <= status < 600:
+        return f"http_{status}", status in _RETRYABLE_STATUS
+    if "CancelledError" in names:  # asyncio's, concurrent.futures' or another loop's
+        return "cancelled", False
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return code, False
+    return "tool_error", False
+
+
+def _text(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 - a broken __str__ of a stranger's exception must not hide the failure
+        text = ""
+    return f"{name}: {text}" if text else name
+
+
+def _detail(error: BaseException) -> str:
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001 - as above: formatting calls the exception's own code
+        text = type(error).__name__
+    return text if len(text) <= _LONGEST_DETAIL else text[:2_000] + "\n…\n" + text[-_LONGEST_DETAIL + 2_000 :]
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1].rstrip() + "…"
+
+
+_CONNECTION = frozenset(
+    {"APIConnectionError", "ClientConnectionError", "ConnectError", "ConnectionError", "NetworkError", "TransportError"}
+)
+_CODES: dict[type[BaseException], str] = {
+    PermissionError: "permission",
+    FileNotFoundError: "not_found",
+    NotImplementedError: "not_implemented",
+}
+# `name=value` is a secret whenever the name says so; after a colon, prose is likelier ("unexpected token: x"),
+# so there the value must look like one, except for names that prose does not use that way.
+_NAMES = r"(?:token|api[_-]?key|access[_-]?key|auth|credentials?|session(?:[_-]?id)?|signature|sig|key)"
+_WORSE = r"(?:pass(?:word|wd|phrase)|pwd|secret|authorization)"
+_VALUE = r"[^\s\"',;&)}\]]"
+_SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)"), "***"),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
+    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_WORSE}[\"']?\s?[=:]\s?[\"']?)(?!bearer |basic ){_VALUE}{{3,}}"), r"\1***"),
+    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?=[\"']?){_VALUE}{{4,}}"), r"\1***"),
+    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?:\s?[\"']?)(?=\D{{0,200}}\d){_VALUE}{{12,}}"), r"\1***"),
+    (re.compile(r"\b(?:sk|pk|rk|gh[pousr]|xox[abprs]|glpat|AKIA|ASIA|AIza)[-_A-Za-z0-9]{12,}"), "***"),
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"), "***"),
+)
+_PART = r"[^\s/\\'\":;,()<>|]"
+_FILE_URL = re.compile(r"(?i)\bfile:/{1,3}[^\s'\"]+")
+# Not within a URL, and not the path of an HTTP request (`GET /v1/items`), which belongs to the message.
+_POSIX_PATH = re.compile(
+    r"(?<![\w/.])(?<!GET )(?<!PUT )(?<!POST )(?<!HEAD )(?<!PATCH )(?<!DELETE )"
+    rf"(?:~|\.\.)?/(?!/)(?:{_PART}{{1,120}}/)+(?P<last>{_PART}{{0,120}})"
+)
+_WINDOWS_PATH = re.compile(rf"\b[A-Za-z]:\\(?:{_PART}{{1,120}}\\)*(?P<last>{_PART}{{0,120}})")

@@ -1,4 +1,4 @@
-"""JSON Schema from type hints, and JSON values back into the types hinted at; the only user of pydantic here."""
+"""JSON Schema from type hints, and JSON values back into the types; the only user of pydantic here."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from typing_extensions import TypedDict, Unpack, is_typeddict
 
 from moonbox.errors import ToolDefinitionError
 from moonbox.tools.function import EMPTY, Function, Parameter
-from moonbox.tools.problems import path_text, short
+from moonbox.tools.problems import MOST_PROBLEMS, path_text, short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from moonbox.tools.docstring import Docstring
+    from moonbox.tools.docstrings import Docstring
 
-__all__ = ["Converter", "build", "returned"]
+__all__ = ["Converter", "build", "explain", "returned"]
 
+_MOST_COLLISIONS = 250_000_000
+"""Comparisons, at worst, to build the sets and dicts of one call: about 0.2 s."""
 _REST = "**"  # the field that carries what **kwargs takes; no Python parameter can have this name
 
 
@@ -38,9 +40,12 @@ class Converter:
     validate: Callable[[Any], dict[str, Any]]
     validate_json: Callable[[str], dict[str, Any]]
     has_rest: bool
+    hashed: frozenset[str] = frozenset()
+    """The parameters whose values become sets, or dicts with keys that are not text."""
 
     def convert(self, bound: dict[str, Any]) -> dict[str, Any]:
-        """Python values by parameter name; raises pydantic's ValidationError."""
+        """Python values by parameter name; raises pydantic's ValidationError, or ValueError."""
+        self._check_collisions(bound)
         if self.has_rest:
             bound = {name: value for name, value in bound.items() if name in self.names} | {
                 _REST: {name: value for name, value in bound.items() if name not in self.names}
@@ -52,6 +57,18 @@ class Converter:
         if self.has_rest:
             values.update(values.pop(_REST))
         return values
+
+    def _check_collisions(self, bound: dict[str, Any]) -> None:
+        """Refuse arrays and tables so large that building a set or dict of them could take very long.
+
+        The hashes of numbers are no secret, so that numbers can be chosen to collide: then each costs a comparison with
+        all the others. (Those of text are secret.)
+        """
+        for name in self.hashed & bound.keys():
+            if sum(size * size for size in _sizes(bound[name])) > _MOST_COLLISIONS:
+                raise ValueError(
+                    f"{name}: too many items; sets and tables with integer keys take about 15,000 in one call"
+                )
 
     def _from_json(self, bound: dict[str, Any]) -> dict[str, Any]:
         """Strict types take text for a date only from JSON, so what Python mode refused is tried that way."""
@@ -92,7 +109,11 @@ def build(function: Function, doc: Docstring, name: str) -> tuple[dict[str, Any]
     }
     validator = adapter.validator
     return parameters, Converter(
-        frozenset(parameters["properties"]), validator.validate_python, validator.validate_json, has_rest
+        frozenset(parameters["properties"]),
+        validator.validate_python,
+        validator.validate_json,
+        has_rest,
+        _hashed(adapter),
     )
 
 
@@ -112,12 +133,13 @@ def explain(error: ValueError, bound: dict[str, Any], first_index: int = 0) -> l
     if not isinstance(error, ValidationError):
         return [str(error)]
     lines = []
-    for item in error.errors(include_url=False, include_context=False):
+    for item in error.errors(include_url=False, include_context=False)[: 10 * MOST_PROBLEMS]:
         path, value = _walk(tuple(part for part in item["loc"] if part != _REST), bound)
         message = item["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         text = message[:1].lower() + message[1:] if message.startswith("Input ") else message
         lines.append(f"{path_text(path, first_index)}: {text}, got {short(value)}" if path else text)
-    return list(dict.fromkeys(lines))
+    lines = list(dict.fromkeys(lines))
+    return lines if len(lines) <= MOST_PROBLEMS else [*lines[:MOST_PROBLEMS], "… and more"]
 
 
 class _Generator(GenerateJsonSchema):
@@ -130,8 +152,9 @@ class _Generator(GenerateJsonSchema):
         return {"anyOf": [{"type": "number"}, {"type": "string", "format": "duration"}]}
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
-        found = dict(super().decimal_schema(schema))
-        return {"anyOf": [{"type": "number"}, {"type": "string"}]} if self.mode == "serialization" else found
+        if self.mode == "serialization":
+            return {"anyOf": [{"type": "number"}, {"type": "string"}]}
+        return dict(super().decimal_schema(schema))
 
 
 def _field(item: Parameter, description: str | None) -> tuple[Any, Any]:
@@ -258,3 +281,47 @@ def _walk(loc: tuple[str | int, ...], value: Any) -> tuple[tuple[str | int, ...]
             value = value[part]
             path.append(part)
     return tuple(path), value
+
+
+_SECRET_HASHES = frozenset({"bytes", "str"})
+_FEW_VALUES = frozenset({"bool", "enum", "literal", "none"})
+
+
+def _hashed(adapter: TypeAdapter[Any]) -> frozenset[str]:
+    """The fields whose values hold a set, or the keys of a dict, with hashes that a caller can predict."""
+    core: Any = adapter.core_schema
+    definitions = {item["ref"]: item for item in core.get("definitions", ())}
+    core = core["schema"] if core["type"] == "definitions" else core
+    return frozenset(name for name, part in core.get("fields", {}).items() if _is_hashed(part, definitions))
+
+
+def _is_hashed(schema: Any, definitions: dict[str, Any]) -> bool:
+    waiting, seen = [schema], set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list | tuple):
+            waiting.extend(node)
+        if not isinstance(node, dict) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        match node.get("type"):
+            case "definition-ref":
+                waiting.append(definitions.get(node["schema_ref"]))
+            case "set" | "frozenset":
+                if node.get("items_schema", {}).get("type") not in _SECRET_HASHES | _FEW_VALUES:
+                    return True
+            case "dict":  # keys of which nothing is said stay text
+                if node.get("keys_schema", {}).get("type", "any") not in {*_SECRET_HASHES, *_FEW_VALUES, "any"}:
+                    return True
+        waiting.extend(node.values())
+    return False
+
+
+def _sizes(value: Any) -> Iterable[int]:
+    """The lengths of all arrays and tables within a value."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list | dict):
+            yield len(item)
+            waiting.extend(item.values() if isinstance(item, dict) else item)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
 from moonbox.languages.names import is_identifier
-from moonbox.tools.naming import suggestion
-from moonbox.tools.shape import NARRATION, Document, Schema
+from moonbox.suggest import unknown
+from moonbox.tools.document import NARRATION, Document, Schema
 
 if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
@@ -52,9 +52,7 @@ def render(tool: Tool, level: Level = "brief", *, name: str | None = None) -> st
         case "schema":
             minified = _minified(_without_narration(tool.parameters))
             return f"{shown}{_signature(tool)}{_sentence(tool)}\n  schema: {minified}"
-    raise UsageError(
-        f"unknown level of detail {level!r}{suggestion(str(level), LEVELS)}; choose one of: {', '.join(LEVELS)}"
-    )
+    raise UsageError(unknown("level", str(level), LEVELS))
 
 
 def type_text(schema: Schema, document: Document, *, nested: int = 1) -> str:
@@ -66,9 +64,9 @@ def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
     """The first sentence on one line, cut with `…` where it is longer."""
     paragraph = text.strip().split("\n\n")[0]
     line = " ".join("".join(" " if unicodedata.category(char) in _UNPRINTABLE else char for char in paragraph).split())
-    found = _SENTENCE.search(line)
-    if found is not None:
-        line = line[: found.end()]
+    end_of_sentence = _SENTENCE.search(line)
+    if end_of_sentence is not None:
+        line = line[: end_of_sentence.end()]
     if len(line) <= longest:
         return line
     end = longest - 1
@@ -143,16 +141,16 @@ def _facts(tool: Tool) -> list[str]:
 
 
 def _default(schema: Schema, document: Document) -> str:
-    found = document.deref(schema)
-    if not isinstance(found, dict) or found.get("default") is None:
+    part = document.deref(schema)
+    if not isinstance(part, dict) or part.get("default") is None:
         return ""
-    text = _minified(found["default"])
+    text = _minified(part["default"])
     return f", default {text}" if len(text) <= 60 else ""
 
 
 def _described(schema: Schema, document: Document) -> str:
-    found = document.deref(schema)
-    text = found.get("description") if isinstance(found, dict) else None
+    part = document.deref(schema)
+    text = part.get("description") if isinstance(part, dict) else None
     return f": {' '.join(text.split())}" if isinstance(text, str) and text.strip() else ""
 
 

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import types
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
 from moonbox.errors import ToolDefinitionError, UsageError
+from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
-from moonbox.tools.calling import CallPlan, plan_call
-from moonbox.tools.docstring import read_docstring
-from moonbox.tools.function import injections, is_async, look_at
+from moonbox.tools.docstrings import read_docstring
+from moonbox.tools.document import Document, object_schema, own_copy
+from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
 from moonbox.tools.hints import Hints
-from moonbox.tools.naming import check_name, suggestion
+from moonbox.tools.naming import check_name
 from moonbox.tools.results import convert
-from moonbox.tools.shape import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from moonbox.tools.context import Context
+    from typing_extensions import ParamSpec, TypeVar
+
+    from moonbox.tools.function import Context
+    from moonbox.tools.hints import HintOptions
+
+    P = ParamSpec("P", default=...)
+    Q = ParamSpec("Q")
+    R = TypeVar("R", default=Any, covariant=True)
+    S = TypeVar("S")
+else:  # without the defaults, which only type checkers need: `Tool` alone is a tool of any signature
+    from typing import ParamSpec, TypeVar
+
+    P, R = ParamSpec("P"), TypeVar("R", covariant=True)
 
 __all__ = ["Policy", "Tool", "tool"]
 
@@ -31,15 +41,15 @@ _POLICIES: tuple[str, ...] = get_args(Policy)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tool:
+class Tool(Generic[P, R]):
     """A named function of the host: schema, description, policy, hints, and the callable behind it.
 
     Make one with `@tool`, `Tool.from_function` or `Tool.from_schema`. Calling the Tool calls the function as
-    it is; scripts' calls go through `bind`, `invoke` and `convert_result`.
+    it is, with the function's own signature; scripts' calls go through `bind`, `invoke` and `convert_result`.
     """
 
     name: str
-    call: Callable[..., Any] = field(repr=False)
+    call: Callable[P, R] = field(repr=False)
     description: str = field(default="", repr=False)
     parameters: dict[str, Any] = field(repr=False)
     """JSON Schema of type object."""
@@ -73,10 +83,7 @@ class Tool:
         if self.namespace is not None:
             check_name(self.namespace, "namespace")
         if self.policy not in _POLICIES:
-            raise ToolDefinitionError(
-                f"tool {self.name!r}: unknown policy {self.policy!r}{suggestion(str(self.policy), _POLICIES)}; "
-                f"choose one of: {', '.join(_POLICIES)}"
-            )
+            raise ToolDefinitionError(f"tool {self.name!r}: {unknown('policy', str(self.policy), _POLICIES)}")
         if not callable(self.call):
             raise ToolDefinitionError(f"tool {self.name!r}: {self.call!r} is not callable")
         _check_number(self.name, "timeout", self.timeout, (int, float))
@@ -86,32 +93,32 @@ class Tool:
         object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
         if self.binder is None or self.binder.parameters is not self.parameters:
-            object.__setattr__(self, "binder", Binder(_object_schema(self.name, self.parameters)))
+            typed = self.plan.converter is not None
+            object.__setattr__(self, "binder", Binder(object_schema(self.name, self.parameters), typed=typed))
             object.__setattr__(self, "parameters", self._binder.parameters)
 
-    @classmethod
-    def from_function(cls, function: Callable[..., Any], **overrides: Any) -> Tool:
+    @staticmethod
+    def from_function(function: Callable[Q, S], **overrides: Any) -> Tool[Q, S]:
         """A tool from a function, method, partial or callable object; keyword arguments replace what was found."""
         if isinstance(function, Tool):
             return function.with_(**overrides) if overrides else function
         from moonbox.tools import schema
 
-        looked = look_at(function)
-        doc = read_docstring(looked.doc)
-        name = overrides.pop("name", None) or looked.name
+        inspected = inspect_function(function)
+        doc = read_docstring(inspected.doc)
+        name = overrides.pop("name", None) or inspected.name
         if name == "<lambda>":
             raise ToolDefinitionError("a lambda has no name; give one with name=")
-        parameters, converter = schema.build(looked, doc, name)
+        parameters, converter = schema.build(inspected, doc, name)
         fields: dict[str, Any] = {
             "description": doc.text,
-            "returns": schema.returned(looked.returns),
-            "is_async": looked.is_async,
-            "unbound": looked.unbound,
+            "returns": schema.returned(inspected.returns),
+            "is_async": inspected.is_async,
+            "unbound": inspected.unbound,
         }
         fields.update({key: value for key, value in _checked(overrides).items() if value is not None})
-        made = cls(
-            name=name, call=function, parameters=parameters, plan=plan_call(looked.parameters, converter), **fields
-        )
+        plan = plan_call(inspected.parameters, converter)
+        made = Tool(name=name, call=function, parameters=parameters, plan=plan, **fields)
         made._look_like(function)
         return made
 
@@ -125,16 +132,16 @@ class Tool:
         call: Callable[..., Any],
         returns: Mapping[str, Any] | None = None,
         policy: Policy = "auto",
-        hints: Hints | Mapping[str, Any] | None = None,
+        hints: Hints | HintOptions | None = None,
         **more: Any,
     ) -> Tool:
         """A tool from any JSON Schema and a callable that takes one dict (and, where annotated, the Context)."""
         made = cls(
             name=name,
             description=description,
-            parameters=_copied(name, "parameters", parameters) or {},
+            parameters=own_copy(name, "parameters", parameters) or {},
             call=call,
-            returns=_copied(name, "returns", returns),
+            returns=own_copy(name, "returns", returns),
             policy=policy,
             hints=Hints.of(hints),
             is_async=is_async(call),
@@ -147,19 +154,20 @@ class Tool:
             raise ToolDefinitionError(f"tool {name!r}: {error}") from None
         return made
 
-    def with_(self, **changes: Any) -> Tool:
+    def with_(self, **changes: Any) -> Tool[P, R]:
         """A copy with some fields changed."""
         changed = replace(self, **_checked(changes, also=("name", "parameters", "call")))
         if wrapped := getattr(self, "__wrapped__", None):
             changed._look_like(wrapped)
         return changed
 
-    def bind(self, arguments: Any = None, *, first_index: int = 0) -> dict[str, Any]:
+    def bind(self, arguments: Any = None, *, first_index: int = 0, is_json_call: bool = False) -> dict[str, Any]:
         """Named, positional or no arguments as one validated dict; raises ArgumentError naming every problem.
 
-        `first_index` is the number that the caller's language gives an array's first element in messages.
+        `first_index` is the number that the caller's language gives an array's first element in messages;
+        `is_json_call` says that the arguments are JSON, for which scripts' shorthands do not exist.
         """
-        return self._binder.bind(arguments, self.path, first_index)
+        return self._binder.bind(arguments, self.path, first_index, is_json_call=is_json_call)
 
     def arguments_for(
         self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0
@@ -202,10 +210,16 @@ class Tool:
         """In the order in which positional arguments fill them."""
         return self._binder.order
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.call(*args, **kwargs)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Tool:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Tool[P, R]: ...
+    @overload
+    def __get__(self: Tool[Concatenate[Any, Q], R], instance: object, owner: type | None = None) -> Tool[Q, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Tool[P, R]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None or not self.unbound:
             return self
         return replace(self, call=types.MethodType(self.call, instance), unbound=False)
@@ -224,7 +238,7 @@ class Tool:
 
 
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[Q, S], /) -> Tool[Q, S]: ...
 @overload
 def tool(
     *,
@@ -232,20 +246,26 @@ def tool(
     description: str | None = None,
     namespace: str | None = None,
     policy: Policy = "auto",
-    hints: Hints | Mapping[str, Any] | None = None,
+    hints: Hints | HintOptions | None = None,
     timeout: float | None = None,
     max_concurrency: int | None = None,
     parse_json: bool = True,
     execution: bool = False,
     tags: tuple[str, ...] = (),
     meta: Mapping[str, Any] | None = None,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+) -> _Decorator: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a Tool: `@tool`, or `@tool(name=…, policy=…, hints={"read_only": True}, …)`."""
     if function is not None:
         return Tool.from_function(function, **options)
     _checked(options, also=("name",))
     return lambda decorated: Tool.from_function(decorated, **options)
+
+
+class _Decorator(Protocol):
+    """What `@tool(…)` gives: it makes a Tool of a function, with the function's signature."""
+
+    def __call__(self, function: Callable[Q, S], /) -> Tool[Q, S]: ...
 
 
 _OPTIONS = (
@@ -258,9 +278,7 @@ def _checked(options: dict[str, Any], also: tuple[str, ...] = ()) -> dict[str, A
     known = (*also, *_OPTIONS)
     for option in options:
         if option not in known:
-            raise UsageError(
-                f"unknown option {option!r} of a tool{suggestion(option, known)}; the options are: {', '.join(known)}"
-            )
+            raise UsageError(unknown("tool option", option, known))
     return options
 
 
@@ -270,40 +288,3 @@ def _check_number(name: str, what: str, value: Any, kind: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < float("inf"):
         wanted = "a whole number of at least 1" if kind is int else "a number of seconds above 0"
         raise ToolDefinitionError(f"tool {name!r}: {what} must be {wanted}, not {value!r}")
-
-
-def _copied(name: str, what: str, schema: Any) -> dict[str, Any] | None:
-    """A schema of our own, so that its giver may change theirs; None for none."""
-    if not schema:
-        return None
-    if not isinstance(schema, Mapping):
-        raise ToolDefinitionError(f"tool {name!r}: {what} must be a JSON Schema (a dict), not {type(schema).__name__}")
-    level: list[Any] = [schema]
-    for _ in range(_DEEPEST_SCHEMA):  # schemas come from servers too, and everything that reads them recurses
-        level = [part for item in level for part in _parts(item) if isinstance(part, Mapping | list)]
-    if level:
-        raise ToolDefinitionError(f"tool {name!r}: {what} is nested deeper than {_DEEPEST_SCHEMA} levels")
-    return copy.deepcopy(dict(schema))
-
-
-def _parts(item: Any) -> Any:
-    return item.values() if isinstance(item, Mapping) else item
-
-
-_DEEPEST_SCHEMA = 100
-
-
-def _object_schema(name: str, schema: Any) -> dict[str, Any]:
-    """The schema, if arguments can be bound to it."""
-    if not isinstance(schema, dict):
-        raise ToolDefinitionError(
-            f"tool {name!r}: parameters must be a JSON Schema (a dict), not {type(schema).__name__}"
-        )
-    if not schema:
-        return {"type": "object", "properties": {}}
-    declared = Document(schema).kinds(schema)
-    if declared is not None and "object" not in declared:
-        raise ToolDefinitionError(
-            f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(declared))}"
-        )
-    return schema

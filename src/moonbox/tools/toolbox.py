@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
-from moonbox.tools.naming import aliases, check_name, nearest
+from moonbox.suggest import unknown
+from moonbox.tools.naming import LONGEST_NAME, aliases, check_name
 from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _Entry = Tool | _Followed
 class Toolbox:
     """An ordered set of tools; iteration is in the order of addition, paths are unique.
 
-    Safe to read and change from several threads. Every change raises `revision` and is told to the listeners.
+    Safe to read and change from several threads. Every change raises `revision` and is reported to the listeners.
     """
 
     def __init__(self, tools: ToolSource = ()) -> None:
@@ -133,9 +134,9 @@ class Toolbox:
     def resolve(self, name: str) -> Tool:
         """The tool with this path or alias; raises ArgumentError (`unknown_tool`) that names the nearest ones."""
         contents = self._contents
-        found = contents.tools.get(name) or contents.by_alias.get(name)
-        if found is not None:
-            return found
+        tool = contents.tools.get(name) or contents.by_alias.get(name)
+        if tool is not None:
+            return tool
         raise _unknown(name, contents)
 
     def add(self, *tools: ToolSource, replace: bool = False) -> Toolbox:
@@ -258,7 +259,7 @@ class Toolbox:
             for tool in _all(entries):
                 if tool.unbound:
                     raise ToolDefinitionError(
-                        f"{tool.path!r} is a method without its instance; add instance.{tool.name}"
+                        f"{tool.path!r} is a method without its instance; use instance.{tool.name}"
                     )
                 if tool.path in tools:
                     raise ToolDefinitionError(
@@ -341,7 +342,7 @@ def _flat(source: ToolSource, space: str | None) -> Iterator[tuple[str | None, A
             yield from _flat(item, space)
     else:
         raise ToolDefinitionError(
-            f"{source!r} is not a tool: give functions, Tools, Toolboxes, or namespaces mapped to them"
+            f"{source!r} is not a tool; give functions, Tools, Toolboxes, or a dict of namespaces"
         )
 
 
@@ -353,15 +354,6 @@ def _placed(source: Any, space: str | None) -> Tool:
 
 
 def _unknown(name: Any, contents: _Contents) -> ArgumentError:
-    options = dict.fromkeys([*contents.by_alias, *contents.tools])
-    close = nearest(str(name), options, 5)
-    if close:
-        others = f"; near names: {', '.join(close[1:])}" if close[1:] else ""
-        hint = f"did you mean `{close[0]}`?{others}"
-    elif contents.tools:
-        listed = ", ".join(list(contents.by_alias)[:10])
-        more = f" and {len(contents.tools) - 10} more" if len(contents.tools) > 10 else ""
-        hint = f"the tools are: {listed}{more}"
-    else:
-        hint = "there are no tools"
-    return ArgumentError(f"unknown tool `{str(name)[:100]}`; {hint}", code="unknown_tool", tool=str(name)[:100])
+    asked = str(name)[:LONGEST_NAME]
+    message = unknown("tool", asked, contents.by_alias, count=3)
+    return ArgumentError(message, code="unknown_tool", tool=asked)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from moonbox.languages.lua.vm import LuaVM, Outcome
+    from moonbox.languages.engine import Engine, EngineReport
 
     class Stream(Protocol):
         """What is used of the main socket."""
@@ -40,7 +40,7 @@ class HangUp(Exception):
 class Child:
     """Talks to the host on behalf of the engine; the engine's `Wire`."""
 
-    def __init__(self, sock: Stream, control: _socket.socket, vm: LuaVM) -> None:
+    def __init__(self, sock: Stream, control: _socket.socket, vm: Engine) -> None:
         self._sock = sock
         self._control = control
         self._vm = vm
@@ -213,7 +213,7 @@ class _Rehearsal:
         return
 
 
-def _done(outcome: Outcome, cut: int) -> bytes:
+def _done(outcome: EngineReport, cut: int) -> bytes:
     """Written by hand: going through the json module would touch, and so copy, many more pages of the zygote."""
     operations = b"null" if outcome.operations is None else b"%d" % outcome.operations
     message = _quote(outcome.message.decode("utf-8", "replace")) if outcome.message else '""'

@@ -28,12 +28,12 @@ _REHEARSALS = 20  # Python changes the code of a function for speed when it has 
 
 def main(fd: int) -> None:
     """Serve until the host hangs up. `fd` is our end of the Unix _socket."""
-    from moonbox.languages.lua.vm import LuaVM
+    from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
     from moonbox.worker.child import Child
 
     _ignore_interrupts()
-    _Zygote(_socket.socket(fileno=fd), LuaVM(), jail, Child).serve()
+    _Zygote(_socket.socket(fileno=fd), create_engine(), jail, Child).serve()
 
 
 class _Zygote:

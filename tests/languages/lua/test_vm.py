@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox import Limits
-from moonbox.languages.lua.vm import LuaVM, Outcome
+from moonbox.languages.lua.vm import LuaVM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from moonbox.languages.engine import EngineReport
 
 
 class Host:
@@ -55,7 +56,7 @@ def make(host: Any = None, *, features: Sequence[str] = (), values: Any = (), **
     return vm
 
 
-def run(vm: LuaVM, source: str, number: int = 1) -> Outcome:
+def run(vm: LuaVM, source: str, number: int = 1) -> EngineReport:
     return vm.run(source.encode(), number, 7)
 
 
@@ -184,8 +185,35 @@ def test_answers_that_come_late() -> None:
 # The interrupt
 
 
+class Announced(Host):
+    """Says when the script prints something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running = threading.Event()
+
+    def emit(self, text: bytes) -> None:
+        self.running.set()
+
+
+def run_and_interrupt(vm: LuaVM, host: Announced, source: str, number: int) -> EngineReport:
+    """Run a script, and interrupt it from another thread once it runs."""
+
+    def interrupt() -> None:
+        assert host.running.wait(30)
+        vm.interrupt(number, 1)
+
+    host.running.clear()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    report = run(vm, f"kept = (kept or 0) + 1 print('running') {source}", number)
+    thread.join()
+    return report
+
+
 def test_interrupted_from_another_thread() -> None:
-    vm = make(features=["coroutines", "metatables"])
+    host = Announced()
+    vm = make(host, features=["coroutines", "metatables"])
     for number, source in enumerate(
         [
             "while true do end",
@@ -196,13 +224,8 @@ def test_interrupted_from_another_thread() -> None:
         ],
         1,
     ):
-        timer = threading.Timer(0.02, vm.interrupt, (number, 1))
-        timer.start()
-        began = time.monotonic()
-        outcome = run(vm, "kept = (kept or 0) + 1 " + source, number)
-        timer.join()
+        outcome = run_and_interrupt(vm, host, source, number)
         assert (outcome.kind, outcome.limit) == ("stop", "time")
-        assert time.monotonic() - began < 5
     assert result(vm, "return kept", 9) == [5]
 
 
@@ -210,10 +233,19 @@ def test_another_run_is_not_interrupted() -> None:
     vm = make()
     assert not vm.interrupt(1, 1)
     assert result(vm, "return 2", 2) == [2]
-    timer = threading.Timer(0.01, vm.interrupt, (2, 1))
-    timer.start()
-    assert result(vm, "for i = 1, 3000000 do end return 3", 3) == [3]
-    timer.join()
+    host = Announced()
+    vm.connect(host)
+    refused: list[bool] = []
+
+    def interrupt() -> None:
+        assert host.running.wait(30)
+        refused.append(vm.interrupt(2, 1))
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    assert result(vm, "print('running') for i = 1, 3000000 do end return 3", 3) == [3]
+    thread.join()
+    assert refused == [False]
 
 
 def test_interrupted_before_it_begins() -> None:
@@ -229,7 +261,8 @@ def test_without_the_c_api_a_standing_hook_does_the_work(monkeypatch: pytest.Mon
         raise OSError("no such symbol")
 
     monkeypatch.setattr("moonbox.languages.lua.interrupt.ctypes.PyDLL", missing)
-    vm = make(features=["coroutines", "metatables"])
+    host = Announced()
+    vm = make(host, features=["coroutines", "metatables"])
     assert vm.polling == "the Lua C API is not exported by this build of lupa: no such symbol"
     for number, source in enumerate(
         [
@@ -240,10 +273,7 @@ def test_without_the_c_api_a_standing_hook_does_the_work(monkeypatch: pytest.Mon
         ],
         1,
     ):
-        timer = threading.Timer(0.02, vm.interrupt, (number, 1))
-        timer.start()
-        outcome = run(vm, source, number)
-        timer.join()
+        outcome = run_and_interrupt(vm, host, source, number)
         assert (outcome.kind, outcome.limit) == ("stop", "time")
     assert result(vm, "return 1", 9) == [1]
 

@@ -7,24 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from moonbox.errors import UsageError
-from moonbox.knowledge.connectors.files import Entry, Folder, shown
-from moonbox.knowledge.connectors.globs import DOCUMENTS, Globs
-from moonbox.knowledge.contract import CLOSED, positive
+from moonbox.config.reader import CLOSED, positive
+from moonbox.knowledge.connectors.files import DOCUMENTS, Entry, Folder, Globs, document_item, printable
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
-from moonbox.knowledge.extract.kinds import Extracted, Unreadable, kind_of
-from moonbox.knowledge.items import Failed, Item, Skipped, Total, Unchanged, iso_time
+from moonbox.knowledge.extract.formats import Unreadable, kind_of
+from moonbox.knowledge.items import Failed, Skipped, Total, Unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from moonbox.knowledge.items import Scanned
 
-__all__ = ["Filesystem", "document_item"]
+__all__ = ["Filesystem"]
 
-OUTSIDE = "symbolic links that lead outside the folder or nowhere"
-LINKS = "symbolic links (follow_symlinks is off)"
+OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
+LINKS = "symbolic link (follow_symlinks is off)"
 NEVER = ("node_modules/", "__pycache__/", "*~", "~$*")
 
 
@@ -37,17 +35,17 @@ class Filesystem:
     path: Path
     """The folder; a relative one is relative to the configuration file."""
     include: tuple[str, ...] = DOCUMENTS
-    """Globs of the files to take."""
+    """Globs of the files to take, as in a .gitignore file; {a,b} is either."""
     exclude: tuple[str, ...] = ()
     """Globs of the files and folders to leave out."""
     hidden: bool = False
-    """Whether names that begin with a dot count."""
+    """Whether files and folders whose names begin with a dot are taken."""
     follow_symlinks: bool = False
-    """Whether links to files inside the folder count; links that lead outside never do."""
+    """Whether symbolic links to files inside the folder are taken; links to the outside never are."""
     max_file_size: int = 10_000_000
     """In bytes; larger files are skipped."""
     url: str | None = None
-    """What a document's address is made from, with {path}; without it the address is the file's own."""
+    """The URL of a document, with {path} for its path; by default the file's own URL."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
@@ -60,98 +58,69 @@ class Filesystem:
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         globs = Globs(self.include, (*self.exclude, *NEVER))
-        troubles: list[Scanned] = []
+        skipped: list[Scanned] = []
         try:
             folder = Folder(str(self.path))
         except OSError as error:
-            raise KnowledgeError(f"the folder {self.path} cannot be read: {error.strerror}") from None
+            raise KnowledgeError(f"cannot read the folder {self.path}: {error.strerror}") from None
         with folder, Extractor() as extractor:
-            entries = self._chosen(folder, globs, troubles)
-            yield Total(len(entries) + len(troubles))
-            yield from troubles
+            entries = self._chosen(folder, globs, skipped)
+            yield Total(len(entries) + len(skipped))
+            yield from skipped
             for entry in entries:
                 yield self._scanned(folder, extractor, entry, known)
 
-    def _chosen(self, folder: Folder, globs: Globs, troubles: list[Scanned]) -> list[Entry]:
+    def _chosen(self, folder: Folder, globs: Globs, skipped: list[Scanned]) -> list[Entry]:
         def descends(path: str) -> bool:
             return (self.hidden or not path.rpartition("/")[2].startswith(".")) and globs.descends(path)
 
         def on_error(path: str, error: OSError) -> None:
             # What is below it may still be in the store: only a scan that saw everything may remove anything.
-            raise KnowledgeError(f"{shown(path)} cannot be read: {error.strerror}") from error
+            raise KnowledgeError(f"cannot read {printable(path)}: {error.strerror}") from error
 
         chosen = []
         for entry in folder.list(descends, on_error):
             name = entry.path.rpartition("/")[2]
             if (name.startswith(".") and not self.hidden) or not globs.chooses(entry.path):
                 continue
-            if entry.link and (why := self._why_not(folder, entry.path)):
-                troubles.append(Skipped(shown(entry.path), why))
+            if entry.link and (why := self._why_skipped(folder, entry.path)):
+                skipped.append(Skipped(printable(entry.path), why))
             else:
                 chosen.append(entry)
         return chosen
 
-    def _why_not(self, folder: Folder, path: str) -> str | None:
+    def _why_skipped(self, folder: Folder, path: str) -> str | None:
         if not self.follow_symlinks:
             return LINKS
         return OUTSIDE if folder.target(path) is None else None
 
     def _scanned(self, folder: Folder, extractor: Extractor, entry: Entry, known: Mapping[str, str]) -> Scanned:
-        source_id = shown(entry.path)
+        source_id = printable(entry.path)
         if entry.size > self.max_file_size:
             return Skipped(source_id, f"larger than {self.max_file_size:,} bytes")
-        # A link's own time says nothing about the file that it names.
+        # A link's own time tells nothing about its target.
         fingerprint = None if entry.link else f"{entry.modified}-{entry.size}"
         if fingerprint is not None and known.get(source_id) == fingerprint:
             return Unchanged(source_id)
         try:
-            where = folder.target(entry.path) if entry.link else entry.path
-            data = None if where is None else folder.read(where, self.max_file_size)
-            if where is None:
+            path = folder.target(entry.path) if entry.link else entry.path
+            data = None if path is None else folder.read(path, self.max_file_size)
+            if path is None:
                 return Skipped(source_id, OUTSIDE)
             if data is None:
                 return Skipped(source_id, f"larger than {self.max_file_size:,} bytes")
-            found = extractor.extract(data, kind_of(entry.path))
+            extracted = extractor.extract(data, kind_of(entry.path))
         except FileNotFoundError:
-            return Skipped(source_id, "gone before they could be read")
+            return Skipped(source_id, "removed during the scan")
         except OSError as error:
             return Failed(source_id, f"cannot be read: {error.strerror or error}")
         except Unreadable as error:
             return Skipped(source_id, str(error)) if error.expected else Failed(source_id, str(error))
         address = self._address(entry.path)
-        return document_item(found, source_id, address, found.updated_at or entry.modified / 1e9, fingerprint)
+        updated_at = extracted.updated_at or entry.modified / 1e9
+        return document_item(extracted, source_id, address, updated_at, fingerprint)
 
     def _address(self, path: str) -> str:
         if self.url is not None:
             return self.url.replace("{path}", quote(path, errors="surrogateescape"))
         return (self.path.absolute() / path).as_uri()
-
-
-def document_item(
-    found: Extracted,
-    source_id: str,
-    address: str | None,
-    updated_at: float | str | None,
-    fingerprint: str | None,
-    author: str | None = None,
-) -> Item | Failed:
-    """An item from what was extracted, named after its file when it has no title of its own."""
-    name = source_id.rstrip("/").rpartition("/")[2]
-    try:
-        updated_at = iso_time(updated_at)
-    except UsageError:
-        updated_at = None  # a page may call anything its date
-    try:
-        return Item(
-            source_id=source_id,
-            body=found.text,
-            title=found.title or name,
-            source_url=address,
-            updated_at=updated_at,
-            author=author or found.author,
-            metadata=found.metadata or {},
-            format="markdown" if found.markdown else "text",
-            fingerprint=fingerprint,
-        )
-    except UsageError as error:
-        return Failed(source_id, str(error))

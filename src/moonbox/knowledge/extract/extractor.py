@@ -13,13 +13,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.knowledge.extract.decoding import declared_charset, decode
-from moonbox.knowledge.extract.kinds import Extracted, Unreadable
-from moonbox.knowledge.extract.markdown import read_markdown
-from moonbox.worker.jail.status import describe_exit
+from moonbox.knowledge.extract.formats import (
+    Extracted,
+    Unreadable,
+    declared_charset,
+    decode,
+    read_markdown,
+    read_rst,
+)
+from moonbox.worker.jail import describe_exit
 
 if TYPE_CHECKING:
-    from moonbox.knowledge.extract.kinds import Kind
+    from moonbox.knowledge.extract.formats import Kind
 
 __all__ = ["Extractor"]
 
@@ -27,14 +32,15 @@ SECONDS = 20.0
 START_SECONDS = 30.0
 MAX_ANSWER = 100_000_000
 _LENGTH = struct.Struct("<I")
+_INVALID = "the reading process failed: it sent an invalid answer"
 _BOOT = "import sys; sys.path += sys.argv[4:]; from moonbox.knowledge.extract.reader import main; main()"
 
 
 class Extractor:
     """Takes the text out of files. Use it as a context manager: it may hold processes.
 
-    Parsers of HTML and PDF meet whatever the world sends: input on which they take forever, fill the memory, or are led
-    astray. They work in processes of their own that can reach nothing, and are replaced when they take too long.
+    HTML and PDF files are hostile input: they may make a parser run forever, fill the memory, or do worse. Parsers
+    therefore run in jailed processes, which are replaced when they take too long.
     """
 
     def __init__(self, *, seconds: float = SECONDS) -> None:
@@ -51,7 +57,9 @@ class Extractor:
             text = decode(data, charset or declared_charset(data))
             return self._read("html", text.encode("utf-8", "replace"))
         text = decode(data, charset)
-        return read_markdown(text) if kind == "markdown" else Extracted(text, markdown=False)
+        if kind == "markdown":
+            return read_markdown(text)
+        return read_rst(text) if kind == "rst" else Extracted(text, markdown=False)
 
     def close(self) -> None:
         for reader in self._readers.values():
@@ -80,7 +88,7 @@ class Extractor:
 
 
 class _Reader:
-    """One reading process."""
+    """A reading process, seen from the host."""
 
     def __init__(self, kind: str) -> None:
         root = str(Path(__file__).parents[3])
@@ -108,14 +116,14 @@ class _Reader:
             self._socket.sendall(_LENGTH.pack(len(data)) + data)
             (length,) = _LENGTH.unpack(self._receive(_LENGTH.size, deadline))
             if length > MAX_ANSWER:
-                raise Unreadable(f"there are more than {MAX_ANSWER:,} bytes of text in it")
+                raise Unreadable(f"the file has more than {MAX_ANSWER:,} bytes of text")
             answer = json.loads(self._receive(length, deadline))
         except TimeoutError:
-            raise Unreadable(f"it took longer than {seconds:g} s to read") from None
+            raise Unreadable(f"reading the file took longer than {seconds:g} s") from None
         except (OSError, ValueError, RecursionError):
-            raise Unreadable(f"its reader {self._ending()}") from None
+            raise Unreadable(f"the reading process failed: {self._exit()}") from None
         if not isinstance(answer, dict):
-            raise Unreadable("its reader spoke nonsense")
+            raise Unreadable(_INVALID)
         return answer
 
     def close(self) -> None:
@@ -133,19 +141,19 @@ class _Reader:
             parts += part
         return bytes(parts)
 
-    def _ending(self) -> str:
+    def _exit(self) -> str:
         try:
             code = self._process.wait(1.0)
         except subprocess.TimeoutExpired:
-            return "spoke nonsense"
+            return "it sent an invalid answer"
         return describe_exit(-code if code < 0 else code << 8)
 
 
 def _checked(answer: dict[str, Any]) -> Extracted:
-    """The reader's answer, which is not to be trusted."""
+    """The reading process's answer, which is not trusted."""
     texts = {name: answer.get(name) for name in ("text", "title", "author", "updated_at")}
     if any(value is not None and not isinstance(value, str) for value in texts.values()):
-        raise Unreadable("its reader spoke nonsense")
+        raise Unreadable(_INVALID)
     return Extracted(
         text=texts["text"] or "",
         title=texts["title"] or "",

@@ -1,25 +1,30 @@
-"""The reading process: parses HTML or PDF inside the jail, one file after the other."""
+"""The reading process: parses HTML and PDF files inside the jail, one after the other."""
 
 from __future__ import annotations
 
 import importlib
+import io
 import json
+import logging
+import pkgutil
 import socket
 import struct
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from moonbox.knowledge.extract.formats import Extracted, Unreadable
 from moonbox.knowledge.extract.html import read_html
-from moonbox.knowledge.extract.kinds import Extracted, Unreadable
 from moonbox.worker.jail import JailConfig, after_threads, before_threads, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["main"]
+__all__ = ["main", "read_pdf"]
 
 MEMORY = 512 * 1024 * 1024
+MAX_PDF_PAGES = 3_000
+MAX_PDF_CHARS = 10_000_000
 _LENGTH = struct.Struct("<I")
 # Nothing can be imported inside the jail, and codecs are imported when they are first asked for.
 _CODECS = (
@@ -32,7 +37,7 @@ _CODECS = (
 
 
 def main() -> None:
-    """Serve the host until it hangs up. Arguments: kind, the socket's number, the host's process id."""
+    """Serve the host until it closes the socket. Arguments: kind, the socket's number, the host's process id."""
     kind, fd, host = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     read = _prepared(kind)
     connection = socket.socket(fileno=fd)
@@ -41,11 +46,39 @@ def main() -> None:
     after_threads(config)
     connection.sendall(b"\1")
     while (data := _receive(connection)) is not None:
-        answer, fit = _answer(read, data)
+        answer, usable = _answer(read, data)
         del data
         connection.sendall(_LENGTH.pack(len(answer)) + answer)
-        if not fit:
+        if not usable:
             return
+
+
+def read_pdf(data: bytes) -> Extracted:
+    """The text of a PDF, page after page. Needs pypdf."""
+    import pypdf
+    from pypdf.errors import PyPdfError
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # our own message is enough
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("the PDF is encrypted", expected=True)
+        about: Any = reader.metadata or {}
+        pages, size = [], 0
+        for page in reader.pages[:MAX_PDF_PAGES]:
+            text = page.extract_text()
+            size += len(text)
+            if size > MAX_PDF_CHARS:
+                break
+            pages.append(text.strip())
+    except PyPdfError as error:
+        raise Unreadable(f"the PDF is damaged: {error}") from None
+    body = "\n\n".join(filter(None, pages))
+    if not body:
+        raise Unreadable("PDF without text (scanned pages?)", expected=True)
+    return Extracted(
+        text=body, title=str(about.get("/Title") or ""), author=str(about.get("/Author") or "") or None, markdown=False
+    )
 
 
 def _prepared(kind: str) -> Callable[[bytes], Extracted]:
@@ -55,33 +88,29 @@ def _prepared(kind: str) -> Callable[[bytes], Extracted]:
             "".encode(name)
     if kind == "html":
         return lambda data: read_html(data.decode())
-    from moonbox.knowledge.extract import pdf
+    import pypdf
 
-    pdf.warm_up()
-    return pdf.read_pdf
+    for module in pkgutil.walk_packages(pypdf.__path__, "pypdf."):
+        with suppress(ImportError):
+            importlib.import_module(module.name)
+    return read_pdf
 
 
 def _answer(read: Callable[[bytes], Extracted], data: bytes) -> tuple[bytes, bool]:
-    """The answer, and whether this process is fit for another file."""
-    fit, told = True, {}
+    """The answer, and whether this process can read another file."""
+    answer: dict[str, Any]
+    usable = True
     try:
-        found = read(data)
-        told = {
-            "text": found.text,
-            "title": found.title,
-            "author": found.author,
-            "updated_at": found.updated_at,
-            "markdown": found.markdown,
-        }
-        return json.dumps(told).encode(), fit
+        extracted = read(data)
+        answer = {name: getattr(extracted, name) for name in ("text", "title", "author", "updated_at", "markdown")}
     except Unreadable as error:
-        told = {"error": str(error), "expected": error.expected}
+        answer = {"error": str(error), "expected": error.expected}
     except (MemoryError, RecursionError) as error:
-        what = "memory" if isinstance(error, MemoryError) else "nesting"
-        told, fit = {"error": f"it takes more {what} than is allowed to read it"}, False
+        what = "needs more memory" if isinstance(error, MemoryError) else "is nested more deeply"
+        answer, usable = {"error": f"the file {what} than is allowed"}, False
     except Exception as error:  # noqa: BLE001 - parsers fail in every way on damaged files; the host is told
-        told, fit = {"error": f"it is damaged ({type(error).__name__}: {error})"[:300]}, False
-    return json.dumps(told).encode(), fit
+        answer, usable = {"error": f"the file is damaged ({type(error).__name__}: {error})"[:300]}, False
+    return json.dumps(answer).encode(), usable
 
 
 def _receive(connection: socket.socket) -> bytes | None:

@@ -6,6 +6,7 @@ import json
 import os
 import time
 
+from moonbox.languages.engine import EngineReport
 from moonbox.languages.lua.inbound import Inbound
 from moonbox.languages.lua.interrupt import Interrupt
 
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from moonbox.languages.wire import Wire
+    from moonbox.languages.engine import Wire
 
-__all__ = ["LuaVM", "Outcome"]
+__all__ = ["LuaVM"]
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
 _MODULES = ("allowed", "stop", "library", "encode", "calls", "guest", "report")
@@ -29,23 +30,6 @@ _BY_ADDRESS = b"""return function(host)
   function host.adopt(co) adopt(format("%p", co)) end
 end"""
 _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
-
-
-class Outcome:
-    """What a run came to, in the engine's words."""
-
-    __slots__ = ("cpu", "extra", "frames", "kind", "limit", "memory", "message", "operations", "values")
-
-    def __init__(self) -> None:
-        self.kind = "ok"
-        self.values = b"[]"
-        self.message = b""
-        self.limit = ""
-        self.frames = b"[]"
-        self.extra = b"{}"
-        self.operations: int | None = None
-        self.memory = 0
-        self.cpu = 0.0
 
 
 class LuaVM:
@@ -135,9 +119,9 @@ class LuaVM:
         self._lua_limits = self._runtime.table_from(entries)
         self._engine[b"limits"](self._lua_limits)
 
-    def run(self, source: bytes, number: int, seed: int) -> Outcome:
+    def run(self, source: bytes, number: int, seed: int) -> EngineReport:
         """Run one script to its end."""
-        outcome = Outcome()
+        report = EngineReport()
         self._reason = 0
         self._printed = 0
         self._peak = 0
@@ -156,12 +140,18 @@ class LuaVM:
         self._interrupt.clear()
         self._note_memory()
         self._runtime.set_max_memory(0)
-        outcome.cpu = time.thread_time() - began
-        outcome.memory = self._peak
-        self._fill(outcome, result)
-        if outcome.limit == "memory":
+        report.cpu = time.thread_time() - began
+        report.memory = self._peak
+        self._fill(report, result)
+        if report.limit == "memory":
             self._engine[b"collect"]()
-        return outcome
+        return report
+
+    def check(self, source: bytes) -> EngineReport:
+        """Compile a script without running it. No limit holds: this is for scripts that somebody types at a prompt."""
+        report = EngineReport()
+        self._fill(report, self._engine[b"check"](source, b"script"))
+        return report
 
     def interrupt(self, number: int, reason: int) -> bool:
         """From another thread: stop that run. False when it is not under way; it stops as soon as it begins."""
@@ -273,20 +263,20 @@ class LuaVM:
         if used > self._peak:
             self._peak = used
 
-    def _fill(self, outcome: Outcome, result: Any) -> None:
-        outcome.kind = result[0].decode()
-        outcome.operations = result[4] if len(result) > 4 else None
-        if outcome.kind == "ok":
-            outcome.values = result[1]
+    def _fill(self, report: EngineReport, result: Any) -> None:
+        report.kind = result[0].decode()
+        report.operations = result[4] if len(result) > 4 else None
+        if report.kind == "ok":
+            report.values = result[1]
             return
-        if outcome.kind == "stop":
+        if report.kind == "stop":
             reason = result[1]
-            outcome.limit = reason.decode() if isinstance(reason, bytes) else _REASONS.get(reason, "")
-            outcome.message, outcome.frames = result[2], result[3]
+            report.limit = reason.decode() if isinstance(reason, bytes) else _REASONS.get(reason, "")
+            report.message, report.frames = result[2], result[3]
             if len(result) > 5:
-                outcome.extra = result[5]
+                report.extra = result[5]
             return
-        outcome.message, outcome.frames, outcome.extra = result[1], result[2], result[3]
+        report.message, report.frames, report.extra = result[1], result[2], result[3]
 
     def _broken(self, problem: Exception) -> tuple[Any, ...]:
         if self._reason:

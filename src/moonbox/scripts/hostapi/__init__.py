@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from moonbox.scripts.hostapi.api import HostApi
+from moonbox.net.addresses import Resolver
+from moonbox.scripts.hostapi.api import MODULES, HostApi
 from moonbox.scripts.hostapi.arguments import Parameter
-from moonbox.scripts.hostapi.function import Host, HostFunction, HostModule
+from moonbox.scripts.hostapi.functions import Host, HostFunction, HostModule
 from moonbox.scripts.hostapi.grants import GRANT_KEYS, Grants, SecretGrant
-from moonbox.scripts.hostapi.http.options import HttpOptions, Resolver
-from moonbox.scripts.hostapi.journal import LogRecord
-from moonbox.scripts.hostapi.limits import HostLimits
+from moonbox.scripts.hostapi.limits import HostLimits, HttpOptions
+from moonbox.scripts.hostapi.log import LogRecord
 
 __all__ = [
     "GRANT_KEYS",
+    "MODULES",
     "Grants",
     "Host",
     "HostApi",

@@ -9,22 +9,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from moonbox.errors import Denied, MissingExtra, ScriptError, ToolError
-from moonbox.scripts.hostapi.arguments import did_you_mean
-from moonbox.scripts.hostapi.function import Host, HostFunction
+from moonbox.scripts.hostapi import crypto, csv, encoding, fs, http, log, regex, secrets
+from moonbox.scripts.hostapi import time as time_functions
+from moonbox.scripts.hostapi.functions import Host, HostFunction
 from moonbox.scripts.hostapi.grants import Grants
-from moonbox.scripts.hostapi.http.options import HttpOptions
-from moonbox.scripts.hostapi.journal import Journal, LogRecord
-from moonbox.scripts.hostapi.limits import HostLimits
-from moonbox.scripts.hostapi.registry import MODULES
-from moonbox.scripts.hostapi.vault import Vault
+from moonbox.scripts.hostapi.limits import HostLimits, HttpOptions
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Call, Run
-    from moonbox.scripts.hostapi.function import HostModule
+    from moonbox.scripts.hostapi.functions import HostModule
+    from moonbox.scripts.hostapi.log import LogRecord
 
-__all__ = ["HostApi"]
+__all__ = ["MODULES", "HostApi"]
+
+MODULES: tuple[HostModule, ...] = (http, fs, secrets, log, time_functions, encoding, csv, crypto, regex)
+"""The built-in host modules, in the order in which they are documented."""
 
 _EXAMPLES = {
     "http": 'http = ["api.example.com"]',
@@ -53,27 +55,29 @@ class HostApi:
         limits: HostLimits | None = None,
         http: HttpOptions | None = None,
         clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
         entropy: Callable[[int], bytes] = os.urandom,
         modules: Sequence[HostModule] | None = None,
     ) -> None:
         self.grants = grants or Grants()
         self.name = name
-        limits, http = limits or HostLimits(), http or HttpOptions()
+        limits, http_options = limits or HostLimits(), http or HttpOptions()
         environ = os.environ if environ is None else environ
         section = section or f"tools.script.{name}"
-        self._vault = Vault(self.grants, environ, section, plain_http=http.secrets_over_plain_http)
-        self._journal = Journal(name, limits, clock)
+        store = secrets.SecretStore(self.grants, environ, section, plain_http=http_options.secrets_over_plain_http)
+        self._log = log.ScriptLog(name, limits, clock)
         self._host = Host(
             name=name,
             section=section,
             grants=self.grants,
             limits=limits,
-            http=http,
+            http=http_options,
             environ=environ,
-            vault=self._vault,
+            secrets=store,
             clock=clock,
+            timer=timer,
             entropy=entropy,
-            log=self._log,
+            log=self._write_log,
             closing=threading.Event(),
         )
         self.functions: dict[str, HostFunction] = {}
@@ -90,32 +94,32 @@ class HostApi:
     @property
     def logs(self) -> tuple[LogRecord, ...]:
         """What the script logged so far."""
-        return tuple(self._journal.records)
+        return tuple(self._log.records)
 
     @property
     def logs_dropped(self) -> int:
         """How many records were past the bound."""
-        return self._journal.dropped
+        return self._log.dropped
 
     def call(self, name: str, args: Sequence[Any] = ()) -> Any:
         """Call a function by its name, as a script does."""
         function = self.functions.get(name) or self.absent.get(name)
         if function is None:
-            raise ToolError(f"there is no host function {name}{did_you_mean(name, self.functions)}", code="not_found")
+            raise ToolError(unknown("host function", name, self.functions), code="not_found")
         return function(*args)
 
-    def scrub(self, value: Any) -> Any:
+    def redact(self, value: Any) -> Any:
         """A plain value with every known secret replaced: for returned values, printed output and audit entries."""
-        return self._vault.scrub(value)
+        return self._host.redact(value)
 
-    def scrub_run(self, run: Run) -> Run:
-        """The record of a run with every known secret replaced, wherever it stands."""
+    def redact_run(self, run: Run) -> Run:
+        """The record of a run with every known secret replaced, wherever it is."""
         return replace(
             run,
-            values=tuple(self.scrub(value) for value in run.values),
-            output=self.scrub(run.output),
-            calls=tuple(self._scrub_call(call) for call in run.calls),
-            error=None if run.error is None else ScriptError.from_dict(self.scrub(run.error.to_dict())),
+            values=tuple(self.redact(value) for value in run.values),
+            output=self.redact(run.output),
+            calls=tuple(self._redact_call(call) for call in run.calls),
+            error=None if run.error is None else ScriptError.from_dict(self.redact(run.error.to_dict())),
         )
 
     def close(self) -> None:
@@ -141,32 +145,32 @@ class HostApi:
         (self.functions if granted else self.absent)[function.name] = offered
 
     def _guarded(self, function: HostFunction) -> Callable[..., Any]:
-        """What comes back, errors included, holds no secret."""
+        """What comes back, errors included, contains no secret."""
 
         def run(*args: Any) -> Any:
             if self._host.closing.is_set():
                 raise ToolError("the host is closing", code="cancelled", tool=function.name)
             try:
-                return self.scrub(function.run(*args))
+                return self.redact(function.run(*args))
             except MissingExtra as missing:
                 raise ToolError(str(missing), code="missing_package", tool=function.name) from None
             except ToolError as error:
-                error.message, error.data = self.scrub(error.message), self.scrub(error.data)
-                error.detail, error.tool = self.scrub(error.detail), error.tool or function.name
+                error.message, error.data = self.redact(error.message), self.redact(error.data)
+                error.detail, error.tool = self.redact(error.detail), error.tool or function.name
                 error.args = (error.message,)
                 raise
 
         return run
 
-    def _scrub_call(self, call: Call) -> Call:
+    def _redact_call(self, call: Call) -> Call:
         error = call.error
         if error is not None:
-            message, data, detail = self.scrub(error.message), self.scrub(error.data), self.scrub(error.detail)
+            message, data, detail = self.redact(error.message), self.redact(error.data), self.redact(error.detail)
             error = replace(error, message=message, data=data, detail=detail)
-        return replace(call, arguments=self.scrub(call.arguments), result=self.scrub(call.result), error=error)
+        return replace(call, arguments=self.redact(call.arguments), result=self.redact(call.result), error=error)
 
-    def _log(self, level: str, message: str, fields: Any) -> None:
-        self._journal.add(level, self.scrub(message), self.scrub(fields))
+    def _write_log(self, level: str, message: str, fields: Any) -> None:
+        self._log.add(level, self.redact(message), self.redact(fields))
 
 
 def _denial(message: str) -> Callable[..., NoReturn]:

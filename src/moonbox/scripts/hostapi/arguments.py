@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import ArgumentError
+from moonbox.suggest import unknown
+from moonbox.values import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["Kind", "Parameter", "bind", "did_you_mean", "type_word"]
+__all__ = ["Kind", "Parameter", "bind", "bounded", "excerpt", "text_or_bytes", "type_word"]
 
 Kind = Literal["string", "data", "integer", "number", "boolean", "table", "array", "options", "any"]
 _WORDS: dict[Kind, str] = {
@@ -59,10 +60,24 @@ def bind(signature: str, parameters: Sequence[Parameter], args: Sequence[Any]) -
         raise ArgumentError(f"{signature}: {wrong}") from None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?` or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f'; did you mean "{close[0]}"?' if close else ""
+def text_or_bytes(data: bytes) -> str | bytes:
+    """Text when it is valid UTF-8. Scripts see the same string either way."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def bounded(function: str, data: str | bytes, most: int) -> None:
+    """Raises ArgumentError when the data is longer than a function may work on."""
+    if len(data) > most:
+        raise ArgumentError(f"{function} takes at most {most:,} bytes, not {len(data):,}", code="too_large")
+
+
+def excerpt(value: Any, most: int = 60) -> str:
+    """The beginning of a text that a script chose, for a message."""
+    text = str(value)
+    return text if len(text) <= most else text[:most] + "…"
 
 
 def type_word(value: Any) -> str:
@@ -87,7 +102,7 @@ def _checked(parameter: Parameter, value: Any, path: str) -> Any:
         _in_range(parameter, value, path)
     if parameter.choices and value not in parameter.choices:
         known = ", ".join(f'"{choice}"' for choice in parameter.choices)
-        raise _Wrong(f"{path} must be one of {known}, not {_shown(value)}")
+        raise _Wrong(f'{path} must be one of {known}, not "{excerpt(value)}"')
     return value
 
 
@@ -101,14 +116,14 @@ def _converted(parameter: Parameter, value: Any, path: str) -> Any:
         case "data" if isinstance(value, bytes):
             return value
         case "string" if isinstance(value, bytes):
-            raise _Wrong(f"{path} must be text in UTF-8; this string holds other bytes")
+            raise _Wrong(f"{path} must be text, but this string is not UTF-8")
         case "boolean" if isinstance(value, bool):
             return value
         case "integer" | "number" if isinstance(value, int) and not isinstance(value, bool):
             return value
         case "number" if isinstance(value, float) and math.isfinite(value):
             return value
-        case "integer" if isinstance(value, float) and value.is_integer():
+        case "integer" if isinstance(value, float) and value.is_integer() and INT64_MIN <= value <= INT64_MAX:
             return int(value)
         # An empty table of a script may arrive as either of the two.
         case "array" if isinstance(value, list) or value == {}:
@@ -117,15 +132,15 @@ def _converted(parameter: Parameter, value: Any, path: str) -> Any:
             return dict(value)
         case "options" if isinstance(value, dict) or value == []:
             return _options(parameter, dict(value), path)
-    raise _Wrong(f"{path} must be {_WORDS[parameter.kind]}, not {_shown_type(value)}")
+    given = str(value) if isinstance(value, float) and not math.isfinite(value) else type_word(value)
+    raise _Wrong(f"{path} must be {_WORDS[parameter.kind]}, not {given}")
 
 
 def _options(parameter: Parameter, given: dict[Any, Any], path: str) -> dict[str, Any]:
     known = {option.name: option for option in parameter.options}
     for key in given:
         if key not in known:
-            suggestion = did_you_mean(str(key), known) or f"; the options are: {', '.join(sorted(known))}"
-            raise _Wrong(f"unknown option {_shown(key)}{suggestion}")
+            raise _Wrong(unknown("option", str(key), known))
     return {name: _checked(option, given.get(name), f"{path}.{name}") for name, option in known.items()}
 
 
@@ -140,12 +155,4 @@ def _encoded(value: str, path: str) -> bytes:
     try:
         return value.encode()
     except UnicodeEncodeError:
-        raise _Wrong(f"{path} holds half of a surrogate pair, which is not a character") from None
-
-
-def _shown_type(value: Any) -> str:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else type_word(value)
-
-
-def _shown(value: Any) -> str:
-    return f'"{value[:60]}"' if isinstance(value, str) else str(value)[:60]
+        raise _Wrong(f"{path} contains half of a surrogate pair, which is not a character") from None

@@ -1,4 +1,4 @@
-"""Grants: what a script may reach, and the closed contract of their configuration."""
+"""Grants: what a script may reach, read from its section of the configuration."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from moonbox.errors import ConfigError, Denied
-from moonbox.scripts.hostapi.arguments import did_you_mean
-from moonbox.scripts.hostapi.patterns import HostPattern
+from moonbox.scripts.hostapi.arguments import excerpt
+from moonbox.scripts.hostapi.host_patterns import HostPattern
+from moonbox.suggest import unknown
 
 __all__ = ["GRANT_KEYS", "SECRET_PLACES", "Grants", "SecretGrant", "not_granted"]
 
@@ -28,7 +29,7 @@ class SecretGrant:
     hosts: tuple[str, ...] = ()
     """Where http may send it; empty means every host that `http` grants by name or address."""
     places: tuple[str, ...] = ("header",)
-    """Where in a request it may stand."""
+    """The parts of a request that may contain it."""
 
     def __post_init__(self) -> None:
         _check_variable(self.name)
@@ -36,8 +37,7 @@ class SecretGrant:
             HostPattern.parse(host)
         for place in self.places:
             if place not in SECRET_PLACES:
-                known = ", ".join(SECRET_PLACES)
-                raise ConfigError(f"secret {self.name}: unknown place {place!r}; the places are: {known}")
+                raise ConfigError(f"secret {self.name}: {unknown('place', str(place), SECRET_PLACES)}")
 
     @property
     def patterns(self) -> tuple[HostPattern, ...]:
@@ -73,9 +73,7 @@ class Grants:
         """Grants from the keys of a configuration section; unknown keys and wrong types raise ConfigError."""
         for key in mapping:
             if key not in GRANT_KEYS:
-                raise ConfigError(
-                    f"unknown grant {key!r}{did_you_mean(str(key), GRANT_KEYS)} (grants: {', '.join(GRANT_KEYS)})"
-                )
+                raise ConfigError(unknown("grant", str(key), GRANT_KEYS))
         lists = {key: _strings(key, mapping[key]) for key in ("http", "env", "read", "write") if key in mapping}
         return cls(**lists, secrets=_secrets(mapping.get("secrets", ())), base=str(base_dir))
 
@@ -89,7 +87,7 @@ class Grants:
         try:
             return Path(self.base, Path(text).expanduser())
         except RuntimeError:
-            raise ConfigError(f"{text!r}: there is no such user") from None
+            raise ConfigError(f"invalid folder {text!r}: unknown user") from None
 
     def secret(self, name: str) -> SecretGrant | None:
         """How this variable may be used as a secret, if at all."""
@@ -101,29 +99,30 @@ class Grants:
 
 def not_granted(what: str, key: str, value: str, grants: Grants, section: str) -> Denied:
     """The refusal that says which line of the configuration would allow it."""
+    value = excerpt(value, 1_000)
     line = f'"{value}" to {key}' if getattr(grants, key) else f'{key} = ["{value}"]'
-    return Denied(f"{what} is not granted; add {line} under [{section}]", code="not_granted")
+    return Denied(f"{excerpt(what, 1_000)} is not granted; add {line} under [{section}]", code="not_granted")
 
 
 def _check_variable(name: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ConfigError(f'{name!r} is not the name of an environment variable; write it like "MY_API_KEY"')
+        raise ConfigError(f'invalid name of an environment variable {name!r}; write it like "MY_API_KEY"')
 
 
 def _check_folder(text: str, path: Path) -> None:
     if not text or "\0" in text:
-        raise ConfigError(f'{text!r} is not a folder; write it like "./data"')
+        raise ConfigError(f'invalid folder {text!r}; write it like "./data"')
     resolved = path.resolve()
     if resolved == Path(resolved.anchor):
         raise ConfigError(f"{text!r} is the whole file system; grant the folders that the script needs")
     for kernel in _KERNEL_FOLDERS:
         if resolved.is_relative_to(kernel):
-            raise ConfigError(f"{text!r} is in {kernel}, which holds no files; grant folders with files")
+            raise ConfigError(f"{text!r} is in {kernel}, which contains no ordinary files; grant another folder")
 
 
 def _strings(key: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
-        raise ConfigError(f'{key} must be an array of strings: write {key} = ["{value}"]')
+        raise ConfigError(f'{key} must be an array of strings; write {key} = ["{value}"]')
     if not isinstance(value, Sequence) or not all(isinstance(item, str) for item in value):
         raise ConfigError(f"{key} must be an array of strings, not {value!r}")
     return tuple(value)
@@ -140,7 +139,7 @@ def _secret(name: str, how: Any) -> SecretGrant:
         return SecretGrant(name, hosts=_strings(f"secrets.{name}", how))
     for key in how:
         if key not in ("hosts", "places"):
-            raise ConfigError(f"unknown key {key!r} in secrets.{name}{did_you_mean(key, ('hosts', 'places'))}")
+            raise ConfigError(f"secret {name}: {unknown('key', str(key), ('hosts', 'places'))}")
     return SecretGrant(
         name,
         hosts=_strings(f"secrets.{name}.hosts", how.get("hosts", ())),

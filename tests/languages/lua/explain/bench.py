@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
-from moonbox.languages.lua.explain import Ending
+from moonbox.languages.language import EngineError
 from moonbox.languages.lua.explain.compose import compose
 from moonbox.languages.lua.vm import LuaVM
 from moonbox.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.errors import ScriptError
+    from moonbox.languages.engine import EngineReport
 
+MOST_CALLS = 3_000_000
+"""Calls of functions, Python's own among them, that the explanation of any script may take."""
 TOOLS = ("echo", "github.create_issue", "github.list_issues", "weather.get_forecast")
 
 
@@ -39,34 +43,38 @@ class Bench:
         self.vm.configure({"tools": entries, "functions": [], "values": [], "features": list(features)})
         self.vm.set_limits(self.limits.to_dict())
 
-    def ending(self, source: str) -> Ending | None:
-        """What the engine reports of a run; None when it went well."""
+    def report(self, source: str) -> EngineReport:
         number = len(self.sources) + 1
         self.sources["script" if number == 1 else f"script#{number}"] = source
-        outcome = self.vm.run(source.encode(), number, 1)
-        if outcome.kind == "ok":
+        return self.vm.run(source.encode(), number, 1)
+
+    def value(self, source: str) -> Any:
+        """What a script returns."""
+        report = self.report(source)
+        assert report.kind == "ok", report.message
+        return json.loads(report.values)[0]
+
+    def error(self, source: str) -> EngineError | None:
+        """What the engine reports of a run; None when it went well."""
+        report = self.report(source)
+        if report.kind == "ok":
             return None
-        extra = json.loads(outcome.extra)
-        return Ending(
-            kind=outcome.kind,
-            message=outcome.message.decode(),
-            limit=outcome.limit,
-            frames=tuple((chunk, line, name) for chunk, line, name in json.loads(outcome.frames)),
-            data=extra["data"][0] if extra.get("data") else None,
-            names=tuple(extra.get("names", ())),
+        frames = tuple((chunk, line, name) for chunk, line, name in json.loads(report.frames))
+        return EngineError.from_report(
+            report.kind, report.message.decode(), limit=report.limit, frames=frames, extra=json.loads(report.extra)
         )
 
     def run(self, source: str) -> ScriptError | None:
-        ending = self.ending(source)
-        return None if ending is None else self.explain(ending)
+        error = self.error(source)
+        return None if error is None else self.explain(error)
 
     def fails(self, source: str) -> ScriptError:
         error = self.run(source)
         assert error is not None, "the script did not fail"
         return error
 
-    def explain(self, ending: Ending) -> ScriptError:
-        return compose(ending, sources=self.sources, tools=self.tools, limits=self.limits)
+    def explain(self, error: EngineError) -> ScriptError:
+        return compose(error, sources=self.sources, tools=self.tools, limits=self.limits)
 
     # The wire of the engine
 
@@ -84,3 +92,20 @@ class Bench:
 
     def emit(self, text: bytes) -> None:
         pass
+
+
+def calls_made(work: Callable[[], object]) -> int:
+    """How many functions are called and left while that work is done: a measure that is the same on every machine."""
+    events = 0
+
+    def count(*_: object) -> None:
+        nonlocal events
+        events += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return events

@@ -59,17 +59,17 @@ def test_no_hint(source: str, bench: Bench) -> None:
         ("local t = {x:y(), 5}\nreturn t !", "Lua writes 'not' for !"),
         ("local s = '!= &&' == 1\nif s != 2 then end", "not equal is ~= in Lua, not !=; write: if s ~= 2 then end"),
         ("local i = 1\ni = i -- 1\nlet x = i", "variables are declared with local; write: local x = i"),
-        ("local t, o = {}, {}\nreturn t[o.a.b]", "o.a is nil; test it before its fields are used: if o.a then … end"),
+        ("local t, o = {}, {}\nreturn t[o.a.b]", "o.a is nil; check it before using its fields: if o.a then … end"),
         (
             "local t, o = {}, {}\nreturn t[o.a].b.c",
-            "t[o.a] is nil; test it before its fields are used: if t[o.a] then … end",
+            "t[o.a] is nil; check it before using its fields: if t[o.a] then … end",
         ),
         (
             "local f = function() return {} end\nreturn f(1, {2}).a.b",
-            "f(1, {2}).a is nil; test it before its fields are used: if f(1, {2}).a then … end",
+            "f(1, {2}).a is nil; check it before using its fields: if f(1, {2}).a then … end",
         ),
-        ("#t", "t is nil, so it has no length: test it first"),
-        ("return #list -- # of them", "list is nil, so it has no length: test it first"),
+        ("#t", "t is nil, so it has no length: check it first"),
+        ("return #list -- # of them", "list is nil, so it has no length: check it first"),
     ],
 )
 def test_the_right_hint(source: str, hint: str, bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ import pytest
 from script_cases import Boxes, read_case, read_cases
 
 from languages.lua.explain.bench import Bench
+from moonbox.languages.lua.explain.environment import equivalents
+from moonbox.languages.lua.syntax.lexer import tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,16 +49,87 @@ def test_there_are_many() -> None:
     assert sum("-- hint:" in path.read_text() for path in FILES) >= 250
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if " write: " in path.read_text()], ids=lambda path: path.stem)
-def test_what_is_told_to_write_is_lua(path: Path) -> None:
-    """The code behind "write:" compiles, on its own or as the part of a script that it is."""
-    hint = read_case(path).steps[-1].expected["hint"][0]
-    code = hint.rpartition(" write: ")[2].partition(" (also ")[0]
-    code = code.replace(" … ", " x() ").replace("…", "x")
-    frames = ("{}", "{} end", "if x then {} end", "return {}", "local t = {{ {} }}", "{}{{}}")
-    assert any(_compiles(frame.format(code)) for frame in frames), code
+def hint_of(path: Path) -> str:
+    return read_case(path).steps[-1].expected["hint"][0]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if "-- hint:" in path.read_text()], ids=lambda path: path.stem)
+def test_the_code_of_a_hint_is_lua(path: Path) -> None:
+    """What a hint shows as code compiles, alone or as a part of a script, and uses no other language's constants."""
+    for code in code_in(hint_of(path)):
+        frames = ("{}", "{} end", "if x then {} end", "return {}", "local t = {{ {} }}", "{}{{}}")
+        written = code.replace(" … ", " x() ").replace("…", "x")
+        assert any(_compiles(frame.format(written)) for frame in frames), code
+        names = {token.text for token in tokenize(written) if token.kind == "name"}
+        assert not names & equivalents().constants.keys(), code
+
+
+def code_in(hint: str) -> list[str]:
+    """The code that a hint shows: behind a colon, up to a semicolon between two hints."""
+    hint = hint.partition(" (also ")[0]
+    found = [part for mark in MARKS for part in hint.split(mark)[1:]]
+    if re.search(r": (?:for|local|if) ", hint):
+        found.append(re.split(r": (?=(?:for|local|if) )", hint)[-1])
+    return [re.split(r"; (?:a field|read a field|for a list|for a string)|, a list with", part)[0] for part in found]
+
+
+MARKS = (
+    "write: ",
+    "use: ",
+    "for example: ",
+    "first: ",
+    "parentheses: ",
+    "with a dot: ",
+    "with: ",
+)
+
+
+def test_most_hints_show_code() -> None:
+    shown = [path for path in FILES if "-- hint:" in path.read_text() and code_in(hint_of(path))]
+    assert len(shown) >= 150
+
+
+FOLLOWED = {
+    "x = 1 if True else 2\nreturn x": 1,
+    "local y = 0\nlocal x = None if y == 0 else 1\nreturn x == nil": True,
+    "local a, b = false, true\nreturn 'yes' if a or b else 'no'": "yes",
+    "local a, b = true, false\nreturn a ? b : 5": False,
+    "local n = 3\nlocal size = n > 2 ? 'big' : 'small'\nreturn size": "big",
+    "local x\nif x == None: return 1": 1,
+    "local x\nif not x: return 1": 1,
+    "local x = 5\nif x != 4 && x !== 3: return x": 5,
+    "local n = 0\nwhile n < 3: n += 1\nreturn n": 3,
+    "local x = 2\nif (x == 1) { return 1 } else { return 2 }": 2,
+    "local n = 0\nfor i in range(4): n = n + i\nreturn n": 6,
+    "local t = {b = 2}\nfor k, v in t.items(): return v": 2,
+    "local list = {3, 1}\ntable.sort(list, function(a, b) { return a < b })\nreturn list[1]": 1,
+    "local x = 4\nreturn x is not None": True,
+    "return True": True,
+    "local done = False\nreturn done": False,
+    "local list = {1, 2}\nif len(list) == 2: return 'two'": "two",
+    "const n = 4\nreturn n": 4,
+    "local n = 1\nn += 2 * 3\nreturn n": 7,
+    "local n = 1\nn++\nreturn n": 2,
+    "local x = 7\nif x = 7 then return 1 end": 1,
+    "local s = 'a' + 'b'\nreturn s": "ab",
+    "return 'a' + 'b'": "ab",
+}
+
+
+@pytest.mark.parametrize(("source", "value"), FOLLOWED.items())
+def test_a_script_with_its_hints_followed_does_what_was_meant(source: str, value: object) -> None:
+    """Each line that a hint says to write takes the place of the line that failed, until the script runs."""
+    lines = source.split("\n")
+    for _ in range(3):
+        bench = Bench()
+        error = bench.run("\n".join(lines))
+        if error is None:
+            break
+        assert error.line is not None and error.hint is not None, error
+        lines[error.line - 1] = error.hint.rpartition(" write: ")[2]
+    assert bench.value("\n".join(lines)) == value, lines
 
 
 def _compiles(source: str) -> bool:
-    ending = Bench().ending(f"local function unused()\n{source}\nend")
-    return ending is None or ending.kind != "syntax"
+    error = Bench().error(f"local function unused(...)\n{source}\nend")
+    return error is None or error.kind != "syntax"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from languages.lua.explain.bench import Bench
-from moonbox.languages.lua.explain import Ending
+from moonbox.languages.language import EngineError
 from moonbox.limits import Limits
 
 SPLIT = "do less in one run, or split the work over several runs"
@@ -39,7 +39,7 @@ SPLIT = "do less in one run, or split the work over several runs"
             "string",
             (2,),
             "string.rep would make a string of 200 bytes; max_string is 100",
-            "make shorter texts: work on parts, or keep the parts in a list",
+            "make shorter strings: work on parts, or keep the parts in a list",
         ),
         (
             {"max_array": 10},
@@ -73,7 +73,7 @@ SPLIT = "do less in one run, or split the work over several runs"
             "the script needed more memory than max_memory = 4194304 bytes",
             (
                 "process the data in parts and keep only what is needed; "
-                "build long texts with table.concat, not with .. in a loop"
+                "build long strings with table.concat, not with .. in a loop"
             ),
         ),
         (
@@ -84,8 +84,8 @@ SPLIT = "do less in one run, or split the work over several runs"
             "the script needed more memory than max_memory = 4194304 bytes",
             (
                 "process the data in parts and keep only what is needed; "
-                "build long texts with table.concat, not with .. in a loop; "
-                "make sure that down, which calls itself, comes to an end"
+                "build long strings with table.concat, not with .. in a loop; "
+                "make sure that down, which calls itself, ends"
             ),
         ),
     ],
@@ -104,7 +104,7 @@ def test_limit(
         (
             "local n = 0\nwhile true do\n  n = n + 1\nend",
             (2, 3, 4),
-            "the loop of line 2 never ends: give it a break or a condition",
+            "the loop of line 2 never ends: add a break or a condition",
         ),
         ("local n = 0\nwhile true do\n  n = n + 1\n  if n < 0 then break end\nend", (2, 3, 4, 5), SPLIT),
         ("for i = 1, 1e18 do end", (1,), SPLIT),
@@ -124,7 +124,7 @@ def test_time(source: str, lines: tuple[int, ...], hint: str) -> None:
 
 def test_time_in_tool_calls(bench: Bench) -> None:
     bench.sources["script"] = "local x = 1\nlocal y = tools.echo{}"
-    error = bench.explain(Ending("stop", limit="time", frames=(("script", 2, "main chunk"),)))
+    error = bench.explain(EngineError("stop", limit="time", frames=(("script", 2, "main chunk"),)))
     assert error.hint == (
         "it was at line 2; tool calls count too: make fewer of them, or run them at the same time with parallel"
     )
@@ -141,24 +141,25 @@ def test_time_in_tool_calls(bench: Bench) -> None:
 def test_calls(most: int, message: str, hint: str) -> None:
     bench = Bench(limits=Limits(max_tool_calls=most))
     bench.sources["script"] = "tools.echo{}"
-    error = bench.explain(Ending("stop", limit="calls", frames=(("script", 1, "main chunk"),)))
+    error = bench.explain(EngineError("stop", limit="calls", frames=(("script", 1, "main chunk"),)))
     assert error.message == f"the script made {message}"
     assert error.hint == f"{hint}: ask for more with each call, or split the work over several runs"
 
 
 @pytest.mark.parametrize(("limit", "message"), [("cancelled", "the run was cancelled"), ("", "the run was stopped")])
 def test_cancelled(limit: str, message: str, bench: Bench) -> None:
-    error = bench.explain(Ending("stop", limit=limit))
+    error = bench.explain(EngineError("stop", limit=limit))
     assert (error.kind, error.limit, error.message, error.hint, error.line) == ("cancelled", None, message, None, None)
 
 
 def test_every_limit_has_a_message_when_the_engine_gives_none(bench: Bench) -> None:
     for limit in ("operations", "time", "memory", "calls", "output", "string", "array", "depth"):
-        error = bench.explain(Ending("stop", limit=limit))
+        error = bench.explain(EngineError("stop", limit=limit))
         assert error.limit == limit
         assert error.message and error.hint
     assert (
-        Bench(limits=Limits(timeout=None)).explain(Ending("stop", limit="time")).message == "the script ran out of time"
+        Bench(limits=Limits(timeout=None)).explain(EngineError("stop", limit="time")).message
+        == "the script ran out of time"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from languages.lua.explain.bench import Bench
 from moonbox.errors import Frame
-from moonbox.languages.lua.explain import Ending
+from moonbox.languages.language import EngineError
 
 
 def shown(text: str) -> str:
@@ -77,7 +77,7 @@ def test_recursion_is_counted_and_not_repeated(bench: Bench) -> None:
 
 def test_many_calls_are_cut_in_the_middle() -> None:
     frames = tuple(("script", line, f"local 'f{line}'") for line in range(1, 41))
-    error = Bench().explain(Ending("runtime", "script:1: x", frames=frames))
+    error = Bench().explain(EngineError("runtime", "script:1: x", frames=frames))
     lines = error.traceback.split("\n")
     assert len(lines) == 11
     assert lines[7] == "called from … 30 more …,"
@@ -105,7 +105,7 @@ def test_function_of_an_earlier_run(bench: Bench) -> None:
 
 def test_source_of_an_earlier_run_may_be_gone(bench: Bench) -> None:
     assert bench.run("function fail() error('no') end") is None
-    ending = bench.ending("local x = 1\nfail()\nreturn x")
+    ending = bench.error("local x = 1\nfail()\nreturn x")
     assert ending is not None
     del bench.sources["script"]
     error = bench.explain(ending)

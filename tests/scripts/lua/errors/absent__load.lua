@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 6
 -- message: attempt to call a nil value (global 'load')
--- hint: code cannot be made from text here: write it into the script
+-- hint: code cannot be compiled from a string here: write it into the script
 
 return load("return 1")()

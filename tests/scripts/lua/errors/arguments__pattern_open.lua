@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 6
 -- message: unfinished capture
--- hint: in Lua patterns ( ) . % + - * ? [ ^ $ have a meaning: put % before them, or find plain text with s:find(text, 1, true)
+-- hint: ( ) . % + - * ? [ ^ $ are special in Lua patterns: put % before them, or search for plain text with s:find(text, 1, true)
 
 return ("a(b"):find("(")

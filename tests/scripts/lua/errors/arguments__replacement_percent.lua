@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 6
 -- message: invalid use of '%' in replacement string
--- hint: % has a meaning in what gsub puts in: write %% for a percent sign
+-- hint: % is special in gsub's replacement: write %% for a percent sign
 
 return ("a"):gsub("a", "100%")

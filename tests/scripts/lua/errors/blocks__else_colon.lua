@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 9
 -- message: unexpected symbol near ':'
--- hint: Lua has no colon before a block: leave it out
+-- hint: Lua has no colon before a block: remove it
 
 local x = 1
 if x == 1 then

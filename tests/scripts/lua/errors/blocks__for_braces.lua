@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 7
 -- message: 'do' expected near <eof>
--- hint: Lua has no braces around blocks; they begin with do and close with end; write: for _, item in ipairs(items) do
+-- hint: Lua has no braces around blocks; use do … end; write: for _, item in ipairs(items) do
 
 local items = {1, 2}
 for item in items {

@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 7
 -- message: unexpected symbol near 'return'
--- hint: Lua has no braces around blocks; they begin with then and close with end
+-- hint: Lua has no braces around blocks; use then … end; write: if (x == 1) then return x; end
 
 local x = 1
 if (x == 1) { return x; }

@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
 -- message: attempt to concatenate a nil value (field '?')
--- hint: characters of a text are not indexed; write: s:sub(1, 1)
+-- hint: strings cannot be indexed; write: s:sub(1, 1)
 
 local s = "abc"
 return s[1] .. "x"

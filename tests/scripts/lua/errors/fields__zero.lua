@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
 -- message: attempt to index a nil value (field '?')
--- hint: lists begin at 1; write: list[1]
+-- hint: lists start at 1; write: list[1]
 
 local list = {{name = "a"}}
 return list[0].name

@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 9
 -- message: attempt to index a nil value (field '?')
--- hint: lists begin at 1; write: for i = 1, #list do
+-- hint: lists start at 1; write: for i = 1, #list do
 
 local list = {{n = 1}, {n = 2}}
 local sum = 0

@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 6
 -- message: '(' expected near 'double'
--- hint: a function that is a value has no name; write: function(x) … end
+-- hint: a function expression has no name; write: function(x) … end
 
 local f = function double(x)
   return x * 2

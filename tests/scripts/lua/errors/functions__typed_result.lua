@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 6
 -- message: unexpected symbol near ':'
--- hint: Lua has no type annotations: leave out the : and the type
+-- hint: Lua has no type annotations: remove the colon and the type
 
 local function double(x): number
   return x * 2

@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 8
 -- message: value.self is value again: a table that contains itself cannot leave the script
--- hint: leave out the field that points back
+-- hint: remove the field that refers back to the table
 
 local t = {}
 t.self = t

@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 6
 -- message: unexpected symbol near '`'
--- hint: leave out the ``` lines: the script is the code alone
+-- hint: remove the ``` lines: send only the code
 
 ```lua
 return 1

@@ -1,6 +1,6 @@
 -- error: syntax
 -- line: 6
 -- message: <eof> expected near 's'
--- hint: the ' inside the text ends the string; write \' there, or begin and end the string with "
+-- hint: the ' inside the string ends it; write \', or put the string between "
 
 return 'it's fine'

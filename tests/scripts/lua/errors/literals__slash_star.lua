@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 6
 -- message: unexpected symbol near '/'
--- hint: comments begin with -- in Lua, or stand between --[[ and ]]
+-- hint: comments begin with -- in Lua, or are written --[[ … ]]
 
 /* add */
 return 1

@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 6
 -- message: unfinished string near '"'
--- hint: text over several lines stands between [[ and ]], not """
+-- hint: a string over several lines is written [[ … ]], not with """
 
 local text = """
 hello

@@ -1,6 +1,6 @@
 -- error: syntax
 -- line: 6
 -- message: missing '{' near '"\u0'
--- hint: a character by its number is written \u{XXXX} in Lua
+-- hint: Lua writes a Unicode character as \u{XXXX}
 
 return "\u00e9"

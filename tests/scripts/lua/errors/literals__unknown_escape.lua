@@ -1,6 +1,6 @@
 -- error: syntax
 -- line: 6
 -- message: invalid escape sequence near '"C:\h'
--- hint: a backslash in text is written \\
+-- hint: write a backslash in a string as \\
 
 return "C:\home"

@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 8
 -- message: invalid key to 'next'
--- hint: do not add fields to a table while pairs goes over it: collect the keys in a list first
+-- hint: do not add fields to a table during pairs: collect the keys in a list first
 
 local t = {}
 for i = 1, 100 do t["k" .. i] = true end

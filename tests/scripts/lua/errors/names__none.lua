@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 7
--- message: attempt to index a nil value (global 'None')
+-- message: 'None' is not defined
 -- hint: Lua writes nil, not None
 
 local x = 5

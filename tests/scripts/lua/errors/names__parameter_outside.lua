@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 10
 -- message: attempt to index a nil value (global 'order')
--- hint: order is known only inside the function of line 6, whose parameter it is
+-- hint: order is a parameter of the function on line 6 and exists only inside it
 
 local function f(order)
   return order

@@ -1,7 +1,7 @@
 -- error: runtime
--- line: 7
--- message: attempt to concatenate a nil value (global 'True')
--- hint: Lua writes true, not True
+-- line: 6
+-- message: 'True' is not defined
+-- hint: Lua writes true, not True; write: local done = true
 
 local done = True
 return "done: " .. True

@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
 -- message: attempt to concatenate a null value (field 'name')
--- hint: item.name is JSON's null: test it first with ~= null
+-- hint: item.name is JSON null: check it first with ~= null
 
 local item = json.decode('{"name": null}')
 return "name: " .. item.name

@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
 -- message: stack overflow
--- hint: the function 'down' calls itself without end: give it a case in which it returns without calling itself
+-- hint: the function 'down' calls itself endlessly: add a case that returns without another call
 
 local function down(n)
   return 1 + down(n - 1)

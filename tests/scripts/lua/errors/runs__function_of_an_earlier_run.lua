@@ -5,7 +5,7 @@ end
 -- error: runtime
 -- line: 6
 -- message: attempt to index a nil value (field 'name')
--- hint: user.name is nil; test it before its fields are used: if user.name then … end
+-- hint: user.name is nil; check it before using its fields: if user.name then … end
 
 local name = first_name({})
 return name

@@ -4,5 +4,5 @@ shown = #rows
 -- error: runtime
 -- line: 5
 -- message: attempt to index a nil value (global 'rows')
--- hint: rows was a local of an earlier run, and locals end with their run: set it there without local
+-- hint: rows was a local of an earlier run, and locals do not persist: assign it there without local
 return rows[1]

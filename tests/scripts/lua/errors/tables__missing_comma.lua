@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 8
 -- message: '}' expected (to close '{' at line 6) near 'b'
--- hint: the fields of a table are separated by commas: one is missing at the end of line 7
+-- hint: table fields are separated by commas: one is missing at the end of line 7
 
 local t = {
   a = 1

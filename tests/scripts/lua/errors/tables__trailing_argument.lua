@@ -1,6 +1,6 @@
 -- error: syntax
 -- line: 6
 -- message: unexpected symbol near ')'
--- hint: the last argument is not followed by a comma: remove it
+-- hint: no comma may follow the last argument: remove it
 
 return math.max(1, 2,)

@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 6
 -- message: attempt to sub a 'string' with a 'number'
--- hint: text is no number here: convert it with tonumber(text)
+-- hint: arithmetic needs numbers: convert the string with tonumber(s)
 
 return "abc" - 1

@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 6
 -- message: attempt to mod a 'string' with a 'number'
--- hint: % only divides numbers; text is formatted with string.format(text, …)
+-- hint: % works on numbers only; format strings with string.format(format, …)
 
 return "%d items" % 5

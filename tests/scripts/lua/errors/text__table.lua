@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
 -- message: attempt to concatenate a table value (local 'list')
--- hint: a table is made text with json.encode(list), a list with table.concat(list, ", ")
+-- hint: convert a table to a string with json.encode(list), a list with table.concat(list, ", ")
 
 local list = {1, 2}
 return "list: " .. list

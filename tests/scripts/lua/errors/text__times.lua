@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 6
 -- message: attempt to mul a 'string' with a 'number'
--- hint: * only multiplies numbers; text is repeated with string.rep(text, n)
+-- hint: * works on numbers only; repeat a string with string.rep(s, n)
 
 return "=" * 40

@@ -1,7 +1,7 @@
 -- error: denied
 -- line: 8
 -- message: not for you
--- hint: do not make this call again: go on without it, or ask for permission
+-- hint: do not repeat this call: continue without it, or ask for permission
 -- calls: fail
 
 local x = 1

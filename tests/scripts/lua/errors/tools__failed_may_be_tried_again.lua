@@ -1,7 +1,7 @@
 -- error: tool
 -- line: 8
 -- message: it failed
--- hint: it may work when tried again; to go on without it write: local ok, result = pcall(tools.fail, {…})
+-- hint: a retry may succeed; to continue without it write: local ok, result = pcall(tools.fail, {…})
 -- calls: fail
 
 local x = 1

@@ -1,6 +1,6 @@
 -- error: syntax
 -- line: 6
 -- message: <eof> expected near '.'
--- hint: a string that a method is called on stands in parentheses; write: ("abc"):upper(…)
+-- hint: to call a method on a string, put it in parentheses; write: ("abc"):upper(…)
 
 return "abc".upper()

@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 6
 -- message: syntax error near 'function'
--- hint: calls wait for their result by themselves: leave out async
+-- hint: calls already wait for their results: remove async
 
 async function fetch_all()
   return 1

@@ -1,6 +1,6 @@
 -- error: syntax
 -- line: 6
 -- message: syntax error near 'tools'
--- hint: calls wait for their result by themselves: leave out await
+-- hint: calls already wait for their results: remove await
 
 await tools.search{query = "x"}

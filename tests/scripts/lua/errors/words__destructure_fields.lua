@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 7
 -- message: <name> expected near '{'
--- hint: Lua cannot take a table apart in an assignment; write: local id, total = order.id, order.total
+-- hint: Lua has no destructuring; write: local id, total = order.id, order.total
 
 local order = {id = 1, total = 2}
 local {id, total} = order

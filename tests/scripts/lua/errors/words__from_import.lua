@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 6
 -- message: syntax error near 'math'
--- hint: there is nothing to import: string, table, math, utf8, os, json, docs and tools are already there
+-- hint: nothing has to be imported: string, table, math, utf8, os, json, docs and tools are already available
 
 from math import sqrt
 return sqrt(4)

@@ -1,7 +1,7 @@
 -- error: syntax
 -- line: 6
 -- message: syntax error near 'total'
--- hint: a name that is not declared local is global: leave out global
+-- hint: names that are not declared local are global: remove 'global'
 
 global total
 total = 5

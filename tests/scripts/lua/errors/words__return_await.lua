@@ -1,6 +1,6 @@
 -- error: syntax
 -- line: 6
 -- message: <eof> expected near 'tools'
--- hint: calls wait for their result by themselves: leave out await
+-- hint: calls already wait for their results: remove await
 
 return await tools.search{query = "x"}

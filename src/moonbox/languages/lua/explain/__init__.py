@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.ending import Ending
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from moonbox.errors import ScriptError
+    from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["Ending", "explain"]
+__all__ = ["explain"]
 
 
 def explain(
-    ending: Ending,
+    error: EngineError,
     *,
     sources: Mapping[str, str],
     tools: Collection[str],
@@ -31,6 +30,6 @@ def explain(
     from moonbox.languages.lua.explain.compose import bare, compose
 
     try:
-        return compose(ending, sources=sources, tools=tools, limits=limits, chunk=chunk)
+        return compose(error, sources=sources, tools=tools, limits=limits, chunk=chunk)
     except Exception:  # noqa: BLE001 - a flaw in a hint must never cost the error that it is about
-        return bare(ending)
+        return bare(error)

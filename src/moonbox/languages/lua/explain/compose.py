@@ -1,33 +1,33 @@
-"""An ending turned into the error that the model reads."""
+"""An engine's error turned into the error that the model reads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError
-from moonbox.languages.lua.explain.case import Case, Tools
-from moonbox.languages.lua.explain.limits import limit_hint, limit_message
-from moonbox.languages.lua.explain.listing import Listing
-from moonbox.languages.lua.explain.place import Place, place_of, split_prefix
-from moonbox.languages.lua.explain.runtime import column_of, locate, runtime_hint, tidied
-from moonbox.languages.lua.explain.syntax import explain_syntax
-from moonbox.languages.lua.explain.traceback import frames_of, render
+from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
+from moonbox.languages.limits import limit_hint, limit_message
+from moonbox.languages.lua.explain.environment import Tools
+from moonbox.languages.lua.explain.location import Location, frames_of, locate, render, split_prefix
+from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied, with_value
+from moonbox.languages.lua.explain.syntax_errors import explain_syntax
+from moonbox.languages.lua.explain.values import RuntimeFailure
+from moonbox.languages.lua.syntax.listing import Listing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from moonbox.languages.lua.explain.ending import Ending
+    from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["bare", "compose"]
+__all__ = ["LONGEST_MESSAGE", "LONGEST_NAME", "bare", "compose"]
 
 LONGEST_MESSAGE = 4_000
 LONGEST_NAME = 200
-_DENIED = frozenset({"denied", "not_granted"})
+_STRINGS = "build long strings with table.concat, not with .. in a loop"
 
 
 def compose(
-    ending: Ending,
+    error: EngineError,
     *,
     sources: Mapping[str, str],
     tools: Collection[str],
@@ -37,32 +37,34 @@ def compose(
     """The error with everything that can be said about it; see `moonbox.languages.lua.explain.explain`."""
     current = chunk or next(reversed(list(sources)), "script")
     listings = {name: Listing(source) for name, source in sources.items()}
-    raw = ending.message[: LONGEST_MESSAGE + 200].partition("\nstack traceback:\n\t[C]")[0]
-    said, prefix = split_prefix(raw, current)
-    said = said if len(said) <= LONGEST_MESSAGE else f"{said[:LONGEST_MESSAGE]}…"
-    if ending.kind == "syntax":
-        return _syntax(said, prefix, listings, current)
-    if ending.kind != "tool" and ending.data is None:
-        said = tidied(said)
-    place = place_of(ending, said, prefix, listings, current)
-    if ending.kind == "stop":
-        return _stopped(ending, said, place, listings, current, limits)
-    if ending.kind == "tool":
-        return _tool(ending, said, place, listings, current)
-    return _runtime(ending, said, place, listings, current, Tools(tools))
+    raw = error.message[: LONGEST_MESSAGE + 200].partition("\nstack traceback:\n\t[C]")[0]
+    message_text, prefix = split_prefix(raw, current)
+    message_text = message_text if len(message_text) <= LONGEST_MESSAGE else f"{message_text[:LONGEST_MESSAGE]}…"
+    if error.kind == "syntax":
+        return _syntax(message_text, prefix, listings, current)
+    if error.kind != "tool" and error.data is None:
+        message_text = tidied(message_text)
+    location = locate(error, message_text, prefix, listings, current)
+    if error.kind == "stop":
+        return _stopped(error, message_text, location, listings, current, limits)
+    if error.kind == "tool":
+        return _tool(error, message_text, location, listings, current)
+    return _runtime(error, message_text, location, listings, current, Tools(tools))
 
 
-def bare(ending: Ending) -> ScriptError:
+def bare(error: EngineError) -> ScriptError:
     """The error in the engine's own words alone."""
-    limit = ending.limit if ending.limit in LIMIT_NAMES else None
-    kind = {"stop": "limit" if limit else "cancelled"}.get(ending.kind, ending.kind)
+    limit = error.limit if error.limit in LIMIT_NAMES else None
+    kind = {"stop": "limit" if limit else "cancelled"}.get(error.kind, error.kind)
     known = kind if kind in ERROR_KINDS else "runtime"
-    return ScriptError(cast(ErrorKind, known), ending.message[:LONGEST_MESSAGE], limit=limit)
+    return ScriptError(cast("ErrorKind", known), error.message[:LONGEST_MESSAGE], limit=limit)
 
 
-def _syntax(said: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str) -> ScriptError:
+def _syntax(
+    message_text: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
+) -> ScriptError:
     line = prefix[0][1] if prefix else None
-    finding = explain_syntax(listings.get(current) or Listing(""), said, line)
+    finding = explain_syntax(listings.get(current) or Listing(""), message_text, line)
     return ScriptError(
         "syntax",
         finding.message,
@@ -74,47 +76,62 @@ def _syntax(said: str, prefix: list[tuple[str, int]], listings: Mapping[str, Lis
 
 
 def _runtime(
-    ending: Ending, said: str, place: Place, listings: Mapping[str, Listing], current: str, tools: Tools
+    error: EngineError,
+    message_text: str,
+    location: Location,
+    listings: Mapping[str, Listing],
+    current: str,
+    tools: Tools,
 ) -> ScriptError:
-    listing = listings.get(place.chunk) or Listing("")
-    earlier = [other for name, other in reversed(list(listings.items())) if name not in (place.chunk, current)]
-    case = Case(
+    listing = listings.get(location.chunk) or Listing("")
+    earlier = [other for name, other in reversed(list(listings.items())) if name not in (location.chunk, current)]
+    failure = RuntimeFailure(
         listing,
-        place.at,
-        said,
+        location.at,
+        message_text,
         tools,
-        names=ending.names,
+        names=error.names,
         earlier=earlier,
-        functions=tuple(frame.function for frame in frames_of(place.frames, {})),
+        functions=tuple(frame.function for frame in frames_of(location.frames, {})),
     )
     hint = column = None
-    if ending.data is None:  # of a table that the script raised, the script knows best what it means
-        case = locate(case)
-        hint, column = runtime_hint(case), column_of(case)
+    if error.data is None:  # of a table that the script raised, the script knows best what it means
+        failure = with_value(failure)
+        hint, column = runtime_hint(failure), column_of(failure)
     return _error(
-        "runtime", said, place, listings, current, column=column, hint=hint, data=ending.data, code=_code(ending.data)
+        "runtime",
+        message_text,
+        location,
+        listings,
+        current,
+        column=column,
+        hint=hint,
+        data=error.data,
+        code=_code(error.data),
     )
 
 
-def _tool(ending: Ending, said: str, place: Place, listings: Mapping[str, Listing], current: str) -> ScriptError:
-    fields: dict[str, Any] = ending.data if isinstance(ending.data, dict) else {}
+def _tool(
+    error: EngineError, message_text: str, location: Location, listings: Mapping[str, Listing], current: str
+) -> ScriptError:
+    fields: dict[str, Any] = error.data if isinstance(error.data, dict) else {}
     code, tool = _text(fields.get("code")), _text(fields.get("tool"))
     retryable = fields.get("retryable") is True
-    denied = code is not None and (code in _DENIED or code.startswith("approval_"))
+    denied = is_denial(code)
     hint = None
     if denied:
-        hint = "do not make this call again: go on without it, or ask for permission"
-    elif _called_at_once(listings.get(place.chunk), place.at):
+        hint = "do not repeat this call: continue without it, or ask for permission"
+    elif _called_at_once(listings.get(location.chunk), location.at):
         name = Tools.written(tool) if tool else "tools.name"
         hint = f"pcall must make the call itself; write: pcall({name}, {{…}})"
     elif retryable:
         name = Tools.written(tool) if tool else "tools.name"
-        hint = f"it may work when tried again; to go on without it write: local ok, result = pcall({name}, {{…}})"
-    column = _tool_column(listings.get(place.chunk), place.at, tool)
+        hint = f"a retry may succeed; to continue without it write: local ok, result = pcall({name}, {{…}})"
+    column = _tool_column(listings.get(location.chunk), location.at, tool)
     return _error(
         "denied" if denied else "tool",
-        said,
-        place,
+        message_text,
+        location,
         listings,
         current,
         column=column,
@@ -127,28 +144,76 @@ def _tool(ending: Ending, said: str, place: Place, listings: Mapping[str, Listin
 
 
 def _stopped(
-    ending: Ending, said: str, place: Place, listings: Mapping[str, Listing], current: str, limits: Limits
+    error: EngineError,
+    message_text: str,
+    location: Location,
+    listings: Mapping[str, Listing],
+    current: str,
+    limits: Limits,
 ) -> ScriptError:
-    limit = ending.limit if ending.limit in LIMIT_NAMES else None
-    message = limit_message(ending.limit, said, limits)
+    limit = error.limit if error.limit in LIMIT_NAMES else None
+    message = limit_message(error.limit, message_text, limits)
     if limit is None:
-        return _error("cancelled", message, place, listings, current)
+        return _error("cancelled", message, location, listings, current)
     listing = listings.get(current) or Listing("")
-    hint = limit_hint(limit, limits, listing, place.line, message)
-    return _error("limit", message, place, listings, current, limit=limit, hint=hint)
+    hint = _limit_hint(limit, limits, listing, location.line, message)
+    return _error("limit", message, location, listings, current, limit=limit, hint=hint)
+
+
+def _limit_hint(limit: str, limits: Limits, listing: Listing, line: int | None, message: str) -> str | None:
+    """What to change in the script."""
+    general = limit_hint(limit, limits, message)
+    match limit:
+        case "time":
+            where = f"it was at line {line}; " if line is not None else ""
+            return f"{where}{_time(listing, line) or general}"
+        case "memory":
+            return f"{general}; {_STRINGS}{_recursion(listing)}"
+    return general
+
+
+def _recursion(listing: Listing) -> str:
+    """A function that calls itself, which uses up memory when it does not end."""
+    parsed, tokens = listing.parsed, listing.tokens
+    bodies = dict(parsed.pairs) if parsed else {}
+    for name in parsed.functions if parsed else ():
+        opener = next((index for index in range(name, max(-1, name - 8), -1) if tokens[index].text == "function"), name)
+        called = (
+            tokens[index].text == tokens[name].text and tokens[index + 1].text == "("
+            for index in range(name + 1, bodies.get(opener, name))
+        )
+        if any(called):
+            return f"; make sure that {tokens[name].text}, which calls itself, ends"
+    return ""
+
+
+def _time(listing: Listing, line: int | None) -> str:
+    """What the line shows that took the time: tool calls, an endless loop, or neither."""
+    if line is None:
+        return ""
+    if any(word.text == "tools" and word.kind == "name" for word in listing.words(line)):
+        return "tool calls count too: make fewer of them, or run them at the same time with parallel"
+    tokens = listing.tokens
+    for opener, closing in listing.parsed.pairs if listing.parsed else ():
+        endless = tokens[opener].text == "while" and tokens[opener + 1].text == "true"
+        inside = tokens[opener].line <= line <= tokens[closing].line
+        leaves = any(tokens[index].text in ("break", "return") for index in range(opener, closing))
+        if endless and inside and not leaves:
+            return f"the loop of line {tokens[opener].line} never ends: add a break or a condition"
+    return ""
 
 
 def _error(
-    kind: str, message: str, place: Place, listings: Mapping[str, Listing], current: str, **more: Any
+    kind: str, message: str, location: Location, listings: Mapping[str, Listing], current: str, **more: Any
 ) -> ScriptError:
     column = more.pop("column", None)
-    frames = frames_of(place.frames, listings)
+    frames = frames_of(location.frames, listings)
     return ScriptError(
-        cast(ErrorKind, kind),
+        cast("ErrorKind", kind),
         message,
-        line=place.line,
-        column=column if place.chunk == current else None,
-        traceback=render(frames, listings, chunk=place.chunk, current=current, line=place.at, column=column),
+        line=location.line,
+        column=column if location.chunk == current else None,
+        traceback=render(frames, listings, chunk=location.chunk, current=current, line=location.at, column=column),
         frames=frames,
         **more,
     )
@@ -159,8 +224,8 @@ def _tool_column(listing: Listing | None, line: int | None, tool: str | None) ->
     if listing is None or line is None or tool is None:
         return None
     last = tool.rpartition(".")[2]
-    found = [token.column for token in listing.words(line) if token.kind == "name" and token.text == last]
-    return found[0] if len(found) == 1 else None
+    columns = [token.column for token in listing.words(line) if token.kind == "name" and token.text == last]
+    return columns[0] if len(columns) == 1 else None
 
 
 def _called_at_once(listing: Listing | None, line: int | None) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.grammar import expression_end
+from moonbox.languages.lua.syntax.parser import expression_end
 
 if TYPE_CHECKING:
-    from moonbox.languages.lua.explain.listing import Listing
+    from moonbox.languages.lua.syntax.listing import Listing
 
 __all__ = ["lua_loop"]
 

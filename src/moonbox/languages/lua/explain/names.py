@@ -1,149 +1,162 @@
-"""Hints for names that nothing is known by: globals, members of libraries, tools, methods."""
+"""Hints for unknown names: globals, members of libraries, tools, methods."""
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.case import declared
-from moonbox.languages.lua.explain.foreign import ABSENT, CONSTANTS, FUNCTIONS, MODULES
-from moonbox.languages.lua.explain.forms import filled
-from moonbox.languages.lua.explain.known import BASE, LIBRARIES, library_of
+from moonbox.languages.lua.explain.corrections import corrected, with_line
+from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form, library_of
 from moonbox.languages.lua.explain.loops import lua_loop
-from moonbox.languages.lua.explain.members import MEMBERS, METHODS
 from moonbox.languages.lua.explain.slips.literals import concatenated
+from moonbox.languages.lua.explain.slips.statements import TRY
+from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from moonbox.languages.lua.explain.case import Case
-    from moonbox.languages.lua.explain.lexer import Token
-    from moonbox.languages.lua.explain.site import Site
+    from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["unknown_field", "unknown_global", "unknown_method"]
+__all__ = ["foreign_constant", "unknown_field", "unknown_global", "unknown_method"]
 
 _FEW = 12
+_UNDEFINED = re.compile(r"'(\w{1,40})' is not defined")
 
 
-def unknown_global(case: Case, name: str, *, called: bool) -> str | None:
+def unknown_global(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
     """A global that is nil where its value was needed."""
     return (
-        _scoped(case, name)
-        or (_prefixed_string(case, name) if called else None)
-        or (_foreign_call(case, name) if called else _foreign_table(case, name))
-        or _constant(name)
-        or _tool_name(case, name, called=called)
+        _scoped(failure, name)
+        or _try_block(failure, called=called)
+        or (_prefixed_string(failure, name) if called else None)
+        or (_foreign_call(failure, name) if called else _foreign_table(failure, name))
+        or _tool_name(failure, name, called=called)
         or _member_name(name, called=called)
-        or _nearest_name(case, name, called=called)
+        or _nearest_name(failure, name, called=called)
     )
 
 
-def unknown_field(case: Case, *, called: bool) -> str | None:
+def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
     """A field that is nil where a function (or a table) was needed."""
-    site = case.site
-    if site is None:
+    value = failure.value
+    if value is None:
         return None
-    root, path = site.root, site.path
-    name = site.token.text
-    if root == "tools" and not case.is_local("tools"):
-        return _unknown_tool(case, site)
+    root, path = value.root, value.path
+    name = value.token.text
+    if root == "tools" and not failure.is_local("tools"):
+        return _unknown_tool(failure, value)
     if root in LIBRARIES and len(path) == 2:
-        hiding = next(case.declarations(root), None) or case.parameter(root)
+        hiding = next(failure.declarations(root), None) or failure.parameter(root)
         if hiding is not None:
-            return f"the local '{root}' of line {hiding.line} hides the library of that name: give it another name"
-        return _unknown_member(site, root, name) if called else None
-    if called and site.index > site.start:
-        return _method(case, site)
+            return f"the local '{root}' of line {hiding.line} hides the library of that name: rename it"
+        return _unknown_member(value, root, name) if called else None
+    if called and value.index > value.start:
+        return _method(failure, value)
     return None
 
 
-def unknown_method(case: Case) -> str | None:
+def unknown_method(failure: RuntimeFailure) -> str | None:
     """A method that is nil."""
-    site = case.site
-    if site is None:
+    value = failure.value
+    if value is None:
         return None
-    if site.root in LIBRARIES and site.index == site.start + 2 and not case.is_local(site.root):
-        return _unknown_member(site, site.root, site.token.text)
-    return _method(case, site)
+    if value.root in LIBRARIES and value.index == value.start + 2 and not failure.is_local(value.root):
+        return _unknown_member(value, value.root, value.token.text)
+    return _method(failure, value)
 
 
-def _scoped(case: Case, name: str) -> str | None:
+def _scoped(failure: RuntimeFailure, name: str) -> str | None:
     """A name that is declared, but elsewhere: further down, in another block, in an earlier run."""
-    line = case.line or 0
-    reading = case.listing.reading
-    tokens = case.listing.tokens
-    for index in reading.functions if reading else ():
+    line = failure.line or 0
+    parsed = failure.listing.parsed
+    tokens = failure.listing.tokens
+    for index in parsed.functions if parsed else ():
         plain = tokens[index - 1].text == "function"
         if tokens[index].text == name and plain and tokens[index].line > line:
             return f"{name} is defined on line {tokens[index].line}, after this line runs: move its definition up"
-    for token in islice(case.declarations(name), _FEW):
-        if _is_inside_itself(case, token):
-            return f"{name} is not known yet inside its own function; write: local function {name}(…) … end"
+    for token in islice(failure.declarations(name), _FEW):
+        if _is_inside_itself(failure, token):
+            return f"{name} is not visible yet inside its own function; write: local function {name}(…) … end"
         if token.line > line:
             return f"{name} is declared on line {token.line}, after this line: move its declaration up"
         if token.line < line:
-            return f"the local {name} of line {token.line} ends with its block: declare it before that block begins"
-    if (parameter := case.parameter(name)) is not None:
-        return f"{name} is known only inside the function of line {parameter.line}, whose parameter it is"
-    for listing in case.earlier:
+            return f"the local {name} of line {token.line} exists only inside its block: declare it before the block"
+    if (parameter := failure.parameter(name)) is not None:
+        return f"{name} is a parameter of the function on line {parameter.line} and exists only inside it"
+    for listing in failure.earlier:
         if next(declared(listing, name), None) is not None:
-            return f"{name} was a local of an earlier run, and locals end with their run: set it there without local"
+            return f"{name} was a local of an earlier run, and locals do not persist: assign it there without local"
     return None
 
 
-def _is_inside_itself(case: Case, name: Token) -> bool:
+def _is_inside_itself(failure: RuntimeFailure, name: Token) -> bool:
     """`local f = function(n) return f(n - 1) end`."""
-    reading, tokens = case.listing.reading, case.listing.tokens
+    parsed, tokens = failure.listing.parsed, failure.listing.tokens
     opener = tokens.index(name) + 2
     if [token.text for token in tokens[opener - 1 : opener + 1]] != ["=", "function"]:
         return False
-    closing = next((close for begin, close in reading.pairs if begin == opener), None) if reading else None
-    return closing is not None and name.line <= (case.line or 0) <= tokens[closing].line
+    closing = next((close for begin, close in parsed.pairs if begin == opener), None) if parsed else None
+    return closing is not None and name.line <= (failure.line or 0) <= tokens[closing].line
 
 
-def _prefixed_string(case: Case, name: str) -> str | None:
-    """`f"hello {name}"`."""
-    site = case.site
-    if name not in ("f", "r", "b", "rf", "fr") or site is None or site.following().kind != "string":
+def _try_block(failure: RuntimeFailure, *, called: bool) -> str | None:
+    """`try { f() } catch (e) { }`, which Lua reads as a call of `try` with a table."""
+    value = failure.value
+    if not called or value is None:
         return None
-    literal = site.following()
-    if literal.start != site.token.end:
+    tokens, listing = failure.listing.tokens, failure.listing
+    for index in range(max(0, value.start - 200), value.start):
+        if tokens[index].text in ("try", "finally") and tokens[index + 1].text == "{":
+            close = listing.closing(index + 1)
+            if close is not None and close > value.start:
+                return TRY
+    return None
+
+
+def _prefixed_string(failure: RuntimeFailure, name: str) -> str | None:
+    """`f"hello {name}"`."""
+    value = failure.value
+    if name not in ("f", "r", "b", "rf", "fr") or value is None or value.following().kind != "string":
+        return None
+    literal = value.following()
+    if literal.start != value.token.end:
         return None
     if "f" not in name:
-        return "strings have no prefix letters in Lua: leave it out"
+        return "strings have no prefix letters in Lua: remove it"
     written = concatenated(literal.text[1:-1])
     return f"Lua has no f-strings; join the parts with ..{f'; write: {written}' if written else ''}"
 
 
-def _foreign_call(case: Case, name: str) -> str | None:
-    if name in ABSENT:
-        return ABSENT[name]
-    counts = name == "range" or (name == "len" and any(word.text == "range" for word in case.line_words()))
-    if counts and (loop := _loop(case)):
+def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
+    if name in equivalents().absent:
+        return equivalents().absent[name]
+    counts = name == "range" or (name == "len" and any(word.text == "range" for word in failure.line_words()))
+    if counts and (loop := _loop(failure)):
         return f"Lua counts in the loop's header; write: {loop}"
-    if name == "enumerate" and (loop := _loop(case)):
+    if name == "enumerate" and (loop := _loop(failure)):
         return f"ipairs gives index and value; write: {loop}"
-    if name in ("max", "min") and case.site is not None:
-        arguments = case.site.arguments()
+    if name in ("max", "min") and failure.value is not None:
+        arguments = failure.value.arguments()
         inner = ", ".join(arguments) if len(arguments) > 1 else f"table.unpack({arguments[0]})" if arguments else "…"
         return f"{name} belongs to a library; write: math.{name}({inner})"
-    form = FUNCTIONS.get(name)
-    if form is None and _behind_new(case):
-        form = MODULES.get(name, {"": "call the function that makes the value"})[""]
-        return f"Lua has no new; {filled(form)}"
-    if form is None or case.tools.called(name):
+    form = equivalents().functions.get(name)
+    if form is None and _behind_new(failure):
+        form = equivalents().modules.get(name, {"": "call the function that creates the value"})[""]
+        return f"Lua has no new; {fill_form(form)}"
+    if form is None or failure.tools.called(name):
         return None
-    return f"Lua has no {name}; {filled(form, case.site.arguments() if case.site else ())}"
+    return f"Lua has no {name}; {fill_form(form, failure.value.arguments() if failure.value else ())}"
 
 
-def _behind_new(case: Case) -> bool:
+def _behind_new(failure: RuntimeFailure) -> bool:
     """`local d = new Date()`, which Lua reads as two statements."""
-    site = case.site
-    return site is not None and site.start > 0 and case.listing.tokens[site.start - 1].text == "new"
+    value = failure.value
+    return value is not None and value.start > 0 and failure.listing.tokens[value.start - 1].text == "new"
 
 
-def _loop(case: Case) -> str | None:
+def _loop(failure: RuntimeFailure) -> str | None:
     """The loop header of the line, as Lua writes it."""
-    listing, line = case.listing, case.line
+    listing, line = failure.listing, failure.line
     if line is None or not listing.whole:
         return None
     span = listing.span(line)
@@ -152,33 +165,38 @@ def _loop(case: Case) -> str | None:
     return lua_loop(listing, keyword, stop) if keyword is not None and stop is not None and stop > keyword else None
 
 
-def _foreign_table(case: Case, name: str) -> str | None:
-    if name in ABSENT:
-        return ABSENT[name]
-    forms = MODULES.get(name)
+def _foreign_table(failure: RuntimeFailure, name: str) -> str | None:
+    if name in equivalents().absent:
+        return equivalents().absent[name]
+    forms = equivalents().modules.get(name)
     if forms is None:
         return None
-    site = case.site
-    if site is None or site.following().text != ".":
-        return f"there is no {name} here; {filled(forms[''])}"
-    member = case.listing.tokens[site.stop + 1].text
-    call = type(site)(case.listing, site.start, site.stop + 1, site.stop + 2)
+    value = failure.value
+    if value is None or value.following().text != ".":
+        return f"there is no {name} here; {fill_form(forms[''])}"
+    member = failure.listing.tokens[value.stop + 1].text
+    call = type(value)(failure.listing, value.start, value.stop + 1, value.stop + 2)
     if name == "Math" and member not in forms and member.lower() in LIBRARIES["math"]:
         return f"the library is called math; write: math.{member.lower()}({', '.join(call.arguments()) or '…'})"
-    return f"there is no {name} here; {filled(forms.get(member, forms['']), call.arguments())}"
+    return f"there is no {name} here; {fill_form(forms.get(member, forms['']), call.arguments())}"
 
 
-def _constant(name: str) -> str | None:
-    return f"Lua writes {CONSTANTS[name]}, not {name}" if name in CONSTANTS else None
-
-
-def _tool_name(case: Case, name: str, *, called: bool) -> str | None:
-    """`get_weather{…}` and `github.create_issue{…}` without `tools.` in front."""
-    found = case.tools.called(name) if called else case.tools.within(name)
-    if not found:
+def foreign_constant(failure: RuntimeFailure) -> str | None:
+    """`True`, `None` and the like, which a script reads without having defined them."""
+    match = _UNDEFINED.fullmatch(failure.message)
+    if match is None or match[1] not in equivalents().constants:
         return None
-    written = case.tools.written(found[0]) + "{…}" if called else f"tools.{name}.…"
-    return f"tools are called through tools; write: {written}"
+    written = corrected(failure.listing, failure.line) if failure.line is not None else None
+    return with_line(f"Lua writes {equivalents().constants[match[1]]}, not {match[1]}", written)
+
+
+def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
+    """`get_weather{…}` and `github.create_issue{…}` without `tools.` in front."""
+    paths = failure.tools.called(name) if called else failure.tools.within(name)
+    if not paths:
+        return None
+    written = failure.tools.written(paths[0]) + "{…}" if called else f"tools.{name}.…"
+    return f"tools are called through the table `tools`; write: {written}"
 
 
 def _member_name(name: str, *, called: bool) -> str | None:
@@ -187,65 +205,67 @@ def _member_name(name: str, *, called: bool) -> str | None:
     return f"{name} belongs to a library; write: {library}.{name}" if library and called else None
 
 
-def _nearest_name(case: Case, name: str, *, called: bool) -> str | None:
-    reading = case.listing.reading
-    locals_ = {case.listing.tokens[index].text for index in reading.locals} if reading else set[str]()
-    found = nearest(name, {*case.names, *locals_, *(BASE if case.names else ())} - {name, "_G", "_VERSION"}, count=2)
-    if found:
-        return did_you_mean(found)
-    close = case.tools.nearest(name) if called and len(name) > 3 else []
-    return did_you_mean([case.tools.written(path) for path in close])
+def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
+    parsed = failure.listing.parsed
+    locals_ = {failure.listing.tokens[index].text for index in parsed.locals} if parsed else set[str]()
+    close_names = nearest(
+        name, {*failure.names, *locals_, *(BASE if failure.names else ())} - {name, "_G", "_VERSION"}, count=2
+    )
+    if close_names:
+        return did_you_mean(close_names)
+    close = failure.tools.nearest(name) if called and len(name) > 3 else []
+    return did_you_mean([failure.tools.written(path) for path in close])
 
 
-def _unknown_tool(case: Case, site: Site) -> str | None:
+def _unknown_tool(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """`tools.creat_issue{}`, `tools.githb.create_issue{}`."""
-    path = _full_path(site)
+    path = _full_path(value)
     if not path:
         return 'no tool has that name; docs.search("words") finds tools'
-    tools = case.tools
+    tools = failure.tools
     if not len(tools):
         return "there are no tools here"
     close = tools.nearest(path)
     if close:
-        return did_you_mean([tools.written(found) for found in close])
+        return did_you_mean([tools.written(path) for path in close])
     everything = tools.some(_FEW)
     if everything:
         return f"the tools are: {', '.join(map(tools.written, everything))}"
     return 'no tool has that name; docs.search("words") finds tools'
 
 
-def _full_path(site: Site) -> str:
+def _full_path(value: ScriptValue) -> str:
     """The whole dotted name that follows `tools.`, also behind the part that is nil."""
-    tokens = site.listing.tokens
-    stop = site.stop
+    tokens = value.listing.tokens
+    stop = value.stop
     while tokens[stop].text == "." and tokens[stop + 1].kind == "name":
         stop += 2
-    path = type(site)(site.listing, site.start, site.index, stop).path[1:]
+    path = type(value)(value.listing, value.start, value.index, stop).path[1:]
     if path:
         return ".".join(path)
-    return site.token.text[1:-1] if site.token.kind == "string" else ""
+    return value.token.text[1:-1] if value.token.kind == "string" else ""
 
 
-def _unknown_member(site: Site, library: str, name: str) -> str | None:
-    forms = MEMBERS.get(library, {})
+def _unknown_member(value: ScriptValue, library: str, name: str) -> str | None:
+    forms = equivalents().members.get(library, {})
     form = forms.get(name) or forms.get("")
     if form is not None:
-        return f"there is no {library}.{name}; {filled(form, site.arguments())}"
-    found = nearest(name, LIBRARIES[library], count=2)
-    if found:
-        return did_you_mean([f"{library}.{member}" for member in found])
+        return f"there is no {library}.{name}; {fill_form(form, value.arguments())}"
+    members = nearest(name, LIBRARIES[library], count=2)
+    if members:
+        return did_you_mean([f"{library}.{member}" for member in members])
     elsewhere = library_of(name)
     return f"did you mean {elsewhere}.{name}?" if elsewhere else None
 
 
-def _method(case: Case, site: Site) -> str | None:
+def _method(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """`list.push(x)`, `text:split(",")`: methods of other languages."""
-    form = METHODS.get(site.token.text)
-    if form is None or site.receiver == "…":
+    form = equivalents().methods.get(value.token.text)
+    if form is None or value.receiver == "…":
         return None
-    arguments = site.arguments()
-    if arguments and arguments[0] == site.receiver and site.listing.tokens[site.index - 1].text == ".":
+    arguments = value.arguments()
+    if arguments and arguments[0] == value.receiver and value.listing.tokens[value.index - 1].text == ".":
         arguments = arguments[1:]
     if "{0}" in form and not arguments:
         return None
-    return f"there is no method {site.token.text}; {filled(form, arguments, site.receiver)}"
+    return f"there is no method {value.token.text}; {fill_form(form, arguments, value.receiver)}"

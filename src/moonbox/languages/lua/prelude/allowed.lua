@@ -9,6 +9,8 @@ return {
     "ipairs", "pairs", "pcall", "print", "rawset", "tostring", "xpcall",
     "array", "docs", "json", "null", "os", "parallel", "tools",
   },
+  -- Constants of other languages. A script that reads one without having defined it fails, instead of going on with nil.
+  elsewhere = { "FALSE", "False", "Infinity", "NULL", "NaN", "Nil", "None", "TRUE", "True", "undefined" },
   libraries = {
     string = {
       "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "pack", "packsize", "rep", "reverse",
@@ -22,7 +24,7 @@ return {
     utf8 = { "char", "charpattern", "codepoint", "codes", "len", "offset" },
     os = { "clock", "date", "difftime", "time" },
   },
-  -- Opened by Sandbox(lua_features={...}), in safe versions.
+  -- Opened one by one where the host says so, in safe versions.
   features = {
     coroutines = { "close", "create", "isyieldable", "resume", "running", "status", "wrap", "yield" },
     metatables = { "getmetatable", "setmetatable" },

@@ -33,6 +33,14 @@ local guest = import("guest")(host, stop, encode, calls)
 local builtins, features, baseline = {}, {}, {}
 -- Globals are looked up in a table with room for twice as many as there are: few share a slot, whatever the seed of the hash.
 local env = load("return {" .. string.rep("x=nil,", 128) .. "}", "=moonbox", "t", {})()
+local elsewhere = {}
+for _, name in next, allowed.elsewhere do elsewhere[name] = true end
+local ENVIRONMENT = {
+  __index = function(_, name)
+    if elsewhere[name] then raw_error("'" .. name .. "' is not defined", 2) end
+  end,
+}
+setmetatable(env, ENVIRONMENT)
 local report = import("report")(host, stop, encode, calls, library, env)
 local MOST_NAMES, MOST_NAME = 10000, 200
 
@@ -138,7 +146,8 @@ local function host_functions(entries, root_name)
       last = part
       label = label == "" and part or label .. "." .. part
     end
-    at[last] = function(...) return (calls.call(target, label, ...)) end
+    -- A name that is a namespace too stays one: the function has another name for that case.
+    if not own_tables[at[last] or 0] then at[last] = function(...) return (calls.call(target, label, ...)) end end
   end
   return root
 end
@@ -221,7 +230,7 @@ local function safe_metatables(into)
   function into.getmetatable(value)
     if type(value) ~= "table" then return nil end
     local meta = getmetatable(value)
-    if meta == nil or rawequal(meta, ARRAY) then return nil end
+    if meta == nil or rawequal(meta, ARRAY) or rawequal(meta, ENVIRONMENT) then return nil end
     local field = rawget(meta, "__metatable")
     if field ~= nil then return field end
     return meta
@@ -299,7 +308,7 @@ local STAY = "local moonbox_stay <close> = nil "
 
 -- A bare expression is a script too.
 local function compile(source, chunk)
-  if guest.loaded() then return guest.compile(source) end
+  if guest.loaded() then return guest.script(source) end
   local name = "=" .. chunk
   local stay = find(source, "[%[({\"']") and STAY or "" -- without these it calls nothing
   local script = load(stay .. "return " .. source, name, "t", env) or load(stay .. source, name, "t", env)
@@ -352,6 +361,20 @@ function engine.run(source, chunk, seed, limits)
 end
 
 stop.trust(engine.run)
+
+-- Whether a script compiles; it is not run. Returns what `run` returns for one that does not, or "ok".
+function engine.check(source, chunk)
+  if not guest.loaded() then
+    local script, problem = compile(source, chunk)
+    if script then return "ok", "" end
+    return "syntax", problem, "[]", "{}"
+  end
+  local ok, problem = stop.raw_pcall(guest.check, source)
+  if ok then return "ok", "" end
+  local kind, message, frames, extra = guest.report(problem)
+  if kind then return kind, message, frames, extra end
+  return "runtime", host.tostring(problem), "[]", "{}"
+end
 
 -- Names and kinds of what scripts have defined; not more, and none longer, than anybody would read.
 function engine.globals()

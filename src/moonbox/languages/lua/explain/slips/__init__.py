@@ -2,22 +2,106 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from moonbox.languages.lua.explain.slips import blocks, functions, literals, operators, tables, values, words
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from moonbox.languages.lua.explain.slips.spot import Rule
+    from moonbox.languages.lua.syntax.lexer import Token
+    from moonbox.languages.lua.syntax.listing import Listing
+    from moonbox.languages.lua.syntax.parser import Failure
 
-__all__ = ["RULES"]
+__all__ = ["Advice", "FailurePoint", "Rule"]
 
-RULES: tuple[Rule, ...] = (
-    *literals.RULES,
-    *operators.RULES,
-    *words.RULES,
-    *functions.RULES,
-    *tables.RULES,
-    *blocks.RULES,
-    *values.RULES,
-)
-"""In the order in which they are asked; the first that knows something answers."""
+
+class Advice(NamedTuple):
+    """A hint, and the word that it is about where that is not the one at which Lua stopped."""
+
+    text: str
+    word: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePoint:
+    """A failure and the script around it. Indexes count words of the listing."""
+
+    listing: Listing
+    failure: Failure
+
+    @property
+    def tokens(self) -> list[Token]:
+        return self.listing.tokens
+
+    @property
+    def index(self) -> int:
+        return self.failure.index
+
+    @property
+    def statement(self) -> int:
+        """Where the statement begins, or would begin if something could follow a return."""
+        behind = self.failure.after_return and not self.follows_on_line()
+        return self.failure.index if behind else self.failure.statement
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.failure.index]
+
+    @property
+    def text(self) -> str:
+        return self.token.text
+
+    @property
+    def before(self) -> Token | None:
+        return self.at(-1)
+
+    @property
+    def after(self) -> Token | None:
+        return self.at(1)
+
+    def at(self, offset: int) -> Token | None:
+        """The word that many places from the failing one."""
+        index = self.failure.index + offset
+        return self.tokens[index] if 0 <= index < len(self.tokens) else None
+
+    def follows_on_line(self) -> bool:
+        """Whether the failing word stands on the same line as the one before it."""
+        before = self.before
+        return before is not None and before.last_line == self.token.line
+
+    def joined(self, first: int, second: int) -> bool:
+        """Whether two words (as offsets) stand together without a space."""
+        a, b = self.at(first), self.at(second)
+        return a is not None and b is not None and a.end == b.start
+
+    def ends_value(self, offset: int) -> bool:
+        """Whether the word there can be the end of a value."""
+        token = self.at(offset)
+        return token is not None and (
+            token.kind in ("name", "number", "string")
+            or token.text in (")", "]", "}", "nil", "true", "false", "...", "end")
+        )
+
+    def within(self, keyword: str) -> bool:
+        """Whether a block of that keyword is open here."""
+        return any(block.keyword == keyword for block in self.failure.blocks)
+
+    def bracket(self) -> str:
+        """The innermost open bracket of the statement, or nothing."""
+        return self.tokens[self.failure.brackets[-1]].text if self.failure.brackets else ""
+
+    def part_start(self) -> int:
+        """Where the part between commas begins in which the failing word stands."""
+        opener = self.failure.brackets[-1]
+        depth, start = 0, opener + 1
+        for index in range(opener + 1, self.index):
+            text = self.tokens[index].text if self.tokens[index].kind == "op" else ""
+            if text in ("(", "[", "{"):
+                depth += 1
+            elif text in (")", "]", "}"):
+                depth -= 1
+            elif text in (",", ";") and depth == 0:
+                start = index + 1
+        return start
+
+
+Rule = Callable[[FailurePoint], "Advice | str | None"]

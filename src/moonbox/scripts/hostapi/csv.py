@@ -1,0 +1,165 @@
+"""Functions csv.parse and csv.encode."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ArgumentError, ToolError
+from moonbox.scripts.hostapi.arguments import Parameter, bounded, excerpt, type_word
+from moonbox.scripts.hostapi.functions import Host, HostFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from moonbox.scripts.hostapi.limits import HostLimits
+
+__all__ = ["functions"]
+
+_ENCODINGS = ("utf-8", "latin-1", "windows-1252", "utf-16")
+_DELIMITER = Parameter("delimiter", "string", "a comma by default", default=",")
+
+
+def functions(host: Host) -> Sequence[HostFunction]:
+    def parse(text: bytes, options: dict[str, Any]) -> list[Any]:
+        bounded("csv.parse", text, host.limits.max_text)
+        decoded = _decoded(text, options["encoding"])
+        delimiter = _delimiter("csv.parse(text, options)", options)
+        cells = sum(map(decoded.count, (delimiter, "\n", "\r")))
+        if cells > host.limits.max_cells:  # counted before the reader makes an object of each
+            raise ToolError(
+                f"csv.parse takes at most {host.limits.max_cells:,} fields, not {cells:,}", code="too_large"
+            )
+        rows = _rows(decoded, delimiter)
+        return _tables(rows, host.limits.max_parsed) if options["header"] else [row for _, row in rows]
+
+    def encode(rows: list[Any], options: dict[str, Any]) -> str:
+        delimiter = _delimiter("csv.encode(rows, options)", options)
+        return _encoded(rows, options["columns"], delimiter, host.limits)
+
+    reading = (
+        Parameter("header", "boolean", "the first row names the columns, true by default", default=True),
+        _DELIMITER,
+        Parameter("encoding", "string", "utf-8 by default", default="utf-8", choices=_ENCODINGS),
+    )
+    writing = (Parameter("columns", "array", "names and order of the columns; by default all, sorted"), _DELIMITER)
+    return [
+        HostFunction(
+            "csv.parse",
+            "The rows of a CSV text: tables by column name, or arrays when header is false. All fields are strings; "
+            "a row that is too short lacks the last columns.",
+            parse,
+            (Parameter("text", "data", required=True), Parameter("options", "options", options=reading)),
+            "array",
+        ),
+        HostFunction(
+            "csv.encode",
+            "Rows as CSV text: tables (with a row of column names first) or arrays.",
+            encode,
+            (Parameter("rows", "array", required=True), Parameter("options", "options", options=writing)),
+            "string",
+        ),
+    ]
+
+
+def _delimiter(signature: str, options: dict[str, Any]) -> str:
+    delimiter = str(options["delimiter"])
+    if len(delimiter) != 1 or delimiter in '"\r\n\0 ':
+        raise ArgumentError(f"{signature}: options.delimiter must be one character, such as ; or a tab")
+    return delimiter
+
+
+def _decoded(text: bytes, encoding: str) -> str:
+    try:
+        return text.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        known = ", ".join(f'"{name}"' for name in _ENCODINGS)
+        raise ArgumentError(
+            f"csv.parse(text, options): text is not {encoding}; give options.encoding as one of {known}"
+        ) from None
+
+
+def _rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """Each row that is not empty, with the number of its last line."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        return [(reader.line_num, row) for row in reader if row]
+    except csv.Error as problem:
+        raise ToolError(f"csv.parse: line {reader.line_num}: {problem}", code="invalid_data") from None
+
+
+def _tables(rows: list[tuple[int, list[str]]], most: int) -> list[dict[str, str]]:
+    """Each row by column name. Its cost grows with its own fields, not with the header: nothing is filled up."""
+    if not rows:
+        return []
+    names = rows[0][1]
+    if len(set(names)) < len(names):
+        raise ToolError(f"csv.parse: duplicate column '{_duplicate(names)}'; use header = false", code="invalid_data")
+    lengths = [len(name) for name in names]
+    size = 0
+    tables: list[dict[str, str]] = []
+    for line, row in rows[1:]:
+        if len(row) > len(names):
+            raise ToolError(
+                f"csv.parse: line {line} has {len(row)} fields, but the header has {len(names)}", code="invalid_data"
+            )
+        # Names are shared here, but written out for each row on the way to the script.
+        size += sum(lengths[: len(row)]) + sum(map(len, row))
+        if size > most:
+            raise ToolError(
+                f"csv.parse gives more than {most:,} characters, column names included; use header = false",
+                code="too_large",
+            )
+        tables.append(dict(zip(names, row, strict=False)))
+    return tables
+
+
+def _duplicate(names: list[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return excerpt(name)
+        seen.add(name)
+    return ""
+
+
+def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits: HostLimits) -> str:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    named = bool(rows) and isinstance(rows[0], dict)
+    if named and columns is None:
+        columns = sorted({str(key) for row in rows if isinstance(row, dict) for key in row})
+    columns = columns or []
+    if len(columns) * len(rows) > limits.max_cells:
+        raise ToolError(f"csv.encode writes at most {limits.max_cells:,} fields", code="too_large")
+    cells = _Cells(limits.max_text)
+    if columns:
+        writer.writerow([cells.text(column) for column in columns])
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict if named else list):
+            wanted = "a table" if named else "an array"
+            raise ArgumentError(f"csv.encode(rows, options): row {number} must be {wanted}, not {type_word(row)}")
+        values = (row.get(name) for name in columns) if isinstance(row, dict) else row
+        writer.writerow([cells.text(value) for value in values])
+    return out.getvalue()
+
+
+class _Cells:
+    """Values as text, counted before each is made: one value may stand in many columns."""
+
+    def __init__(self, most: int) -> None:
+        self._left = self._most = most
+
+    def text(self, value: Any) -> str:
+        if isinstance(value, list | dict):
+            what = type_word(value)
+            raise ArgumentError(f"csv.encode(rows, options): a field must be a string or number, not {what}")
+        self._left -= len(value) if isinstance(value, str | bytes) else 1
+        if self._left < 0:
+            raise ToolError(f"csv.encode writes at most {self._most:,} characters", code="too_large")
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "surrogateescape")
+        return "" if value is None else str(value)

@@ -1,0 +1,233 @@
+"""Functions fs.read, .list, .exists and .stat, and with a write grant fs.write, .append, .mkdir and .remove."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import stat
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ArgumentError, ToolError
+from moonbox.scripts.hostapi.arguments import Parameter, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.paths import Folders, GrantedPath, refuse_special, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from moonbox.scripts.hostapi.paths import Opener
+
+__all__ = ["functions"]
+
+_LAST_OFFSET = 2**62
+_PATH = Parameter("path", "data", 'such as "data/notes.txt", relative to the configuration file', required=True)
+_FOLDER = Parameter("path", "data", 'such as "data", relative to the configuration file', required=True)
+_DATA = Parameter("data", "data", "text or binary", required=True)
+
+
+def functions(host: Host, opener: Opener | None = None) -> list[HostFunction]:
+    reading, writing = _Reading(host, opener), _Writing(host, opener)
+    most = host.limits.max_file
+    part = Parameter(
+        "options",
+        "options",
+        options=(
+            Parameter("offset", "integer", "first byte to read, 0 by default", default=0, least=0),
+            Parameter("length", "integer", "bytes to read, all by default", least=0, most=most),
+        ),
+    )
+
+    def function(
+        grant: str, name: str, summary: str, run: Any, parameters: tuple[Parameter, ...], returns: str
+    ) -> HostFunction:
+        return HostFunction(
+            f"fs.{name}", summary, run, parameters, returns, needs=(grant,), refuses=True, blocking=True
+        )
+
+    read, write = functools.partial(function, "read"), functools.partial(function, "write")
+    whole = f"The contents of a file, at most {most:,} bytes at once."
+    listed = "array of {name, type, size, modified}"
+    added = "Add to the end of a file, which is created if it does not exist."
+    created = "boolean, false if it existed already"
+    return [
+        read("read", whole, reading.read, (_PATH, part), "string"),
+        read("list", "The entries of a folder, by name.", reading.list, (_FOLDER,), listed),
+        read("exists", "Whether a file or folder exists.", reading.exists, (_PATH,), "boolean"),
+        read("stat", "Type (file, folder, other), size and time of change.", reading.stat, (_PATH,), _STAT),
+        write("write", "Write a file in one step, replacing its contents.", writing.write, (_PATH, _DATA), _WRITTEN),
+        write("append", added, writing.append, (_PATH, _DATA), _WRITTEN),
+        write("mkdir", "Create a folder and its parents.", writing.mkdir, (_FOLDER,), created),
+        write("remove", "Remove a file, a link or an empty folder.", writing.remove, (_PATH,), "null"),
+    ]
+
+
+_STAT = "{type, size, modified}"
+_WRITTEN = "bytes written"
+
+
+class _Reading:
+    def __init__(self, host: Host, opener: Opener | None) -> None:
+        self._folders = Folders(host, "read", opener)
+        self._limits = host.limits
+
+    def read(self, given: bytes, options: dict[str, Any]) -> str | bytes:
+        path = self._folders.find(given)
+        most = self._limits.max_file if options["length"] is None else options["length"]
+        with self._folders.regular(path, os.O_RDONLY) as fd:
+            pieces: list[bytes] = []
+            at, left = min(options["offset"], _LAST_OFFSET), most + 1
+            while left > 0 and (piece := os.pread(fd, min(left, 1 << 20), at)):
+                pieces.append(piece)
+                at, left = at + len(piece), left - len(piece)
+        data = b"".join(pieces)
+        if options["length"] is None and len(data) > most:
+            advice = "read it in parts with {offset = …, length = …}"
+            raise ToolError(f"{path.text} is larger than {most:,} bytes; {advice}", code="too_large")
+        return text_or_bytes(data[:most])
+
+    def list(self, given: bytes) -> list[dict[str, Any]]:
+        path = self._folders.find(given)
+        most = self._limits.max_entries
+        with self._folders.opened(path, path.inside, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
+            listed: list[dict[str, Any]] = []
+            for entry in entries:
+                if len(listed) == most:
+                    raise ToolError(f"{path.text} has more than {most:,} entries", code="too_large")
+                with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                    listed.append({"name": text_or_bytes(os.fsencode(entry.name)), **_described(_lstat(entry))})
+        return sorted(listed, key=lambda entry: os.fsencode(entry["name"]))
+
+    def exists(self, given: bytes) -> bool:
+        path = self._folders.find(given)
+        try:
+            with self._folders.opened(path, path.inside):
+                return True
+        except ToolError as problem:
+            if problem.code in ("not_found", "not_a_folder"):
+                return False
+            raise
+
+    def stat(self, given: bytes) -> dict[str, Any]:
+        path = self._folders.find(given)
+        with self._folders.opened(path, path.inside) as fd:
+            return _described(os.fstat(fd))
+
+
+class _Writing:
+    def __init__(self, host: Host, opener: Opener | None) -> None:
+        self._folders = Folders(host, "write", opener)
+        self._limits, self._entropy = host.limits, host.entropy
+        self._written = 0
+        self._counting = threading.Lock()
+
+    def write(self, given: bytes, data: bytes) -> int:
+        path = self._file(given)
+        self._spend(path, len(data))
+        with self._parent(path) as parent:
+            mode = self._replaced_mode(path, parent)
+            temporary = f".{self._entropy(8).hex()}.tmp"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(temporary, flags, 0o666, dir_fd=parent)
+            try:
+                with os.fdopen(fd, "wb") as file:
+                    file.write(data)
+                    if mode is not None:
+                        os.fchmod(fd, mode)
+                os.rename(temporary, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=parent)
+                raise
+        return len(data)
+
+    def append(self, given: bytes, data: bytes) -> int:
+        path = self._file(given)
+        self._spend(path, len(data))
+        with self._folders.regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666) as fd:
+            info = os.fstat(fd)
+            if info.st_nlink > 1:
+                # The other link may be outside the folder. (A write replaces the file and leaves the other link alone.)
+                raise ToolError(f"{path.text} has hard links and cannot be appended to", code="linked")
+            if info.st_size + len(data) > self._limits.max_file:
+                raise ToolError(f"{path.text} would be larger than {self._limits.max_file:,} bytes", code="too_large")
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+        return len(data)
+
+    def mkdir(self, given: bytes) -> bool:
+        path = self._folders.find(given)
+        created = False
+        inside = "."
+        for part in path.inside.split("/"):
+            with self._folders.folder(path, inside) as parent:
+                try:
+                    if part != ".":
+                        os.mkdir(part, dir_fd=parent)
+                        created = True
+                except FileExistsError:
+                    created = False
+            inside = f"{inside}/{part}"
+        with self._folders.folder(path, path.inside):  # it may have been a file
+            return created
+
+    def remove(self, given: bytes) -> None:
+        path = self._file(given.rstrip(b"/") or given)
+        with self._parent(path) as parent:
+            info = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+            if stat.S_ISDIR(info.st_mode):
+                os.rmdir(path.name, dir_fd=parent)
+            else:
+                os.unlink(path.name, dir_fd=parent)
+
+    @contextlib.contextmanager
+    def _parent(self, path: GrantedPath) -> Iterator[int]:
+        folder = replace(path, text=f"the folder of {path.text}", inside=path.parent)
+        with self._folders.folder(folder, folder.inside) as fd, translated(path):
+            yield fd
+
+    def _file(self, given: bytes) -> GrantedPath:
+        path = self._folders.find(given)
+        if path.inside == ".":
+            raise ArgumentError(f"{path.text} is the granted folder itself", code="invalid_path")
+        if given.endswith((b"/", b"/.")):
+            raise ArgumentError(f"{path.text} ends with a slash, so it names a folder", code="invalid_path")
+        return path
+
+    def _replaced_mode(self, path: GrantedPath, parent: int) -> int | None:
+        """The permissions of the file that is about to be replaced."""
+        try:
+            info = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        if stat.S_ISLNK(info.st_mode):
+            return None
+        refuse_special(path, info)
+        return stat.S_IMODE(info.st_mode) & 0o777
+
+    def _spend(self, path: GrantedPath, size: int) -> None:
+        if size > self._limits.max_file:
+            raise ToolError(
+                f"{path.text} would have {size:,} bytes; at most {self._limits.max_file:,} can be written",
+                code="too_large",
+            )
+        with self._counting:
+            if self._written + size > self._limits.max_written:
+                raise ToolError(
+                    f"no more than {self._limits.max_written:,} bytes can be written in all", code="too_large"
+                )
+            self._written += size
+
+
+def _lstat(entry: os.DirEntry[str]) -> os.stat_result:
+    return entry.stat(follow_symlinks=False)
+
+
+def _described(info: os.stat_result) -> dict[str, Any]:
+    kind = "file" if stat.S_ISREG(info.st_mode) else "folder" if stat.S_ISDIR(info.st_mode) else "other"
+    if stat.S_ISLNK(info.st_mode):
+        kind = "link"
+    return {"type": kind, "size": info.st_size, "modified": info.st_mtime}

@@ -1,1 +1,0 @@
-"""Files for scripts: granted folders, and nothing outside them."""

@@ -1,1 +1,0 @@
-"""Http for scripts: requests that reach granted hosts alone."""

@@ -1,0 +1,290 @@
+"""Paths inside granted folders: which folder a path belongs to, and opening it without ever leaving that folder.
+
+On Linux the kernel does it in one step (openat2 with RESOLVE_BENEATH). Elsewhere, and where that call is missing or
+forbidden, the path is walked one component at a time over open folders, without ever letting the system follow a
+link. Both follow links that stay inside the folder and refuse those that lead out of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import functools
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+from moonbox.errors import ArgumentError, Denied, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from moonbox.scripts.hostapi.functions import Host
+
+__all__ = [
+    "Folders",
+    "GrantedPath",
+    "Opener",
+    "best_opener",
+    "open_in_one_step",
+    "open_step_by_step",
+    "refuse_special",
+    "translated",
+]
+
+_OPENAT2 = 437
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_BENEATH = 0x02, 0x08
+_MAX_LINKS = 40
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_MAX_PATH = 4_000
+_MAX_DEPTH = 100
+_ANY = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+_CODES = {
+    errno.ENOENT: ("not_found", "does not exist"),
+    errno.ENOTDIR: ("not_a_folder", "has a part that is not a folder"),
+    errno.EISDIR: ("not_a_file", "is a folder, not a file"),
+    errno.EEXIST: ("exists", "exists already"),
+    errno.ENOTEMPTY: ("not_empty", "is a folder that is not empty"),
+    errno.ENAMETOOLONG: ("invalid_path", "has a name that is too long"),
+    errno.EACCES: ("no_permission", "cannot be accessed: permission denied"),
+    errno.EPERM: ("no_permission", "cannot be accessed: permission denied"),
+    errno.ELOOP: ("invalid_path", "has too many links in it"),
+    errno.ENXIO: ("not_a_file", "is not a regular file"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedPath:
+    """A path that a script named, and the granted folder that it is in."""
+
+    text: str
+    """As the script wrote it."""
+    root: Path
+    inside: str
+    """Relative to the root, normalized; "." for the root itself."""
+
+    @property
+    def parent(self) -> str:
+        return str(Path(self.inside).parent)
+
+    @property
+    def name(self) -> str:
+        return Path(self.inside).name
+
+
+class Folders:
+    """The folders granted for reading, or those for writing."""
+
+    def __init__(self, host: Host, key: str, opener: Opener | None = None) -> None:
+        self._host, self._key = host, key
+        self._open = opener or best_opener()
+        self._roots = [Path(os.path.normpath(host.grants.folder(text))) for text in getattr(host.grants, key)]
+
+    def find(self, path: str | bytes) -> GrantedPath:
+        """Raises Denied when the path, with its ".." taken literally, is not in a granted folder."""
+        text = os.fsdecode(path)
+        if not text or "\0" in text or len(text) > _MAX_PATH or text.count("/") > _MAX_DEPTH:
+            raise ArgumentError(f"invalid path {text[:100]!r}", code="invalid_path")
+        # Two leading slashes mean something else to some systems.
+        absolute = os.path.normpath(Path(self._host.grants.base, text)).replace("//", "/", 1)
+        for root in sorted(self._roots, key=lambda root: -len(root.parts)):
+            if absolute == str(root) or absolute.startswith(f"{root}/"):
+                return GrantedPath(text, root, os.path.relpath(absolute, root))
+        doing = "reading" if self._key == "read" else "writing"
+        raise self._host.not_granted(f"{doing} {text}", self._key, self._advice(Path(absolute).parent))
+
+    def _advice(self, folder: Path) -> str:
+        base = Path(self._host.grants.base)
+        return f"./{folder.relative_to(base)}" if folder.is_relative_to(base) and folder != base else str(folder)
+
+    @contextlib.contextmanager
+    def opened(self, path: GrantedPath, inside: str, flags: int = _ANY, mode: int = 0) -> Iterator[int]:
+        """An open file or folder inside the path's root; OSErrors become ToolErrors that name the path."""
+        with translated(path), self._root(path) as root:
+            fd = self._open(root, inside, flags, mode)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+
+    @contextlib.contextmanager
+    def folder(self, path: GrantedPath, inside: str) -> Iterator[int]:
+        with self.opened(path, inside, _FOLDER) as fd:
+            yield fd
+
+    @contextlib.contextmanager
+    def regular(self, path: GrantedPath, flags: int, mode: int = 0) -> Iterator[int]:
+        """An open regular file; pipes, devices and folders are refused, and opening one never waits."""
+        with self.opened(path, path.inside, flags | os.O_NONBLOCK | os.O_NOCTTY, mode) as fd:
+            refuse_special(path, os.fstat(fd))
+            yield fd
+
+    @contextlib.contextmanager
+    def _root(self, path: GrantedPath) -> Iterator[int]:
+        if os.open not in os.supports_dir_fd:
+            raise ToolError("files cannot be confined to folders on this system", code="unsupported")
+        if self._key == "write":
+            path.root.mkdir(parents=True, exist_ok=True)
+        root = os.open(path.root, _FOLDER)
+        try:
+            yield root
+        finally:
+            os.close(root)
+
+
+@contextlib.contextmanager
+def translated(path: GrantedPath) -> Iterator[None]:
+    """OSErrors as ToolErrors that name the path."""
+    try:
+        yield
+    except OSError as problem:
+        _raise(path, problem)
+
+
+def refuse_special(path: GrantedPath, info: os.stat_result) -> None:
+    """Raises ToolError for folders, pipes, devices and sockets."""
+    if stat.S_ISDIR(info.st_mode):
+        raise ToolError(f"{path.text} is a folder, not a file", code="not_a_file")
+    if not stat.S_ISREG(info.st_mode) or info.st_dev == _proc_device():
+        raise ToolError(f"{path.text} is not a regular file", code="not_a_file")
+
+
+def _proc_device() -> int:
+    """Files of /proc look regular, but they are doors into the host process."""
+    proc = Path("/proc")
+    return proc.stat().st_dev if proc.is_mount() else -1
+
+
+def _raise(path: GrantedPath, problem: OSError) -> NoReturn:
+    if isinstance(problem, Escape):
+        raise Denied(f"{path.text} leads out of the granted folder", code="not_granted") from None
+    code, words = _CODES.get(problem.errno or 0, ("io", f"failed: {problem.strerror}"))
+    raise ToolError(f"{path.text} {words}", code=code, retryable=code == "io") from None
+
+
+class Escape(OSError):
+    """The path leads out of the folder."""
+
+
+class Opener(Protocol):
+    """Opens `path`, relative and without "..", beneath the open folder `root`; raises Escape or another OSError."""
+
+    def __call__(self, root: int, path: str, flags: int, mode: int = 0) -> int: ...
+
+
+def best_opener() -> Opener:
+    """The kernel's own, where it works."""
+    return open_in_one_step if _has_openat2() else open_step_by_step
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_in_one_step(root: int, path: str, flags: int, mode: int = 0) -> int:
+    flags |= os.O_CLOEXEC
+    how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    name = os.fsencode(path)
+    for _ in range(100):
+        fd = _libc().syscall(
+            ctypes.c_long(_OPENAT2), root, name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))
+        )
+        if fd >= 0:
+            return int(fd)
+        code = ctypes.get_errno()
+        if code not in (errno.EAGAIN, errno.EINTR):  # EAGAIN: something was renamed meanwhile
+            break
+    if code == errno.EXDEV:
+        raise Escape(code, "outside the granted folder", path)
+    raise OSError(code, os.strerror(code), path)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def open_step_by_step(root: int, path: str, flags: int, mode: int = 0) -> int:
+    walk = _Walk(root)
+    try:
+        return walk.open(path.split("/"), flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    finally:
+        walk.close()
+
+
+class _Walk:
+    """The open folders from the root to the path."""
+
+    def __init__(self, root: int) -> None:
+        self._folders = [os.dup(root)]
+        self._links = 0
+
+    def open(self, parts: list[str], flags: int, mode: int) -> int:
+        todo = [part for part in reversed(parts) if part not in ("", ".")]
+        while todo:
+            part = todo.pop()
+            if part == "..":
+                self._leave(part)
+                continue
+            link = self._link(part)
+            if link is not None:
+                todo += [step for step in reversed(link.split("/")) if step not in ("", ".")]
+            elif todo:
+                self._folders.append(os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=self._folders[-1]))
+            else:
+                # Should a link have taken its place since the look, O_NOFOLLOW makes this fail.
+                return self._final(part, flags, mode)
+        return os.open(".", flags & ~os.O_CREAT, dir_fd=self._folders[-1])
+
+    def close(self) -> None:
+        for folder in self._folders:
+            os.close(folder)
+
+    def _final(self, part: str, flags: int, mode: int) -> int:
+        fd = os.open(part, flags, mode, dir_fd=self._folders[-1])
+        if flags & getattr(os, "O_PATH", 0) and _is_link(fd):  # with O_PATH a link is opened, not refused
+            os.close(fd)
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
+        return fd
+
+    def _leave(self, part: str) -> None:
+        if len(self._folders) == 1:
+            raise Escape(errno.EXDEV, "outside the granted folder", part)
+        os.close(self._folders.pop())
+
+    def _link(self, part: str) -> str | None:
+        """What the link of this name says, or None when there is no such link."""
+        try:
+            text = os.readlink(part, dir_fd=self._folders[-1])
+        except OSError as problem:
+            if problem.errno in (errno.EINVAL, errno.ENOENT):
+                return None
+            raise
+        self._links += 1
+        if self._links > _MAX_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
+        if text.startswith("/"):
+            raise Escape(errno.EXDEV, "outside the granted folder", part)
+        return text
+
+
+def _is_link(fd: int) -> bool:
+    return stat.S_ISLNK(os.fstat(fd).st_mode)
+
+
+def _has_openat2() -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        root = os.open("/", _FOLDER)
+        try:
+            os.close(open_in_one_step(root, ".", _FOLDER))
+        finally:
+            os.close(root)
+    except (OSError, AttributeError):  # an old kernel, a seccomp filter, or a C library without syscall()
+        return False
+    return True

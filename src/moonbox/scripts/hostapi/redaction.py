@@ -1,0 +1,179 @@
+"""Redaction: known secrets are replaced in values, in every spelling in which servers commonly echo them."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import threading
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+__all__ = ["MIN_SECRET", "Redactor"]
+
+MIN_SECRET = 6
+"""A shorter text occurs by chance, so that replacing it would damage ordinary values."""
+
+_SIGNS = (b"+", b"/", b"-", b"_")
+
+
+class Redactor:
+    """Replaces each secret by `[secret NAME]`, in strings, binary strings, numbers, and keys and items of tables.
+
+    It knows the text itself in any letter case, percent-encoded, JSON- and HTML-escaped, in hexadecimal, backwards,
+    in UTF-16, and in base64 at any position inside a longer encoded text.
+    """
+
+    def __init__(self) -> None:
+        self._needles: tuple[_Needle, ...] = ()
+        self._digits: dict[str, str] = {}
+        self._added: set[tuple[str, str]] = set()
+        self._adding = threading.Lock()
+
+    def add(self, name: str, text: str) -> None:
+        """From now on replace this text; texts shorter than MIN_SECRET are left alone."""
+        with self._adding:
+            if len(text) < MIN_SECRET or (name, text) in self._added:
+                return
+            self._added.add((name, text))
+            known = {needle.text for needle in self._needles}
+            fresh = [needle for needle in _spellings(name, text) if needle.text not in known]
+            self._needles = (*self._needles, *fresh)
+            if text.isascii() and text.isdigit():
+                self._digits = {**self._digits, text.lstrip("0"): name}
+
+    def __call__(self, value: Any) -> Any:
+        """The plain value without secrets; the very same object when it contains none."""
+        if not self._needles or (isinstance(value, list | dict) and not self._suspects(value)):
+            return value
+        return self._redacted(value)
+
+    def _suspects(self, value: Any) -> bool:
+        """One search through everything at once: for a large table far quicker than one in each of its strings."""
+        leaves: list[bytes] = []
+        numbers: set[str] | None = set() if self._digits else None
+        _collect(value, leaves, numbers)
+        if numbers and not numbers.isdisjoint(self._digits):
+            return True
+        folded = b"\0".join(leaves).lower()
+        return any(needle.text in folded for needle in self._needles)
+
+    def _redacted(self, value: Any) -> Any:
+        if isinstance(value, str):
+            data = value.encode("utf-8", "surrogatepass")
+            clean = self._redacted_bytes(data)
+            return value if clean is data else clean.decode("utf-8", "replace")
+        if isinstance(value, bytes):
+            return self._redacted_bytes(value)
+        if isinstance(value, list):
+            items = [self._redacted(item) for item in value]
+            return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+        if isinstance(value, dict):
+            pairs = [(self._redacted(key), self._redacted(item)) for key, item in value.items()]
+            same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(pairs, value.items(), strict=True))
+            return value if same else dict(pairs)
+        if self._digits and isinstance(value, int | float) and not isinstance(value, bool):
+            return self._redacted_number(value)
+        return value
+
+    def _redacted_number(self, value: float) -> Any:
+        digits = _whole(value)
+        return f"[secret {self._digits[digits]}]" if digits in self._digits else value
+
+    def _redacted_bytes(self, data: bytes) -> bytes:
+        folded = data.lower()
+        spans: list[tuple[int, int, str]] = []
+        for needle in self._needles:
+            at = folded.find(needle.text)
+            while at >= 0:
+                end = at + len(needle.text)
+                spans.append((*needle.widened(folded, at, end), needle.name))
+                at = folded.find(needle.text, end)
+        return _without(data, sorted(spans)) if spans else data
+
+
+def _whole(value: float) -> str:
+    return str(int(value)) if abs(value) < 2**63 else ""
+
+
+def _collect(value: Any, leaves: list[bytes], numbers: set[str] | None) -> None:
+    if isinstance(value, str):
+        leaves.append(value.encode("utf-8", "surrogatepass"))
+    elif isinstance(value, bytes):
+        leaves.append(value)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, leaves, numbers)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _collect(key, leaves, numbers)
+            _collect(item, leaves, numbers)
+    elif numbers is not None and isinstance(value, int | float):
+        numbers.add(_whole(value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Needle:
+    text: bytes
+    name: str
+    base64: bool = False
+
+    def widened(self, data: bytes, start: int, end: int) -> tuple[int, int]:
+        """In base64 the characters on either side may hold a few bits of the secret too."""
+        if self.base64:
+            start -= data[start - 1 : start].isalnum() or data[start - 1 : start] in _SIGNS
+            end += data[end : end + 1].isalnum() or data[end : end + 1] in _SIGNS
+        return start, end
+
+
+def _spellings(name: str, text: str) -> list[_Needle]:
+    data = text.encode("utf-8", "surrogatepass")
+    escaped = json.dumps(text)[1:-1]
+    plain = {
+        data,
+        data[::-1],
+        text.encode("utf-16-le", "surrogatepass"),
+        text.encode("utf-16-be", "surrogatepass"),
+        escaped.encode(),
+        escaped.replace("/", "\\/").encode(),
+        json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass"),
+        html.escape(text).encode("utf-8", "surrogatepass"),
+        html.escape(text, quote=False).encode("utf-8", "surrogatepass"),
+        quote(data).encode(),
+        quote(data, safe="").encode(),
+        quote(quote(data, safe=""), safe="").encode(),
+        quote_plus(data).encode(),
+        "".join(f"%{byte:02x}" for byte in data).encode(),
+        "".join(f"\\x{byte:02x}" for byte in data).encode(),
+        "".join(f"\\u{ord(char):04x}" for char in text).encode(),
+        data.hex().encode(),
+        data.hex(" ").encode(),
+        data.hex(":").encode(),
+    }
+    needles = {spelling.lower(): _Needle(spelling.lower(), name) for spelling in plain}
+    for core in _base64_cores(data):
+        needles.setdefault(core.lower(), _Needle(core.lower(), name, base64=True))
+    return list(needles.values())
+
+
+def _base64_cores(data: bytes) -> set[bytes]:
+    """What stays the same in base64 whatever surrounds the data, for its three possible alignments."""
+    cores: set[bytes] = set()
+    for offset in range(3):
+        encoded = base64.b64encode(bytes(offset) + data)
+        core = encoded[-(-8 * offset // 6) : 8 * (offset + len(data)) // 6]
+        cores |= {core, core.replace(b"+", b"-").replace(b"/", b"_")}
+    return {core for core in cores if len(core) >= MIN_SECRET - 1}
+
+
+def _without(data: bytes, spans: list[tuple[int, int, str]]) -> bytes:
+    pieces: list[bytes] = []
+    done = 0
+    for start, end, name in spans:
+        if end <= done:
+            continue
+        if start >= done:
+            pieces += [data[done:start], f"[secret {name}]".encode()]
+        done = end
+    return b"".join([*pieces, data[done:]])

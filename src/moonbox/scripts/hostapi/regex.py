@@ -1,0 +1,232 @@
+"""Functions regex.match, .find_all, .replace and .split, on RE2: time grows with the text, never explodes."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ArgumentError, MissingExtra, ToolError
+from moonbox.scripts.hostapi.arguments import Parameter, bounded, excerpt, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["functions"]
+
+_MAX_PATTERN = 10_000
+_MAX_REPLACEMENT = 100_000
+_MAX_COMPILED = 2 * 1024 * 1024
+_KEPT = 16
+_GROUP = re.compile(rb"\$(?:(\$)|(\d{1,2})|\{(\w+)\})", re.ASCII)
+_MIDDLE = frozenset(bytes([byte]) for byte in range(0x80, 0xC0))
+_FLAGS = (
+    Parameter("ignore_case", "boolean", "letters match in either case", default=False),
+    Parameter("multiline", "boolean", "^ and $ match at every line", default=False),
+    Parameter("dot_all", "boolean", ". matches line breaks too", default=False),
+)
+_LETTERS = {"ignore_case": "i", "multiline": "m", "dot_all": "s"}
+_PATTERN = Parameter(
+    "pattern", "data", "RE2 syntax: as in most languages, without look-around and backreferences", True
+)
+_TEXT = Parameter("text", "data", required=True)
+_LIMIT = Parameter("limit", "integer", "stop after this many", least=1)
+_MATCH = "{text, start, stop, groups, names}"
+
+
+def functions(host: Host) -> Sequence[HostFunction]:
+    engine = _Engine(host)
+    flags = Parameter("options", "options", options=_FLAGS)
+    limited = Parameter("options", "options", options=(*_FLAGS, _LIMIT))
+    replacement = Parameter(
+        "replacement", "data", "$1 or ${name} stand for a group, $$ for a dollar sign", required=True
+    )
+    return [
+        HostFunction(
+            "regex.match",
+            "The first match anywhere in the text (write ^ to begin at its start). start and stop are positions in "
+            "bytes as string.sub takes them; groups is an array, names a table of the named ones.",
+            engine.match,
+            (_PATTERN, _TEXT, flags),
+            f"{_MATCH} or null",
+        ),
+        HostFunction(
+            "regex.find_all",
+            "All matches, from left to right.",
+            engine.find_all,
+            (_PATTERN, _TEXT, limited),
+            f"array of {_MATCH}",
+        ),
+        HostFunction(
+            "regex.replace",
+            "The text with its matches replaced.",
+            engine.replace,
+            (_PATTERN, _TEXT, replacement, limited),
+            "string",
+        ),
+        HostFunction(
+            "regex.split",
+            "The pieces of the text between matches.",
+            engine.split,
+            (_PATTERN, _TEXT, limited),
+            "array of strings",
+        ),
+    ]
+
+
+class _Engine:
+    def __init__(self, host: Host) -> None:
+        self._limits, self._timer = host.limits, host.timer
+        self._compiled: dict[tuple[bytes, str, bool], Any] = {}
+        self._compiling = threading.Lock()
+
+    def match(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> dict[str, Any] | None:
+        matches = self._described("regex.match", pattern, text, {**options, "limit": 1})
+        return matches[0] if matches else None
+
+    def find_all(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> list[dict[str, Any]]:
+        return self._described("regex.find_all", pattern, text, options)
+
+    def _described(self, function: str, pattern: bytes, text: bytes, options: dict[str, Any]) -> list[dict[str, Any]]:
+        """Groups may overlap, so together they can be far larger than the text: measured before they are copied."""
+        described: list[dict[str, Any]] = []
+        size = cells = 0
+        for match in self._matches(function, pattern, text, options):
+            spans = [match.span(group) for group in range(match.re.groups + 1)]
+            size += 2 * sum(end - start for start, end in spans)
+            cells += len(spans)
+            if size > 2 * self._limits.max_text or cells > self._limits.max_cells:
+                raise ToolError(f"{function} gives more than {self._limits.max_text:,} bytes", code="too_large")
+            described.append(_described(match))
+        return described
+
+    def replace(self, pattern: bytes, text: bytes, replacement: bytes, options: dict[str, Any]) -> str | bytes:
+        bounded("regex.replace as its replacement", replacement, _MAX_REPLACEMENT)
+        template = _Template(replacement, self._compile("regex.replace", pattern, text, options))
+        pieces: list[bytes] = []
+        done = size = 0
+        for match in self._matches("regex.replace", pattern, text, options):
+            size += template.size(match)
+            if size > self._limits.max_text:
+                raise ToolError(f"regex.replace gives more than {self._limits.max_text:,} bytes", code="too_large")
+            pieces += [text[done : match.start()], template.fill(match)]
+            done = match.end()
+        return text_or_bytes(b"".join([*pieces, text[done:]]))
+
+    def split(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> list[str | bytes]:
+        pieces: list[bytes] = []
+        done = 0
+        for match in self._matches("regex.split", pattern, text, options):
+            if match.end() > match.start():  # an empty match separates nothing
+                pieces.append(text[done : match.start()])
+                done = match.end()
+        return [text_or_bytes(piece) for piece in (*pieces, text[done:])]
+
+    def _matches(self, function: str, pattern: bytes, text: bytes, options: dict[str, Any]) -> Iterator[Any]:
+        """Matches up to the limit asked for; raises when there are too many, or looking takes too long.
+
+        Each search takes time in proportion to the text, but a pattern can make every one of many searches look
+        through all of it: hence the clock.
+        """
+        compiled = self._compile(function, pattern, text, options)
+        limit = options.get("limit")
+        ends = self._timer() + self._limits.regex_seconds
+        characters = isinstance(text_or_bytes(text), str)
+        count = 0
+        for match in compiled.finditer(text):
+            if self._timer() > ends:
+                raise ToolError(f"{function} took more than {self._limits.regex_seconds:g} seconds", code="timeout")
+            if characters and match.end() == match.start() and text[match.end() : match.end() + 1] in _MIDDLE:
+                continue  # an empty match between the bytes of one character
+            if count == limit:
+                return
+            if count == self._limits.max_matches:
+                raise ToolError(f"{function} found more than {count:,} matches; give options.limit", code="too_large")
+            yield match
+            count += 1
+
+    def _compile(self, function: str, pattern: bytes, text: bytes, options: dict[str, Any]) -> Any:
+        bounded(function, text, self._limits.max_text)
+        if len(pattern) > _MAX_PATTERN:
+            raise ArgumentError(f"{function}: the pattern is longer than {_MAX_PATTERN:,} bytes")
+        letters = "".join(letter for name, letter in _LETTERS.items() if options[name])
+        key = (pattern, letters, isinstance(text_or_bytes(text), str))
+        with self._compiling:
+            compiled = self._compiled.pop(key, None) or _compiled(function, *key)
+            self._compiled[key] = compiled
+            while len(self._compiled) > _KEPT:
+                del self._compiled[next(iter(self._compiled))]
+        # Measured: a step costs up to 9 ns for each instruction, and twice that when there are 20 groups to keep.
+        most = self._limits.max_regex_work * 20 // (compiled.programsize * (20 + compiled.groups))
+        if len(text) > most:
+            raise ToolError(
+                f"{function}: the pattern is too large for {len(text):,} bytes of text, at most {most:,} are possible; "
+                "use smaller repetitions or a shorter text",
+                code="too_large",
+            )
+        return compiled
+
+
+def _compiled(function: str, pattern: bytes, letters: str, utf8: bool) -> Any:
+    try:
+        import re2  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        raise MissingExtra("google-re2", "scripts", "regex for scripts") from None
+    options = re2.Options()
+    options.max_mem = _MAX_COMPILED
+    options.log_errors = False
+    options.encoding = re2.Options.Encoding.UTF8 if utf8 else re2.Options.Encoding.LATIN1
+    try:
+        return re2.compile(f"(?{letters})".encode() + pattern if letters else pattern, options)
+    except re2.error as problem:
+        why = problem.args[0].decode("utf-8", "replace") if isinstance(problem.args[0], bytes) else problem
+        raise ArgumentError(f"{function}: invalid pattern: {excerpt(why, 200)}", code="invalid_pattern") from None
+    finally:
+        re2.purge()  # its own cache would keep the patterns of all scripts, up to 128 large ones
+
+
+def _described(match: Any) -> dict[str, Any]:
+    groups = [None if group is None else text_or_bytes(group) for group in match.groups()]
+    names = {name.decode(): groups[index - 1] for name, index in match.re.groupindex.items()}
+    return {
+        "text": text_or_bytes(match.group()),
+        "start": match.start() + 1,
+        "stop": match.end(),
+        "groups": groups,
+        "names": names,
+    }
+
+
+class _Template:
+    """A replacement text, split at its references, so that the size of a result is known before it is built."""
+
+    def __init__(self, text: bytes, compiled: Any) -> None:
+        self._parts: list[bytes | int] = []
+        done = 0
+        for part in _GROUP.finditer(text):
+            self._parts += [text[done : part.start()], b"$" if part[1] else _index(part, compiled)]
+            done = part.end()
+        self._parts.append(text[done:])
+        self._literal = sum(len(part) for part in self._parts if isinstance(part, bytes))
+        self._uses = Counter(part for part in self._parts if isinstance(part, int))
+
+    def size(self, match: Any) -> int:
+        size = self._literal
+        for group, count in self._uses.items():
+            start, end = match.span(group)
+            size += (end - start) * count
+        return size
+
+    def fill(self, match: Any) -> bytes:
+        return b"".join(part if isinstance(part, bytes) else match[part] or b"" for part in self._parts)
+
+
+def _index(part: re.Match[bytes], compiled: Any) -> int:
+    name = part[2] or part[3]
+    numbered = name.isdigit() and len(name) < 10
+    index = int(name) if numbered else int(compiled.groupindex.get(name, -1))
+    if not 0 <= index <= compiled.groups:
+        raise ArgumentError(f"regex.replace: unknown group '{excerpt(name.decode())}'", code="invalid_pattern")
+    return index

@@ -1,0 +1,173 @@
+"""Functions time.now, time.parse, time.format (seconds since 1970 and text, always in UTC) and sleep."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from moonbox.errors import ArgumentError, ToolError
+from moonbox.scripts.hostapi.arguments import Parameter, excerpt
+from moonbox.scripts.hostapi.functions import Host, HostFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["functions"]
+
+_MAX_FORMAT = 200
+_MAX_TEXT = 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+# What each directive reads; %a and %A are then ignored.
+_READ = {
+    "Y": r"(?P<Y>\d{4})",
+    "m": r"(?P<m>\d{1,2})",
+    "d": r"(?P<d>\d{1,2})",
+    "H": r"(?P<H>\d{1,2})",
+    "I": r"(?P<I>\d{1,2})",
+    "M": r"(?P<M>\d{1,2})",
+    "S": r"(?P<S>\d{1,2})",
+    "f": r"(?P<f>\d{1,6})",
+    "j": r"(?P<j>\d{1,3})",
+    "y": r"(?P<y>\d{2})",
+    "p": r"(?P<p>[AaPp][Mm])",
+    "z": r"(?P<z>Z|[+-]\d{2}:?\d{2})",
+    "b": rf"(?P<b>{'|'.join(month[:3] for month in _MONTHS)})",
+    "B": rf"(?P<B>{'|'.join(_MONTHS)})",
+    "a": rf"(?:{'|'.join(day[:3] for day in _DAYS)})",
+    "A": rf"(?:{'|'.join(_DAYS)})",
+    "%": "%",
+}
+_FORMAT = Parameter(
+    "format", "string", f"ISO 8601 by default; else a text with {' '.join('%' + directive for directive in _READ)}"
+)
+
+
+def functions(host: Host) -> Sequence[HostFunction]:
+    def sleep(seconds: float) -> None:
+        if host.closing.wait(seconds):
+            raise ToolError("the host is closing", code="cancelled")
+
+    longest = host.limits.max_sleep
+    pause = Parameter("seconds", "number", f"at most {longest:g}", required=True, least=0, most=longest)
+    seconds = Parameter("seconds", "number", "since 1970-01-01T00:00:00Z", required=True)
+    text = Parameter("text", "string", "a time without a zone is in UTC", required=True)
+    return [
+        HostFunction("time.now", "Seconds since 1970 in UTC, with fractions.", host.clock, (), "number"),
+        HostFunction("time.parse", "The seconds since 1970 that a text means.", _parse, (text, _FORMAT), "number"),
+        HostFunction("time.format", "Seconds since 1970 as text in UTC.", _format, (seconds, _FORMAT), "string"),
+        HostFunction("sleep", "Wait; the time counts towards the run's.", sleep, (pause,), "null", blocking=True),
+    ]
+
+
+def _parse(text: str, form: str | None) -> int | float:
+    try:
+        if len(text) > _MAX_TEXT:
+            raise ValueError("too long")
+        moment = datetime.fromisoformat(text.strip()) if form is None else _read(text, form)
+        since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    except (ValueError, OverflowError):
+        wanted = "ISO 8601, such as 2026-01-31T12:00:00Z" if form is None else f"the format {form!r}"
+        message = f"time.parse(text, format): invalid time {excerpt(text)!r}; expected {wanted}"
+        raise ToolError(message, code="invalid_data") from None
+    whole = since.days * 86_400 + since.seconds
+    return whole + since.microseconds / 1e6 if since.microseconds else whole
+
+
+def _format(seconds: float, form: str | None) -> str:
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        raise ArgumentError("time.format(seconds, format): seconds must be in the years 1 to 9999") from None
+    if form is None:
+        return moment.isoformat().replace("+00:00", "Z")
+    return _each("time.format(seconds, format)", form, lambda directive: _written(moment, directive), str)
+
+
+def _written(moment: datetime, directive: str) -> str:
+    match directive:
+        case "Y":
+            return f"{moment.year:04}"
+        case "b" | "B":
+            return _MONTHS[moment.month - 1][: 3 if directive == "b" else None]
+        case "a" | "A":
+            return _DAYS[moment.weekday()][: 3 if directive == "a" else None]
+        case "p":
+            return "AM" if moment.hour < 12 else "PM"
+        case "z":
+            return "+0000"
+        case "%":
+            return "%"
+    return moment.strftime("%" + directive)
+
+
+def _read(text: str, form: str) -> datetime:
+    seen: set[str] = set()
+
+    def pattern(directive: str) -> str:
+        if directive in seen and directive not in "aA%":
+            raise ArgumentError(f"time.parse(text, format): %{directive} is used twice in the format")
+        seen.add(directive)
+        return _READ[directive]
+
+    whole = _each("time.parse(text, format)", form, pattern, re.escape)
+    match = re.fullmatch(whole, text.strip(), re.IGNORECASE | re.ASCII)
+    if match is None:
+        raise ValueError("no match")
+    return _moment(match.groupdict())
+
+
+def _moment(parts: dict[str, str]) -> datetime:
+    year = int(parts.get("Y", 1970))
+    if "y" in parts:
+        year = int(parts["y"]) + (2000 if int(parts["y"]) < 69 else 1900)
+    month = int(parts.get("m", 1))
+    for key, length in (("b", 3), ("B", None)):
+        if key in parts:
+            month = [name[:length].lower() for name in _MONTHS].index(parts[key].lower()) + 1
+    hour = int(parts.get("H", 0))
+    if "I" in parts:
+        hour = int(parts["I"]) % 12 + 12 * (parts.get("p", "am").lower() == "pm")
+    micro = int(parts.get("f", "0").ljust(6, "0"))
+    moment = datetime(year, month, int(parts.get("d", 1)), hour, int(parts.get("M", 0)), int(parts.get("S", 0)), micro)
+    if "j" in parts:
+        moment = moment.replace(month=1, day=1) + timedelta(days=int(parts["j"]) - 1)
+    return moment.replace(tzinfo=_zone(parts.get("z", "Z")))
+
+
+def _zone(text: str) -> timezone:
+    if text.upper() == "Z":
+        return UTC
+    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
+
+
+def _each(signature: str, form: str, directive: Callable[[str], str], literal: Callable[[str], str]) -> str:
+    """The format with its directives and the text between them replaced."""
+    if len(form) > _MAX_FORMAT:
+        raise ArgumentError(f"{signature}: format is longer than {_MAX_FORMAT} characters")
+    pieces: list[str] = []
+    for index, part in enumerate(re.split(r"%(.?)", form, flags=re.DOTALL)):
+        if index % 2 == 0:
+            pieces.append(literal(part))
+        elif part in _READ:
+            pieces.append(directive(part))
+        else:
+            known = " ".join("%" + name for name in _READ)
+            raise ArgumentError(f"{signature}: unknown directive '%{part}'; known: {known}")
+    return "".join(pieces)

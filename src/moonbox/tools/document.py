@@ -1,0 +1,294 @@
+"""JSON Schema documents: what a schema says about a value, read without validating anything."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from moonbox.errors import ToolDefinitionError
+
+__all__ = ["NARRATION", "Document", "Kinds", "Schema", "accepts", "kind_of", "object_schema", "own_copy"]
+
+Schema = Any
+"""A JSON Schema: a dict, or True or False."""
+
+Kinds = frozenset[str] | None
+"""JSON types; None stands for all of them."""
+
+NARRATION = "human_intent"
+"""A parameter in which some models explain themselves; it is never shown, and filled in when it is required."""
+
+_LONGEST_CHAIN = 32
+_LONGEST_WAY = 200
+_DEEPEST_SCHEMA = 100
+_MOST_NESTED_OPTIONS = 20
+
+
+class Document:
+    """A schema together with what its `$ref`s lead to.
+
+    What is worked out about a part is kept, so that a schema costs no more than its own size however often it is asked.
+    """
+
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self._resolved: dict[int, Schema] = {}
+        self._kinds: dict[int, Kinds] = {}
+        self._properties: dict[tuple[int, int], dict[str, Schema]] = {}
+        self._options: dict[int, frozenset[Any]] = {}
+        self._open: set[int] = set()
+
+    def deref(self, schema: Schema) -> Schema:
+        """The schema that a local `$ref` leads to; `{}` where it leads nowhere that can be read."""
+        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+            return schema
+        if id(schema) not in self._resolved:
+            self._resolved[id(schema)] = self._follow(schema)
+        return self._resolved[id(schema)]
+
+    def pointer(self, ref: str) -> Schema:
+        """What `#/a/b` points at."""
+        if not ref.startswith("#"):
+            return {}
+        if "%" in ref:
+            from urllib.parse import unquote
+
+            ref = unquote(ref)
+        node = self.root
+        for token in ref[1:].split("/")[1:]:
+            token = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, dict) and token in node:
+                node = node[token]
+            elif isinstance(node, list) and token.isdecimal() and int(token) < len(node):
+                node = node[int(token)]
+            else:
+                return {}
+        return node if isinstance(node, dict | bool) else {}
+
+    def kinds(self, schema: Schema) -> Kinds:
+        """The JSON types that the schema can accept; None where it does not say."""
+        schema = self.deref(schema)
+        if schema is False:
+            return frozenset()
+        if not isinstance(schema, dict) or id(schema) in self._open:
+            return None
+        key = id(schema)
+        if key not in self._kinds:
+            self._open.add(key)
+            self._kinds[key] = self._read_kinds(schema)
+            self._open.discard(key)
+        return self._kinds[key]
+
+    def properties(self, schema: Schema, depth: int = 4) -> dict[str, Schema]:
+        """The properties an object schema names, those of its `allOf` parts included."""
+        schema = self.deref(schema)
+        if not isinstance(schema, dict) or depth <= 0:
+            return {}
+        key = (id(schema), depth)
+        if key not in self._properties:
+            named = schema.get("properties")
+            collected = dict(named) if isinstance(named, dict) else {}
+            for part in _parts(schema, "allOf"):
+                for name, value in self.properties(part, depth - 1).items():
+                    collected.setdefault(name, value)
+            self._properties[key] = collected
+        return self._properties[key]
+
+    def required(self, schema: Schema, depth: int = 4) -> list[str]:
+        """The names of the properties that must be there."""
+        schema = self.deref(schema)
+        if not isinstance(schema, dict) or depth <= 0:
+            return []
+        names = [name for name in _parts(schema, "required") if isinstance(name, str)]
+        for part in _parts(schema, "allOf"):
+            names += [name for name in self.required(part, depth - 1) if name not in names]
+        return names
+
+    def positional_order(self) -> tuple[str, ...]:
+        """Parameter names in the order in which they are shown and filled: required ones first, narration last."""
+        must = set(self.required(self.root))
+        return tuple(sorted(self.properties(self.root), key=lambda name: (name == NARRATION, name not in must)))
+
+    def effort(self) -> int:
+        """How often a validator may look at one value, at worst: each branch of each union multiplies it.
+
+        References that lead back to themselves count once, because the validator remembers those. Raises
+        RecursionError where references lead further than a validator's stack might hold.
+        """
+        return self._effort(self.root, {}, [])
+
+    def best_branch(self, branches: list[Schema], value: Any) -> int | None:
+        """The branch of a union that the value was most likely meant for, judged by its outermost level."""
+        kind = kind_of(value)
+        fitting = [at for at, branch in enumerate(branches) if accepts(self.kinds(branch), kind)]
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        return max(fitting, key=lambda at: (self._likeness(self.deref(branches[at]), value), -at))
+
+    def _likeness(self, schema: Schema, value: Any) -> int:
+        if not isinstance(schema, dict):
+            return 0
+        if isinstance(value, dict):
+            return self._table_likeness(schema, value)
+        if isinstance(value, list) and value:
+            items = schema.get("items")
+            return 0 if accepts(self.kinds(items if isinstance(items, dict) else True), kind_of(value[0])) else -4
+        listed = self._lists(schema, value)
+        return 0 if listed is None else 4 if listed else -4
+
+    def _table_likeness(self, schema: dict[str, Any], value: dict[Any, Any]) -> int:
+        """Judged by the schema's own properties, so that a large value costs no more than a small one."""
+        shared = {name: part for name, part in self.properties(schema).items() if name in value}
+        score = -2 * sum(name not in value for name in self.required(schema))
+        if schema.get("additionalProperties") is False:
+            score -= len(value) - len(shared)
+        for name, part in shared.items():
+            listed = self._lists(self.deref(part), value[name])
+            score += 1 if listed is None else 8 if listed else -8
+        return score
+
+    def _lists(self, schema: Schema, value: Any) -> bool | None:
+        """Whether the value is among those that the schema lists; None where it lists none."""
+        if not isinstance(schema, dict):
+            return None
+        options = [schema["const"]] if "const" in schema else schema.get("enum")
+        if not isinstance(options, list):
+            return None
+        if id(schema) not in self._options:
+            self._options[id(schema)] = frozenset(option for option in options if not isinstance(option, list | dict))
+        if isinstance(value, list | dict):
+            return value in options[:_MOST_NESTED_OPTIONS]
+        return value in self._options[id(schema)]
+
+    def _effort(self, schema: Schema, known: dict[int, int], open_: list[int]) -> int:
+        schema = self.deref(schema)
+        if not isinstance(schema, dict) or id(schema) in open_:
+            return 1
+        key = id(schema)
+        if key not in known:
+            if len(open_) > _LONGEST_WAY:
+                raise RecursionError
+            open_.append(key)
+            same = [*_parts(schema, "anyOf"), *_parts(schema, "oneOf"), *_parts(schema, "allOf")]
+            same += [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
+            within = [part for keyword in ("properties", "patternProperties") for part in _values(schema, keyword)]
+            within += [
+                schema[keyword] for keyword in ("items", "additionalProperties", "contains") if keyword in schema
+            ]
+            deeper = max(
+                (self._effort(part, known, open_) for part in [*within, *_parts(schema, "prefixItems")]), default=0
+            )
+            known[key] = 1 + deeper + sum(self._effort(part, known, open_) for part in same)
+            open_.pop()
+        return known[key]
+
+    def _follow(self, schema: dict[str, Any]) -> Schema:
+        reached: Schema = schema
+        for _ in range(_LONGEST_CHAIN):
+            if not isinstance(reached, dict) or not isinstance(reached.get("$ref"), str):
+                return reached
+            beside = {key: value for key, value in reached.items() if key != "$ref"}
+            target = self.pointer(reached["$ref"])
+            reached = {**target, **beside} if isinstance(target, dict) and beside else target
+        return {}
+
+    def _read_kinds(self, schema: dict[str, Any]) -> Kinds:
+        kinds: Kinds = None
+        declared = schema.get("type")
+        if isinstance(declared, str):
+            kinds = frozenset({declared})
+        elif isinstance(declared, list):
+            kinds = frozenset(kind for kind in declared if isinstance(kind, str))
+        if isinstance(schema.get("enum"), list):
+            kinds = _both(kinds, frozenset(kind_of(value) for value in schema["enum"]))
+        if "const" in schema:
+            kinds = _both(kinds, frozenset({kind_of(schema["const"])}))
+        for keyword in ("anyOf", "oneOf"):
+            if branches := _parts(schema, keyword):
+                kinds = _both(kinds, _any([self.kinds(branch) for branch in branches]))
+        for part in _parts(schema, "allOf"):
+            kinds = _both(kinds, self.kinds(part))
+        if kinds is None and ("properties" in schema or "additionalProperties" in schema):
+            return frozenset({"object"})
+        if kinds is None and ("items" in schema or "prefixItems" in schema):
+            return frozenset({"array"})
+        return kinds
+
+
+def own_copy(name: str, what: str, schema: Any) -> dict[str, Any] | None:
+    """A schema that is the tool's own, so that its giver may change theirs; None for none."""
+    if not schema:
+        return None
+    if not isinstance(schema, Mapping):
+        raise ToolDefinitionError(f"tool {name!r}: {what} must be a JSON Schema (a dict), not {type(schema).__name__}")
+    level: list[Any] = [schema]
+    for _ in range(_DEEPEST_SCHEMA):  # schemas come from servers too, and everything that reads them recurses
+        nested = [part for item in level for part in (item.values() if isinstance(item, Mapping) else item)]
+        level = [part for part in nested if isinstance(part, Mapping | list)]
+    if level:
+        raise ToolDefinitionError(f"tool {name!r}: {what} is nested deeper than {_DEEPEST_SCHEMA} levels")
+    return copy.deepcopy(dict(schema))
+
+
+def object_schema(name: str, schema: Any) -> dict[str, Any]:
+    """The schema of a tool's parameters, if arguments can be bound to it."""
+    if not isinstance(schema, dict):
+        raise ToolDefinitionError(
+            f"tool {name!r}: parameters must be a JSON Schema (a dict), not {type(schema).__name__}"
+        )
+    if not schema:
+        return {"type": "object", "properties": {}}
+    declared = Document(schema).kinds(schema)
+    if declared is not None and "object" not in declared:
+        raise ToolDefinitionError(
+            f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(declared))}"
+        )
+    return schema
+
+
+def kind_of(value: Any) -> str:
+    """The JSON type of a plain value; a whole number is an integer, bytes are a string."""
+    return _KINDS.get(type(value), "object")
+
+
+def accepts(wanted: Kinds, kind: str) -> bool:
+    """Whether a value of that JSON type can fit."""
+    return wanted is None or kind in wanted or (kind == "integer" and "number" in wanted)
+
+
+def _parts(schema: dict[str, Any], keyword: str) -> list[Schema]:
+    parts = schema.get(keyword)
+    return parts if isinstance(parts, list) else []
+
+
+def _values(schema: dict[str, Any], keyword: str) -> list[Schema]:
+    parts = schema.get(keyword)
+    return list(parts.values()) if isinstance(parts, dict) else []
+
+
+def _both(left: Kinds, right: Kinds) -> Kinds:
+    if left is None or right is None:
+        return right if left is None else left
+    common = left & right
+    if "number" in left or "number" in right:
+        common |= (left | right) & {"integer"}
+    return common
+
+
+def _any(branches: list[Kinds]) -> Kinds:
+    known = [branch for branch in branches if branch is not None]
+    return frozenset().union(*known) if len(known) == len(branches) else None
+
+
+_KINDS = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    bytes: "string",
+    list: "array",
+    tuple: "array",
+    dict: "object",
+}

@@ -1,0 +1,190 @@
+"""How values travel between host and worker: as columns on the way out, as bounded JSON on the way in.
+
+What goes out is trusted: lists of dicts with the same keys become columns, which unpack several times faster.
+What comes in is assumed hostile: it is counted and measured before it is parsed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import chain
+from time import thread_time
+from typing import Any
+
+from moonbox.errors import WorkerError
+
+__all__ = ["Decoder", "packed"]
+
+_ROWS_FROM = 16
+_MOST_COLUMNS = 40
+_LARGE = 64 * 1024
+_AROUND = 8  # levels of the wire around a script's value
+_ROW = 3  # elements that a row counts for beyond its fields: a whole dict for what may be a few bytes on the wire
+_INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can have the same hash
+_BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that
+# Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def packed(value: Any) -> Any:
+    """The value with lists of dicts that all have the same keys as a tuple (keys, column, …).
+
+    Plain values hold no tuples, so the worker cannot mistake one. Looks at the value and, in a dict, at its fields.
+    """
+    if type(value) is list:
+        return _columns(value)
+    if type(value) is dict:
+        large = [key for key, item in value.items() if type(item) is list and len(item) >= _ROWS_FROM]
+        if large:
+            return {**value, **{key: _columns(value[key]) for key in large}}
+    return value
+
+
+def _columns(rows: list[Any]) -> Any:
+    if len(rows) < _ROWS_FROM or set(map(type, rows)) != {dict}:
+        return rows
+    keys = tuple(rows[0])
+    width = len(keys)
+    if not 0 < width <= _MOST_COLUMNS or set(map(type, keys)) != {str} or set(map(tuple, rows)) != {keys}:
+        return rows
+    leaves = list(chain.from_iterable(map(dict.values, rows)))
+    return (keys, *(leaves[column::width] for column in range(width)))
+
+
+class Decoder:
+    """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
+
+    def __init__(self, most: int, *, max_depth: int, allow_nan: bool = False) -> None:
+        self._left = most
+        self._frame = most // 2
+        self._levels = 3 * max_depth + _AROUND
+        self._allow_nan = allow_nan
+
+    def decode(self, payload: bytes) -> Any:
+        """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
+        nodes = payload.count(b",") + payload.count(b"[") + payload.count(b"{")
+        try:
+            if nodes > self._frame or nodes > self._left:
+                nodes = _nodes(_STRINGS.sub(b"", payload))
+                if nodes > self._frame or nodes > self._left:
+                    raise ValueError(f"more than {min(self._frame, self._left):,} elements")
+            self._left -= nodes
+            if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
+                return _STRICT.decode(payload.decode())
+            parse = _parse_large if len(payload) > _LARGE else _parse
+            value = parse(payload, self._levels, self._allow_nan)
+            return self._restored(value) if b"\\u0001" in payload else value
+        except (ValueError, RecursionError) as problem:
+            raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+
+    def _restored(self, value: Any) -> Any:
+        restorer = _Restorer(self._left // _ROW)
+        restored = restorer.restore(value)
+        self._left -= restorer.rows * _ROW
+        return restored
+
+
+def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
+    if payload.count(b"[") + payload.count(b"{") > max_levels:
+        _check_levels(payload, max_levels)
+    value = (_LENIENT if allow_nan else _STRICT).decode(payload.decode())
+    if b"\\ud" in payload or b"\\uD" in payload:
+        json.dumps(value, ensure_ascii=False).encode()  # UnicodeEncodeError for half of a surrogate pair
+    return value
+
+
+def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
+    from pydantic_core import from_json  # twice as fast as json, and it refuses halves of surrogate pairs by itself
+
+    try:
+        return from_json(payload, allow_inf_nan=allow_nan, cache_strings="all")
+    except ValueError as problem:
+        if "recursion" not in str(problem):
+            raise
+    _check_levels(payload, max_levels)  # deeper than that parser goes, and perhaps not deeper than allowed
+    return _parse(payload, max_levels, allow_nan)
+
+
+def _nodes(payload: bytes) -> int:
+    return payload.count(b",") + payload.count(b"[") + payload.count(b"{")
+
+
+def _check_levels(payload: bytes, most: int) -> None:
+    brackets = _STRINGS.sub(b"", payload).translate(None, _NOT_BRACKETS)
+    for _ in range(most):
+        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(inner) == len(brackets):  # none left, or unbalanced, which the parser will find
+            return
+        brackets = inner
+    if brackets:
+        raise ValueError(f"nested more than {most} levels deep")
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not allowed")
+
+
+_STRICT = json.JSONDecoder(parse_constant=_no_constant)
+_LENIENT = json.JSONDecoder()
+
+
+class _Restorer:
+    """Undoes what encode.lua does to values that JSON lacks."""
+
+    def __init__(self, most_rows: int) -> None:
+        self._most_rows = most_rows
+        self.rows = 0
+        self._late = 0.0
+
+    def restore(self, value: Any) -> Any:
+        if type(value) is list:
+            return [item if type(item) not in (list, dict) else self.restore(item) for item in value]
+        if type(value) is not dict:
+            return value
+        if len(value) == 1:
+            ((key, item),) = value.items()
+            if key[:1] == "\x01":
+                return self._special(key, item)
+        return {key: item if type(item) not in (list, dict) else self.restore(item) for key, item in value.items()}
+
+    def _special(self, key: str, item: Any) -> Any:
+        if key == "\x01b" and type(item) is str:
+            return item.encode("latin-1")
+        if key == "\x01m" and type(item) is list:
+            return self._mapped([_pair(pair) for pair in item])
+        if key == "\x01t" and type(item) is list and item and set(map(type, item)) == {list}:
+            return self._rows(*item)
+        raise ValueError("a malformed value")
+
+    def _mapped(self, pairs: list[tuple[str | int, Any]]) -> dict[str | int, Any]:
+        """A dict with integer keys. Their hashes are no secret, so keys can be chosen to collide: the processor time
+        that it takes to build the dict is bounded."""
+        table: dict[str | int, Any] = {}
+        restored = [(name, self.restore(inner)) for name, inner in pairs]
+        for start in range(0, len(restored), _BLOCK):
+            began = thread_time()
+            table.update(restored[start : start + _BLOCK])
+            self._late += max(0.0, thread_time() - began - _BLOCK * _KEY_SECONDS)
+            if self._late > _PATIENCE:
+                raise ValueError("a table whose keys have colliding hashes")
+        return table
+
+    def _rows(self, names: list[Any], *columns: list[Any]) -> list[dict[str, Any]]:
+        if not columns or len(names) != len(columns) or set(map(type, names)) != {str}:
+            raise ValueError("malformed rows")
+        self.rows += len(columns[0])
+        if self.rows > self._most_rows:
+            raise ValueError("too many rows")
+        whole = [self.restore(column) if dict in set(map(type, column)) else column for column in columns]
+        return [dict(zip(names, row)) for row in zip(*whole, strict=True)]  # noqa: B905 - as many names as columns
+
+
+def _pair(item: Any) -> tuple[str | int, Any]:
+    if type(item) is not list or len(item) != 2:
+        raise ValueError("a malformed pair")
+    name = item[0]
+    if type(name) is not str and (type(name) is not int or not -_INTEGERS <= name < _INTEGERS):
+        raise ValueError("a malformed key")
+    return name, item[1]

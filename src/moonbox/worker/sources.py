@@ -1,0 +1,242 @@
+"""Where workers come from: processes forked from a zygote, or threads of the host process.
+
+A worker that is a thread has no jail: `isolation="inline"` is for trusted scripts only.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import marshal
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from moonbox.errors import WorkerError
+from moonbox.worker.jail import describe_exit
+from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.zygote import LENGTH
+
+__all__ = ["InlineSource", "ProcessSource", "WorkerSource"]
+
+_START_SECONDS = 20.0
+_REPLY_SECONDS = 5.0
+
+
+class WorkerSource(Protocol):
+    """Makes workers for the pool. `Sandbox(isolation=…)` takes one of its user's own too."""
+
+    def spawn(self) -> Link:
+        """A new worker that has been configured; its READY is still to be read."""
+
+    def configure(self, config: dict[str, Any]) -> None:
+        """What workers spawned from now on start with."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """A worker process; it is killed through its parent, so that no other process can be hit."""
+
+    source: ProcessSource
+    pid: int
+
+    def kill(self) -> str:
+        return self.source.kill(self.pid)
+
+
+class ProcessSource:
+    """Workers forked from a zygote process, which is started when first needed and again if it dies."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._closed = False
+
+    def spawn(self) -> Link:
+        main, control, theirs, theirs_control = socket_pairs()
+        try:
+            with theirs, theirs_control:
+                _, pid = self._request(("spawn",), (theirs.fileno(), theirs_control.fileno()))
+        except BaseException:
+            main.close()
+            control.close()
+            raise
+        return Link(main, control, pid, _Process(self, pid))
+
+    def configure(self, config: dict[str, Any]) -> None:
+        self._config = config
+        if self._socket is not None:
+            self._request(("configure", config))
+
+    def kill(self, pid: int) -> str:
+        try:
+            _, status = self._request(("kill", pid), restart=False)
+        except WorkerError:
+            return ""
+        return "" if status is None else describe_exit(status)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._end()
+
+    @property
+    def zygote_pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def _request(self, request: tuple[Any, ...], fds: tuple[int, ...] = (), *, restart: bool = True) -> Any:
+        with self._lock:
+            if self._closed:
+                raise WorkerError("the Sandbox is closed")
+            if self._socket is None and not restart:
+                raise WorkerError("the zygote is gone")
+            for attempt in (1, 2, 3):
+                try:
+                    if self._socket is None:
+                        self._start()
+                    return self._exchange(request, fds)
+                except (OSError, WorkerError) as problem:
+                    self._end()
+                    if attempt == 3 or not restart:
+                        raise WorkerError(f"the zygote process does not answer: {problem}") from None
+        raise AssertionError
+
+    def _start(self) -> None:
+        if not sys.executable:
+            raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
+        ours, theirs = socket.socketpair()
+        ours.settimeout(_START_SECONDS)
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _boot(theirs.fileno())],
+                    pass_fds=(theirs.fileno(),),
+                    env={},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    start_new_session=True,
+                    cwd="/",
+                )
+            except OSError as problem:
+                ours.close()
+                raise WorkerError(f"the zygote process cannot be started: {problem}") from problem
+        self._socket = ours
+        try:
+            self._exchange(("configure", self._config), ())
+        except (OSError, WorkerError) as problem:
+            self._end()
+            raise WorkerError(f"the zygote process did not start: {problem}") from problem
+        ours.settimeout(_REPLY_SECONDS)
+
+    def _exchange(self, request: tuple[Any, ...], fds: tuple[int, ...]) -> Any:
+        assert self._socket is not None
+        payload = marshal.dumps(request)
+        payload = LENGTH.pack(len(payload)) + payload
+        if fds:
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+            payload = payload[self._socket.sendmsg([payload], rights) :]
+        self._socket.sendall(payload)
+        (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
+        return marshal.loads(self._exactly(length))
+
+    def _exactly(self, size: int) -> bytes:
+        assert self._socket is not None
+        data = b""
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                raise WorkerError("it has ended")
+            data += more
+        return data
+
+    def _end(self) -> None:
+        """Hang up and see the zygote go; it takes its workers along."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            try:
+                self._process.wait(2.0)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+            self._process = None
+
+
+def _boot(fd: int) -> str:
+    """The zygote's program: only the folders of moonbox and lupa are on its path."""
+    import lupa
+
+    import moonbox
+
+    folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
+    return f"import sys; sys.path[:0] = {folders!r}; from moonbox.worker.zygote import main; main({fd})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """A thread cannot be killed: a script that does not stop by itself keeps its thread until it does."""
+
+    def kill(self) -> str:
+        return ""
+
+
+class InlineSource:
+    """Makes workers that are threads."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._threads: list[threading.Thread] = []
+
+    def spawn(self) -> Link:
+        main, control, theirs, theirs_control = socket_pairs()
+        thread = threading.Thread(
+            target=_serve, args=(theirs, theirs_control, self._config), name="moonbox-inline", daemon=True
+        )
+        thread.start()
+        self._threads = [*(old for old in self._threads if old.is_alive()), thread]
+        return Link(main, control, None, _Thread())
+
+    def configure(self, config: dict[str, Any]) -> None:
+        self._config = config
+
+    def close(self) -> None:
+        """Their sockets are closed by now: the threads end, except one that is stuck in a script."""
+        for thread in self._threads:
+            thread.join(0.5)
+
+
+def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
+    from moonbox.languages.engine import create_engine
+    from moonbox.worker.child import Child, HangUp
+
+    vm = create_engine()
+    vm.set_limits(config["limits"])
+    vm.configure(config["environment"])
+    child = Child(sock, control, vm)
+    watchers: list[threading.Thread] = []
+
+    def start(target: Any, arguments: tuple[Any, ...]) -> None:
+        watchers.append(threading.Thread(target=target, args=arguments, name="moonbox-control", daemon=True))
+        watchers[0].start()
+
+    child.watch(lambda: vm.interrupt_any(2), start)
+    try:
+        child.serve()
+    except HangUp:
+        pass
+    finally:
+        sock.close()
+        watchers[0].join(1.0)
+        control.close()

@@ -1,0 +1,165 @@
+"""What a redactor hides, and where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moonbox.audit.records import Call, CallError, Observation, Run
+from moonbox.audit.redaction import Redactor
+from moonbox.errors import Frame, ScriptError, UsageError
+
+GONE = "[redacted]"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "kept"),
+    [
+        ("password", {"password": "x"}, {"password": GONE}),
+        ("password", {"a": [{"b": {"PassWord": "x", "c": 1}}]}, {"a": [{"b": {"PassWord": GONE, "c": 1}}]}),
+        (
+            "api_key",
+            {"apiKey": 1, "API-KEY": 2, "api key": 3, "key": 4},
+            {"apiKey": GONE, "API-KEY": GONE, "api key": GONE, "key": 4},
+        ),
+        (
+            "*_token",
+            {"access_token": "x", "token": "y", "tokens": 3},
+            {"access_token": GONE, "token": GONE, "tokens": 3},
+        ),
+        ("pin?", {"pin1": 1, "pin": 2}, {"pin1": GONE, "pin": 2}),
+        ("password", {"password": {"old": "x", "new": ["y"]}}, {"password": GONE}),
+        ("password", {"password": None}, {"password": None}),
+        ("password", ["password", "x"], ["password", "x"]),
+        ("user.name", {"user": {"name": "x"}, "name": "y"}, {"user": {"name": GONE}, "name": "y"}),
+        ("user.name", {"user": [{"name": "x"}]}, {"user": [{"name": GONE}]}),
+        ("user.name", {"user": {"inner": {"name": "x"}}}, {"user": {"inner": {"name": "x"}}}),
+        ("login.pin", {"pin": 1, "deep": {"pin": 2}}, {"pin": GONE, "deep": {"pin": 2}}),
+        ("*.pin", {"pin": 1, "deep": {"pin": 2}}, {"pin": GONE, "deep": {"pin": GONE}}),
+        ("logout.pin", {"pin": 1}, {"pin": 1}),
+        ("7", {7: "x", 8: "y"}, {7: GONE, 8: "y"}),
+        ("password", '{"password": "x", "n": [1]}', '{"password": "[redacted]", "n": [1]}'),
+        ("password", '[{"other": 1}]  ', '[{"other": 1}]  '),
+        ("password", '{"password": broken', '{"password": broken'),
+    ],
+)
+def test_fields(field: str, value: Any, kept: Any) -> None:
+    assert Redactor([field]).value(value, "api", "login") == kept
+
+
+def test_a_run_is_searched_everywhere() -> None:
+    secret = "hunter-22"
+    run = Run(
+        "a",
+        f'tools.login{{password = "{secret}"}}',
+        values=({"password": secret, "echo": f"<{secret}>"}, secret.encode() + b"\xff"),
+        output=f"{secret}\n",
+        calls=(
+            Call(1, "login", {"password": secret}, result=json.dumps({"sent": secret})),
+            Call(
+                2,
+                "other",
+                {secret: 1},
+                "error",
+                error=CallError("bad", f"got {secret}", data={"was": [secret]}, detail=f"Traceback: {secret}"),
+            ),
+        ),
+        error=ScriptError(
+            "tool",
+            f"got {secret}",
+            hint=f"not {secret}",
+            traceback=f"1 | {secret}",
+            data={"password": secret, "x": secret},
+            frames=(Frame(1, "main", f"x = {secret}"),),
+        ),
+        observations=(Observation("time", 1.0),),
+    )
+    kept = Redactor(["password"]).redact(run)
+    assert secret not in kept.to_json()
+    assert kept.source == 'tools.login{password = "[redacted]"}'
+    assert kept.values == ({"password": GONE, "echo": "<[redacted]>"}, b"[redacted]\xff")
+    assert kept.calls[0].result == '{"sent": "[redacted]"}'
+    assert kept.calls[1].arguments == {GONE: 1}
+    assert kept.error is not None
+    assert kept.error.message == "got [redacted]"
+    assert secret in run.to_json(), "the run itself is as it was"
+    assert run.redacted(Redactor(["password"])) == kept
+
+
+def test_secrets_are_hidden_whatever_their_field() -> None:
+    run = Run("a", "return 1", output="s3 s3cr3t", calls=(Call(1, "t", {"a": ["s3cr3t!", 12345]}),))
+    kept = Redactor(secrets=["s3cr3t", "12345"], replacement="***").redact(run)
+    assert (kept.output, kept.calls[0].arguments) == ("s3 ***", {"a": ["***!", "***"]})
+
+
+def test_a_secret_is_found_in_its_escaped_forms_and_inside_a_longer_one() -> None:
+    calls = (Call(1, "t", {"pw": 'pa"ssé', "PW": 'pa"ssé-long'}),)
+    run = Run("a", 'x = "pa\\"ss\\u00e9"', output='pa"ssé and pa"ssé-long', calls=calls)
+    kept = Redactor(["pw"]).redact(run)
+    assert (kept.source, kept.output) == ('x = "[redacted]"', "[redacted] and [redacted]")
+
+
+def test_short_values_are_hidden_in_their_field_alone() -> None:
+    run = Run("a", "for i = 1, 10 do end", calls=(Call(1, "t", {"pin": 10, "flag": True, "n": 10}),))
+    kept = Redactor(["pin", "flag"]).redact(run)
+    assert kept.source == run.source
+    assert kept.calls[0].arguments == {"pin": GONE, "flag": GONE, "n": 10}
+
+
+def test_thousands_of_hidden_values_are_still_found() -> None:
+    """One search for each of them in each text would run into the time limit of a test."""
+    rows = [{"id": n, "token": f"tok-{n:06}" + "x" * (n % 30)} for n in range(20_000)]
+    run = Run(
+        "a", "x", output="tok-000000, <tok-000001x> and tok-018000.tok-018000", calls=(Call(1, "t", {}, result=rows),)
+    )
+    kept = Redactor(["token"]).redact(run)
+    assert kept.output == "[redacted], <[redacted]> and [redacted].[redacted]"
+    assert "tok-" not in kept.to_json()
+
+
+def test_secrets_that_are_made_to_be_slow_end_in_hiding_all() -> None:
+    bombs = ["a" * length + "b" for length in range(4, 4000)]
+    run = Run("a", "return 1", output="a" * 60_000, calls=(Call(1, "t", {"pw": bombs}),))
+    kept = Redactor(["pw"]).redact(run)
+    assert (kept.source, kept.output) == ("return 1", GONE)
+
+
+def test_nothing_named_changes_nothing() -> None:
+    run = Run("a", "return 1", values=([1, {"a": "b"}],), calls=(Call(1, "t", {"password": "x"}),))
+    assert Redactor().redact(run) == run
+
+
+def test_wrong_use_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"^Redactor fields must be a list of strings, not one string: \['password'\]$"
+    ):
+        Redactor("password")
+    with pytest.raises(UsageError, match=r"^Redactor secrets must be non-empty strings, not ''$"):
+        Redactor(secrets=[""])
+
+
+nested = st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+
+
+@given(nested, st.text(min_size=4), st.booleans())
+def test_what_a_named_field_held_is_nowhere_in_the_record(around: Any, secret: str, many: bool) -> None:
+    others = [f"{number:05}-other" for number in range(100)] if many else []
+    calls = (Call(1, "t", {"pw": [secret, *others], "x": [around]}),)
+    run = Run("a", secret, values=([around, secret],), output=f"<{secret}>", calls=calls)
+    kept = Redactor(["pw"], replacement="").redact(run)
+    assert not any(secret in text for text in _texts(kept.to_dict()))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for key, item in value.items() for text in (key, *_texts(item)) if key not in _RECORD]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return [value] if isinstance(value, str) else []
+
+
+_RECORD = {*Run("", "").to_dict(), *Call(1, "", {}).to_dict()} - {"source", "values", "output", "calls", "arguments"}

@@ -1,0 +1,61 @@
+"""Environments that tests make for packages which do not fit into the main one, by uv: seconds instead of minutes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+INSTALL_SECONDS = 1800
+
+
+def make_environment(folder: Path, *requirements: str) -> Path:
+    """The Python of a new environment in `folder`, with these installed."""
+    checked([*_uv(), "venv", "--clear", "--quiet", "--python", sys.executable, str(folder)])
+    python = folder / "bin" / "python"
+    if requirements:
+        install(python, *requirements)
+    return python
+
+
+def install(python: Path, *requirements: str) -> None:
+    """Install these, and what they need, for that Python."""
+    checked([*_uv(), "pip", "install", "--quiet", "--python", str(python), *requirements])
+
+
+def run(
+    command: Sequence[str], *, cwd: Path | None = None, timeout: float, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program with nothing of this process's environment that would change what another interpreter imports."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "PYTEST"))}
+    return subprocess.run(
+        list(command),
+        cwd=cwd,
+        env={**kept, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def checked(
+    command: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    timeout: float = INSTALL_SECONDS,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """What a program prints; its failure is an AssertionError with its last words."""
+    done = run(command, cwd=cwd, timeout=timeout, env=env)
+    assert done.returncode == 0, f"{' '.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def _uv() -> list[str]:
+    return [sys.executable, "-m", "uv"]

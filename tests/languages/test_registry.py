@@ -1,0 +1,116 @@
+"""The registry of languages, and the rule that nothing outside the languages' folders names one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import moonbox
+from moonbox.errors import UsageError
+from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES, EngineError, Language, language
+from moonbox.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(moonbox.__file__).parent
+PUBLIC = {"lua_features", "LuaCodeMode"}
+"""Names that users write: an option of Sandbox and moonbox.toml, a class of the adapter for FastMCP."""
+IN_LUA = {"scripts", "cli/tool.py", "cli/init.py"}
+"""Tool scripts are Lua by definition: these may name the suffix of their files."""
+
+
+def outside() -> list[Path]:
+    return [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] != "languages"]
+
+
+def words_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Identifiers, imported modules, and strings that are one word; with their lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        line = getattr(node, "lineno", 0)
+        match node:
+            case ast.Constant(value=str(text)) if not re.search(r"\s", text):
+                yield line, text
+            case ast.Name(id=text) | ast.Attribute(attr=text) | ast.arg(arg=text) | ast.alias(name=text):
+                yield line, text
+            case ast.FunctionDef(name=text) | ast.AsyncFunctionDef(name=text) | ast.ClassDef(name=text):
+                yield line, text
+            case ast.keyword(arg=str(text)):
+                yield line, text
+            case ast.ImportFrom(module=str(text)):
+                yield line, text
+
+
+def names_a_language(word: str) -> bool:
+    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word)
+    return word not in PUBLIC and any(part.lower() in LANGUAGES for part in parts)
+
+
+@pytest.mark.parametrize("path", outside(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_outside_names_a_language(path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    files = any(name.startswith(each) for each in IN_LUA)
+    named = [
+        (line, word)
+        for line, word in words_of(path)
+        if names_a_language(word) and not (files and re.fullmatch(r"[\w*….\"=]*\.lua\"?", word))
+    ]
+    assert not named
+
+
+def test_the_rule_sees_what_it_forbids() -> None:
+    assert all(map(names_a_language, ("lua", "rhai", "LuaVM", "_lua_checker", "is_rhai", "moonbox.languages.lua.vm")))
+    assert not any(map(names_a_language, ("evaluate", "language", "value", "lua_features")))
+
+
+@pytest.mark.parametrize("each", LANGUAGES.values(), ids=lambda each: each.name)
+def test_a_language_is_complete(each: Language) -> None:
+    assert each.suffix.startswith(".") and each.comment and each.lexer
+    assert each.folder.name == each.name
+    assert {path.name for path in each.folder.iterdir()} >= {"language.py", "texts.toml", "docs.toml"}
+    assert each.texts.no_value and each.texts.part_of_map.format(key="x")
+    assert each.docs["print"]
+    assert each.tool_name("space.name").endswith("name")
+    is_complete = each.completeness()
+    assert is_complete("1 + 1") and not is_complete("(1 +")
+    error = each.explain(EngineError("stop", limit="time"), sources={}, tools=(), limits=Limits(timeout=2))
+    assert (error.kind, error.limit, error.message) == (
+        "limit",
+        "time",
+        "the script ran longer than timeout = 2 seconds",
+    )
+    assert error.hint == "do less in one run, or split the work over several runs"
+
+
+@pytest.mark.parametrize("each", LANGUAGES.values(), ids=lambda each: each.name)
+@pytest.mark.parametrize("code", ["denied", "not_granted", "approval_denied", "approval_unavailable"])
+def test_a_denial_is_one_in_every_language(each: Language, code: str) -> None:
+    report = EngineError("tool", "no", data={"code": code, "tool": "save", "message": "no"})
+    error = each.explain(report, sources={}, tools=("save",), limits=Limits())
+    assert (error.kind, error.code, error.tool) == ("denied", code, "save")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("languages/*/*.toml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_texts_know_nothing_of_the_host(path: Path) -> None:
+    assert not re.search(r"(?i:python|lupa)|Sandbox\(", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.joinpath("languages").rglob("*.lua")), ids=lambda path: path.name)
+def test_lua_files_know_nothing_of_the_host(path: Path) -> None:
+    assert not re.search(r"\b(?:Python|lupa|Sandbox)\b", path.read_text(encoding="utf-8"))
+
+
+def test_unknown_languages() -> None:
+    assert language().name == DEFAULT_LANGUAGE
+    with pytest.raises(UsageError, match=r"unknown language 'luaa'; did you mean 'lua'\?"):
+        language("luaa")
+    with pytest.raises(UsageError, match="unknown language 'cobol'; known languages: lua, rhai"):
+        language("cobol")
+    with pytest.raises(UsageError, match="unknown language 5"):
+        language(5)  # type: ignore[arg-type]

@@ -1,0 +1,7 @@
+"""Fixtures for the tests of requests to other machines."""
+
+from __future__ import annotations
+
+from loopback_servers import serve, serve_raw
+
+__all__ = ["serve", "serve_raw"]

@@ -1,0 +1,280 @@
+"""The bounded client: one deadline over everything, bounds on what is read, each hop and each address checked."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from loopback_servers import Answer, RawServer, Request, Server, drip, ignore
+
+from moonbox.knowledge.connectors.fetching import Fetcher, FetchError
+from moonbox.net import client
+from moonbox.net.bodies import ByteBudget, read_body, unpack_gzip
+from moonbox.net.client import Client, PublicAddresses, Response
+from moonbox.net.errors import NetError
+from moonbox.net.urls import follow, parse_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from moonbox.net.addresses import Address
+    from moonbox.net.urls import Target
+
+    Serve = Callable[..., Server]
+    ServeRaw = Callable[..., RawServer]
+
+HANDSHAKE = b"\x16\x03\x03\x40\x00"
+"""The head of a TLS record of 16 kB, as a server's answer to a handshake begins."""
+
+
+def get(url: str, *, timeout: float = 20, max_bytes: int = 1_000_000, redirects: int = 5) -> Response:
+    with Client(PublicAddresses(allow_private=True)) as web:
+        request = client.Request(parse_target(url))
+        return web.send(request, timeout=timeout, max_bytes=max_bytes, redirects=redirects)
+
+
+def fails(url: str, **more: float) -> NetError:
+    with pytest.raises(NetError) as caught:
+        get(url, **more)  # type: ignore[arg-type]  # the numbers that the test chose
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"", b"H"),
+        (b"HTTP/1.1 200 OK\r\nx: ", b"y"),
+        (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n", b"x"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n", gzip.compress(b"")),
+    ],
+    ids=["status line", "header", "headers", "interim answers", "body", "chunks", "empty gzip members"],
+)
+def test_an_answer_that_drips_ends_with_the_deadline(serve_raw: ServeRaw, start: bytes, more: bytes) -> None:
+    server = serve_raw(drip(start, more, pause=0.02))
+    error = fails(f"{server.url}/", timeout=0.3)
+    assert (error.code, error.retryable) == ("timeout", True)
+    assert error.message == "127.0.0.1 did not answer within 0.3 seconds"
+
+
+def test_a_handshake_that_drips_ends_with_the_deadline(serve_raw: ServeRaw) -> None:
+    server = serve_raw(drip(HANDSHAKE, b"x", pause=0.02), reads_head=False)
+    assert fails(server.url.replace("http:", "https:"), timeout=0.3).code == "timeout"
+
+
+def test_a_server_that_never_answers_ends_with_the_deadline(serve_raw: ServeRaw) -> None:
+    server = serve_raw(ignore)
+    assert fails(f"{server.url}/", timeout=0.2).code == "timeout"
+
+
+def test_the_fetcher_of_pages_has_the_same_deadline(serve_raw: ServeRaw) -> None:
+    """Each byte of the header comes soon after the last; the page still has its time and no more."""
+    server = serve_raw(drip(b"HTTP/1.1 200 OK\r\nx: ", b"y", pause=0.02))
+    with (
+        Fetcher(max_size=1000, timeout=0.3, allow_private=True) as fetch,
+        pytest.raises(FetchError, match=r"^127\.0\.0\.1 did not answer within 0\.3 seconds$"),
+    ):
+        fetch(f"{server.url}/", {})
+
+
+def test_the_fetcher_sends_international_addresses_in_their_ascii_form(serve: Serve) -> None:
+    server = serve({"/k%C3%A4se%20sorten": lambda _: Answer(body=b"Gouda")})
+    with Fetcher(max_size=1000, timeout=20, allow_private=True) as fetch:
+        response = fetch(f"{server.url}/käse sorten", {})
+        assert (response.url, response.body) == (f"{server.url}/k%C3%A4se%20sorten", b"Gouda")
+        with pytest.raises(FetchError, match=r"the host is not a valid international name$"):
+            fetch("http://" + "ä" * 400 + ".example/", {})
+
+
+@pytest.mark.parametrize(
+    ("start", "more", "code"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536, "too_large"),
+        (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n", gzip.compress(b"") * 1000, "too_large"),
+        (b"HTTP/1.1 200 OK\r\n", b"a: " + b"x" * 1000 + b"\r\n", "connection"),
+        (b"HTTP/1.1 200 OK\r\nlong: ", b"x" * 1000, "connection"),
+    ],
+    ids=["body", "empty gzip members", "headers", "header"],
+)
+def test_an_answer_without_end_is_cut_off(serve_raw: ServeRaw, start: bytes, more: bytes, code: str) -> None:
+    server = serve_raw(drip(start, more))
+    assert fails(f"{server.url}/").code == code
+
+
+def test_a_bomb_is_unpacked_no_further_than_its_bound() -> None:
+    bomb = gzip.compress(bytes(50_000_000), 9)
+    taken: list[int] = []
+
+    def chunks() -> Iterator[bytes]:
+        for start in range(0, len(bomb), 100):
+            taken.append(start)
+            yield bomb[start : start + 100]
+
+    with pytest.raises(NetError, match=r"^the response is larger than 100,000 bytes$"):
+        read_body(chunks(), "gzip", 100_000)
+    assert len(taken) < 10, "a hundred bytes unpack to 100,000"
+
+
+def test_compressed_data_has_a_bound_of_its_own() -> None:
+    taken: list[int] = []
+
+    def empty_members() -> Iterator[bytes]:
+        while True:
+            taken.append(1)
+            yield gzip.compress(b"") * 100
+
+    with pytest.raises(NetError, match=r"^the response is larger than 100,000 bytes$"):
+        read_body(empty_members(), "gzip", 100_000)
+    assert len(taken) < 100
+
+
+def test_gzip_files() -> None:
+    assert unpack_gzip(gzip.compress(b"text"), 4) == b"text"
+    with pytest.raises(NetError, match=r"^the response is larger than 3 bytes$"):
+        unpack_gzip(gzip.compress(b"text"), 3)
+    with pytest.raises(NetError, match=r"^the response is not valid gzip data$"):
+        unpack_gzip(b"text", 100)
+
+
+def test_a_budget_counts_until_it_is_spent() -> None:
+    budget = ByteBudget(10, "its answer")
+    budget.spend(4)
+    budget.spend(6)
+    with pytest.raises(NetError, match=r"^its answer is larger than 10 bytes$"):
+        budget.spend(1)
+
+
+def test_repeated_headers_are_joined(serve_raw: ServeRaw) -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\na: 1\r\nA: 2\r\nset-cookie: x\r\nset-cookie: y\r\n\r\n"
+    server = serve_raw(lambda connection: connection.sendall(head))
+    response = get(f"{server.url}/")
+    assert (response.headers["a"], response.headers["set-cookie"]) == ("1, 2", "x\ny")
+
+
+class Watched:
+    """A policy that lets everything pass and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.targets: list[tuple[str, str | None]] = []
+        self.addresses: list[str] = []
+
+    def check_target(self, target: Target, redirected_by: str | None) -> None:
+        self.targets.append((target.path, redirected_by))
+
+    def check_address(self, host: str, address: Address, port: int) -> None:
+        self.addresses.append(f"{host} {address}")
+
+
+def test_every_hop_and_every_address_is_checked(serve: Serve) -> None:
+    routes: dict[str, Callable[[Request], Answer]] = {
+        "/a": lambda _: Answer.redirect("/b"),
+        "/b": lambda _: Answer.redirect(f"http://other.test:{server.port}/c"),
+        "/c": lambda _: Answer(body=b"there"),
+    }
+    server = serve(routes)
+    policy = Watched()
+    with Client(policy, resolver=lambda *_: ["127.0.0.1", "127.0.0.2"]) as web:
+        request = client.Request(parse_target(f"http://one.test:{server.port}/a"))
+        assert web.send(request, timeout=20, max_bytes=100).body == b"there"
+    assert policy.targets == [("/a", None), ("/b", "one.test"), ("/c", "one.test")]
+    assert policy.addresses[-2:] == ["other.test 127.0.0.1", "other.test 127.0.0.2"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "168.63.129.16",
+        "192.88.99.1",
+        "169.254.169.254",
+        "127.0.0.1",
+        "10.0.0.1",
+        "[fec0::1]",
+        "[::1]",
+        "[64:ff9b::a00:1]",
+    ],
+)
+def test_private_addresses_are_not_reached(address: str) -> None:
+    with Client(PublicAddresses()) as web, pytest.raises(NetError) as caught:
+        web.send(client.Request(parse_target(f"http://{address}/")), timeout=20, max_bytes=1)
+    assert caught.value.code == "not_allowed"
+    assert caught.value.message.endswith("; only public addresses are allowed")
+
+
+def test_a_name_with_one_private_address_is_not_reached(serve: Serve) -> None:
+    server = serve({"/": lambda _: Answer()})
+    request = client.Request(parse_target(f"http://a.test:{server.port}/"))
+    resolver = lambda *_: ["93.184.216.34", "127.0.0.1"]  # noqa: E731 - one line, used once
+    with Client(PublicAddresses(), resolver=resolver) as web, pytest.raises(NetError) as caught:
+        web.send(request, timeout=20, max_bytes=1)
+    assert caught.value.message == "a.test (127.0.0.1) is a loopback address; only public addresses are allowed"
+    assert server.connections == 0
+
+
+def test_a_redirect_to_a_private_address_is_not_followed(serve: Serve) -> None:
+    """The first host is public as far as the policy knows; the second is not."""
+    inner = serve({"/": lambda _: Answer(body=b"internal")})
+    outer = serve({"/": lambda _: Answer.redirect(f"http://inner.test:{inner.port}/")})
+
+    class OuterAlone(PublicAddresses):
+        def check_address(self, host: str, address: Address, port: int) -> None:
+            if port != outer.port:
+                super().check_address(host, address, port)
+
+    with Client(OuterAlone(), resolver=lambda *_: ["127.0.0.1"]) as web, pytest.raises(NetError) as caught:
+        web.send(client.Request(parse_target(f"http://outer.test:{outer.port}/")), timeout=20, max_bytes=100)
+    assert caught.value.code == "not_allowed"
+    assert inner.connections == 0
+
+
+def test_lookups_that_hang_do_not_pile_up() -> None:
+    leave = threading.Event()
+    asked: list[str] = []
+
+    def slow(host: str, port: int) -> list[str]:
+        asked.append(host)
+        leave.wait(30)
+        return []
+
+    try:
+        with Client(PublicAddresses(), resolver=slow) as web:
+            for number in range(20):
+                with pytest.raises(NetError) as caught:
+                    request = client.Request(parse_target(f"http://host{number}.test/"))
+                    web.send(request, timeout=0.01, max_bytes=1)
+                assert caught.value.code == "timeout"
+    finally:
+        leave.set()
+    assert len(asked) <= 16, "the others waited for a place and found none"
+
+
+def test_a_long_location_is_refused_before_it_is_read() -> None:
+    """Python's own reader takes quadratic time for a host of many accents, and keeps what it read."""
+    target = parse_target("http://a.test/")
+    with pytest.raises(NetError, match=r"it is longer than 8,000 characters$"):
+        follow(target, "//a" + "\u0327\u0301" * 25_000)
+    for broken in ("http://[x/", "//[", "http://a\u2100.test/"):
+        with pytest.raises(NetError) as caught:
+            follow(target, broken)
+        assert caught.value.code == "invalid_url"
+
+
+def test_a_closed_client_sends_nothing(serve: Serve) -> None:
+    server = serve({"/": lambda _: Answer()})
+    web = Client(PublicAddresses(allow_private=True))
+    web.close()
+    with pytest.raises(NetError, match=r"^the client is closed$"):
+        web.send(client.Request(parse_target(f"{server.url}/")), timeout=20, max_bytes=1)
+    assert server.connections == 0
+
+
+def test_a_refused_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    error = fails(f"http://127.0.0.1:{port}/")
+    assert (error.code, error.retryable) == ("connection", True)
+    assert error.message == f"the connection to 127.0.0.1:{port} failed: Connection refused"
