@@ -284,7 +284,7 @@ class Repl:
         # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
         execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
         update = self._worker.update(link, self.toolbox, self._additions, limits)
-        execution.begin(update, source.encode("utf-8", "replace"))
+        execution.begin(update, source.encode("utf-8", "replace"), native=link.native)
         return execution
 
     def _call_path(self, limits: Limits) -> CallPath:

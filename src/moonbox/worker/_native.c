@@ -1,4 +1,4 @@
-/* The native part of a worker: its loop, its codec, its interrupt and its start, in C on Lua's own C API.
+/* The native part of a worker: its loop, its codec and its interrupt, in C on Lua's own C API.
  *
  * Optional: everything works without it, in Python (child.py, languages/lua/vm.py). Where it was built, a worker runs
  * scripts and makes calls without entering Python at all. It lives inside the jail and reads two things: frames from the
@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +34,7 @@ typedef void *(*lua_Alloc)(void *, void *, size_t, size_t);
 typedef intptr_t lua_KContext;
 
 enum { T_NIL = 0, T_BOOLEAN = 1, T_LIGHT = 2, T_NUMBER = 3, T_STRING = 4, T_TABLE = 5 };
-enum { MULTIPLE = -1, MASK_COUNT = 8, GC_COUNT = 3, GC_COUNTB = 4 };
+enum { MULTIPLE = -1, MASK_COUNT = 8, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 4 };
 #define REGISTRY (-1000000 - 1000)
 #define upvalue(i) (REGISTRY - (i))
 
@@ -124,6 +123,7 @@ static struct {
   int polling;
   /* the run under way */
   uint32_t number;
+  int has_run;
   size_t printed;
   atomic_int reason;
   atomic_uint running_number;
@@ -140,7 +140,7 @@ static struct {
   /* one frame at a time in each direction */
   Buffer in, out;
   size_t in_start;
-} W = {.socket = -1, .control = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, .sending = PTHREAD_MUTEX_INITIALIZER};
+} W = {.socket = -1, .control = -1, .early = ~0ULL, .mutex = PTHREAD_MUTEX_INITIALIZER, .sending = PTHREAD_MUTEX_INITIALIZER};
 
 static int room_for(Buffer *b, size_t more) {
   if (b->size + more <= b->room) return 1;
@@ -508,7 +508,7 @@ static uint64_t number_of(Reader *r, int size) {
   return value;
 }
 
-static void push_value(lua_State *L, Reader *r, int inside);
+static void push_value(lua_State *L, Reader *r);
 
 static void push_text(lua_State *L, Reader *r, size_t size) {
   if ((size_t)(r->end - r->at) < size) size = (size_t)(r->end - r->at);
@@ -527,7 +527,7 @@ static void push_list(lua_State *L, Reader *r, size_t count) {
       nulls++;
       continue;
     }
-    push_value(L, r, 1);
+    push_value(L, r);
     p_lua_rawseti(L, -2, (lua_Integer)i);
   }
   if (nulls) {
@@ -547,7 +547,7 @@ static void push_object(lua_State *L, Reader *r, size_t count) {
   p_lua_createtable(L, 0, (int)count);
   int object = p_lua_gettop(L), nulls = 0;
   for (size_t i = 0; i < count; i++) {
-    push_value(L, r, 1);
+    push_value(L, r);
     if (r->at < r->end && *r->at == 0xc0) {
       r->at++;
       if (p_lua_checkstack(L, 8)) { /* the key stays, below the table's turn to be marked */
@@ -557,7 +557,7 @@ static void push_object(lua_State *L, Reader *r, size_t count) {
       pop(L, 1);
       continue;
     }
-    push_value(L, r, 1);
+    push_value(L, r);
     p_lua_rawset(L, object);
   }
   if (nulls) {
@@ -569,7 +569,7 @@ static void push_object(lua_State *L, Reader *r, size_t count) {
   }
 }
 
-static void push_value(lua_State *L, Reader *r, int inside) {
+static void push_value(lua_State *L, Reader *r) {
   if (r->at >= r->end || !p_lua_checkstack(L, 16)) {
     p_lua_pushnil(L);
     return;
@@ -621,7 +621,6 @@ static void push_value(lua_State *L, Reader *r, int inside) {
       default: p_lua_pushnil(L); /* nil */
     }
   }
-  (void)inside;
 }
 
 /* ---- What the prelude calls -------------------------------------------------------------------------------------------- */
@@ -660,7 +659,7 @@ static int l_exchange(lua_State *L) {
   int top = p_lua_gettop(L);
   for (size_t i = 0; i < count * 3; i++) {
     if (i % 3 == 0 && r.at < r.end) r.at++; /* [id, ok, value] */
-    push_value(L, &r, 0);
+    push_value(L, &r);
   }
   return p_lua_gettop(L) - top;
 }
@@ -861,10 +860,17 @@ static int protected_run(lua_State *L) {
   return p_lua_gettop(L);
 }
 
+static int ended_for_memory(lua_State *L, int first) {
+  const char *limit;
+  size_t size;
+  return text_at(L, first + 1, &limit, &size) && size == 6 && !memcmp(limit, "memory", 6);
+}
+
 static int run(const char *payload, size_t length) {
   lua_State *L = W.L;
   if (length < RUN_HEAD) return 0;
   memcpy(&W.number, payload, 4);
+  W.has_run |= W.number > 0;
   atomic_store(&W.reason, 0);
   W.printed = 0;
   W.peak = W.used;
@@ -889,7 +895,7 @@ static int run(const char *payload, size_t length) {
   const char *kind;
   size_t size;
   W.out.size = 0;
-  int sent = HEADER, ended = DONE, ok = room_for(&W.out, HEADER) != 0;
+  int ended = DONE, ok = room_for(&W.out, HEADER) != 0;
   W.out.size = HEADER;
   text_at(L, first, &kind, &size);
   if (failed) {
@@ -915,7 +921,7 @@ static int run(const char *payload, size_t length) {
   } else {
     ok = ok && put_done(L, first, kind, size, cpu);
   }
-  (void)sent;
+  int out_of_memory = failed == 4 || (ended == DONE && ended_for_memory(L, first));
   if (!ok) _exit(71); /* out of memory for the answer itself: the host sees the worker end */
   put_header(W.out.data, ended, W.out.size - HEADER);
   pthread_mutex_lock(&W.sending);
@@ -923,6 +929,7 @@ static int run(const char *payload, size_t length) {
   pthread_mutex_unlock(&W.sending);
   shrink(&W.out);
   p_lua_settop(L, top);
+  if (out_of_memory) p_lua_gc(L, GC_COLLECT);
   return ok;
 }
 
@@ -1011,61 +1018,53 @@ static PyObject *py_send(PyObject *module, PyObject *arguments) {
   return PyBool_FromLong(ok);
 }
 
-/* rehearse(source): an empty run that nobody hears of: what it touches is ours before anybody waits. */
-
-/* A plan is rows of five numbers: a system call and its arguments. 0, or 1 + the index of the first that failed. */
-static long carry_out(const long *plan, size_t rows, int *number) {
-  long first = 0;
-  for (size_t i = 0; i < rows; i++) {
-    const long *row = plan + i * 5;
-    if (syscall(row[0], row[1], row[2], row[3], row[4]) == -1 && !first) {
-      first = (long)i + 1;
-      *number = errno;
-    }
+/* rehearse(): an empty run that nobody hears of: what it touches is ready before anybody waits for the first. */
+static PyObject *py_rehearse(PyObject *module, PyObject *_) {
+  static const char source[] = "return 1";
+  char frame[HEADER + RUN_HEAD + sizeof source - 1] = {0};
+  (void)module, (void)_;
+  put_header(frame, RUN, sizeof frame - HEADER);
+  memcpy(frame + HEADER + RUN_HEAD, source, sizeof source - 1);
+  int socket = W.socket;
+  W.socket = -1;
+  W.in.size = W.in_start = 0;
+  if (room_for(&W.in, sizeof frame)) {
+    memcpy(W.in.data, frame, sizeof frame);
+    W.in.size = W.in_start = sizeof frame;
+    run(W.in.data + HEADER, sizeof frame - HEADER);
   }
-  return first;
+  W.in.size = W.in_start = 0;
+  W.socket = socket;
+  Py_RETURN_NONE;
 }
 
-/* spawn(socket, control, before, after, pids, greeting): fork a worker that never enters Python unless a script decodes
- * JSON. `before` and `after` are plans, carried out before and after the control thread starts; `pids` are addresses where
- * the worker's process id is written first. A worker whose jail does not close as planned ends at once with status 72. */
-static PyObject *py_spawn(PyObject *module, PyObject *arguments) {
-  int socket, control;
-  long parent;
-  Py_buffer before, after, pids, greeting;
-  (void)module;
-  if (!PyArg_ParseTuple(arguments, "iily*y*y*y*", &socket, &control, &parent, &before, &after, &pids, &greeting)) return NULL;
-  pid_t pid = fork();
-  if (pid == 0) {
-    int number = 0;
-    uint32_t own = (uint32_t)getpid();
-    const long *places = pids.buf;
-    W.socket = socket;
-    W.control = control;
-    for (size_t i = 0; i < (size_t)pids.len / sizeof(long); i++) memcpy((void *)places[i], &own, 4);
-    if (carry_out(before.buf, (size_t)before.len / (5 * sizeof(long)), &number)) _exit(72);
-    if (getppid() != (pid_t)parent || !start_watching()) _exit(1);
-    if (carry_out(after.buf, (size_t)after.len / (5 * sizeof(long)), &number)) _exit(72);
-    if (!send_frame(READY, greeting.buf, (size_t)greeting.len)) _exit(0);
-    PyObject *request;
-    while ((request = py_serve(NULL, NULL)) && request != Py_None) {
-      PyObject *answered = PyObject_CallFunctionObjArgs(PyObject_GetAttrString(module, "answer"), request, NULL);
-      Py_DECREF(request);
-      if (!answered) _exit(70);
-      Py_DECREF(answered);
-    }
-    _exit(0);
-  }
-  int problem = errno;
-  PyBuffer_Release(&before);
-  PyBuffer_Release(&after);
-  PyBuffer_Release(&pids);
-  PyBuffer_Release(&greeting);
-  if (pid < 0) {
-    errno = problem;
-    return PyErr_SetFromErrno(PyExc_OSError);
-  }
-  return PyLong_FromLong(pid);
+static PyObject *py_watch(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  if (!start_watching()) return PyErr_SetFromErrno(PyExc_OSError);
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_used(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  return PyLong_FromSize_t(W.used);
+}
+
+static PyObject *py_has_run(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  return PyBool_FromLong(W.has_run);
+}
+
+/* lift_limit(): while Python makes Lua values, an error for want of memory would end the process. */
+static PyObject *py_lift_limit(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  W.limit = 0;
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_limit(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  limit_memory(0);
+  Py_RETURN_NONE;
 }
 
 static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
@@ -1073,7 +1072,12 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {"attach", py_attach, METH_VARARGS, NULL},
                                 {"serve", py_serve, METH_NOARGS, NULL},
                                 {"send", py_send, METH_VARARGS, NULL},
-                                {"spawn", py_spawn, METH_VARARGS, NULL},
+                                {"rehearse", py_rehearse, METH_NOARGS, NULL},
+                                {"watch", py_watch, METH_NOARGS, NULL},
+                                {"used", py_used, METH_NOARGS, NULL},
+                                {"has_run", py_has_run, METH_NOARGS, NULL},
+                                {"lift_limit", py_lift_limit, METH_NOARGS, NULL},
+                                {"limit", py_limit, METH_NOARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 

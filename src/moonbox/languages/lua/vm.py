@@ -29,13 +29,16 @@ _BY_ADDRESS = b"""return function(host)
   function host.enter(level, co) enter(level, format("%p", co)) end
   function host.adopt(co) adopt(format("%p", co)) end
 end"""
+_BY_NATIVE = b"""return function(host)
+  for name, f in pairs(debug.getregistry()["moonbox.native"]) do host[name] = f end
+end"""
 _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
 
 
 class LuaVM:
     """One Lua state. Runs are serial; `interrupt` may be called from another thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, native: Any = None) -> None:
         from lupa import lua54
 
         self._runtime = lua54.LuaRuntime(
@@ -57,18 +60,25 @@ class LuaVM:
         self._max_output = 0
         self._wire: Wire | None = None
         self._limits: Mapping[str, Any] = {}
+        self._native = self._opened(native, lua54.__file__)
         self._engine = self._load_prelude()
         self._inbound = Inbound(self._runtime, self._engine)
         self._engine[b"install_hook"]()
+        if self._native is not None:
+            self._native.take_hook()
         self._interrupt.attach(int(self._engine[b"main_thread"](), 16))
         self._run = self._engine[b"run"]
-        self._base = self._runtime.get_memory_used(total=True)
+        self._base = self._memory_used()
         self._lua_limits: Any = None
 
     @property
     def polling(self) -> str:
         """Why the interrupt has to poll; empty when it need not."""
         return self._interrupt.why_polling
+
+    @property
+    def is_native(self) -> bool:
+        return self._native is not None
 
     def connect(self, wire: Wire) -> None:
         self._wire = wire
@@ -92,9 +102,9 @@ class LuaVM:
                 }
             )
         )
-        if not self._used:  # what tools and a runtime take is not the script's
+        if not (self._used or (self._native is not None and self._native.has_run())):  # what tools and a runtime take is not the script's
             self._engine[b"collect"]()
-            self._base = self._runtime.get_memory_used(total=True)
+            self._base = self._memory_used()
             if self._limits:
                 self.set_limits(self._limits)
 
@@ -232,7 +242,7 @@ class LuaVM:
         nodes = text.count(b",") + text.count(b"[") + text.count(b"{")
         if nodes * _NODE_COST > self._max_memory:
             return None
-        self._runtime.set_max_memory(0)
+        self._lift_memory_limit()
         try:
             value = json.loads(text.decode(), parse_constant=_no_constant, parse_int=_lua_int)
             return True, self._inbound.value(value)
@@ -254,7 +264,22 @@ class LuaVM:
         """Bytes printed past the limit in the last run."""
         return max(0, self._printed - self._max_output)
 
+    def _memory_used(self) -> int:
+        if self._native is not None:
+            return int(self._native.used())
+        return int(self._runtime.get_memory_used(total=True))
+
+    def _lift_memory_limit(self) -> None:
+        """While Python makes Lua values, an error for want of memory would end the process."""
+        if self._native is not None:
+            self._native.lift_limit()
+        else:
+            self._runtime.set_max_memory(0)
+
     def _limit_memory(self, extra: int) -> None:
+        if self._native is not None:
+            self._native.limit()
+            return
         used = self._runtime.get_memory_used(total=True)
         self._runtime.set_max_memory(max(self._max_memory + self._base, used + extra) + _SLACK, total=True)
 
@@ -290,7 +315,6 @@ class LuaVM:
         runtime = self._runtime
         load = runtime.execute(b"return function(text, name) return assert(load(text, name, 't')) end")
         chunks = {name: load(_read(name), f"=moonbox/{name}".encode()) for name in (*_MODULES, "main")}
-        native = self._open_native()
         host = runtime.table_from(
             {
                 b"reason": self._host_reason,
@@ -303,22 +327,21 @@ class LuaVM:
                 b"adopt": self._interrupt.adopt,
             }
         )
-        if native is None:
+        if self._native is None:
             runtime.execute(_BY_ADDRESS)(host)
         else:
-            for name in (b"exchange",b"cancel",b"emit",b"reason",b"enter",b"leave",b"adopt",b"encode",b"used",b"limits",b"bind"):
-                host[name] = native[name]
+            runtime.execute(_BY_NATIVE)(host)
         return chunks["main"](host, lambda name: chunks[name.decode()]())
 
-    def _open_native(self):
-        import os
-        if os.environ.get("MOONBOX_NATIVE") != "1": return None
-        from lupa import lua54
-        from moonbox.worker import _native
-        self.native = _native
-        address = int(self._runtime.execute(b"return string.format('%p', coroutine.running())"), 16)
-        _native.open(lua54.__file__, address)
-        return self._runtime.execute(b"return debug.getregistry()['moonbox.native']")
+    def _opened(self, native: Any, library: str) -> Any:
+        """The native part, in charge of this Lua state; None where there is none or it does not fit lupa's build."""
+        if native is None:
+            return None
+        try:
+            native.open(library, int(self._runtime.execute(b"return string.format('%p', coroutine.running())"), 16))
+        except ImportError:
+            return None
+        return native
 
 
 def _read(name: str) -> bytes:
