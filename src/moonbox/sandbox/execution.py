@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GRACE", "Execution"]
 
-GRACE = 0.4
+GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
