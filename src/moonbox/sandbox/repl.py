@@ -177,6 +177,12 @@ class Repl:
         link = self._worker.link
         return () if link is None else link.layers()
 
+    @property
+    def worker_native(self) -> bool:
+        """Whether its worker runs scripts on the native loop; False before the first run and inline."""
+        link = self._worker.link
+        return link is not None and link.native
+
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
         if not self._closed:

@@ -55,6 +55,7 @@ enum { MULTIPLE = -1, MASK_COUNT = 8, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 
   X(void, lua_pushinteger, (lua_State *, lua_Integer))                                                                 \
   X(void, lua_pushnumber, (lua_State *, lua_Number))                                                                   \
   X(const char *, lua_pushlstring, (lua_State *, const char *, size_t))                                                \
+  X(void, lua_pushlightuserdata, (lua_State *, void *))                                                                \
   X(void, lua_pushvalue, (lua_State *, int))                                                                           \
   X(void, lua_pushcclosure, (lua_State *, lua_CFunction, int))                                                         \
   X(void, lua_createtable, (lua_State *, int, int))                                                                    \
@@ -66,7 +67,6 @@ enum { MULTIPLE = -1, MASK_COUNT = 8, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 
   X(int, lua_getfield, (lua_State *, int, const char *))                                                               \
   X(int, lua_setmetatable, (lua_State *, int))                                                                         \
   X(int, lua_getmetatable, (lua_State *, int))                                                                         \
-  X(void, lua_callk, (lua_State *, int, int, lua_KContext, void *))                                                    \
   X(int, lua_next, (lua_State *, int))                                                                                 \
   X(int, lua_checkstack, (lua_State *, int))                                                                           \
   X(int, lua_error, (lua_State *))                                                                                     \
@@ -100,6 +100,7 @@ enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4 };
 enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
+enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000 };
 enum { FLUSH_BYTES = 8192, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
 static const long FLUSH_NANOSECONDS = 5000000, RESCUE_NANOSECONDS = 50000000;
@@ -112,24 +113,24 @@ typedef struct {
 static struct {
   lua_State *L;
   int socket, control;
-  int run, limits, null_object, null_array; /* references in Lua's registry */
-  const void *array;                        /* the metatable that marks arrays */
-  const void *null;                         /* the light userdata that stands for json.null */
-  int array_ref;
+  int run, limits, array_ref; /* references in Lua's registry */
+  const void *array;          /* the metatable that marks arrays */
+  void *null;                 /* the light userdata that stands for null */
   /* memory, as our allocator counts it */
   size_t used, peak, limit, base;
   /* the limits of a run */
   size_t max_memory, max_output, max_string, max_array, max_nodes, max_depth;
-  int polling;
   /* the run under way */
   uint32_t number;
   int has_run;
   size_t printed;
   atomic_int reason;
-  atomic_uint running_number;
-  atomic_ullong early; /* number << 8 | reason: a stop that came before its run */
-  /* coroutines that run now, by level; the main thread's level is 0 */
+  /* `mutex` guards what follows: a stop must find its own run or none, and no coroutine that has ended */
   pthread_mutex_t mutex;
+  uint32_t running_number; /* 0: none */
+  uint32_t early_number;   /* of the latest stop, which may come before its run */
+  int early_reason;
+  /* coroutines that run now, by level; the main thread's level is 0 */
   lua_State *running[MOST_RUNNING];
   int levels;
   lua_Hook hook;
@@ -140,12 +141,13 @@ static struct {
   /* one frame at a time in each direction */
   Buffer in, out;
   size_t in_start;
-} W = {.socket = -1, .control = -1, .early = ~0ULL, .mutex = PTHREAD_MUTEX_INITIALIZER, .sending = PTHREAD_MUTEX_INITIALIZER};
+} W = {.socket = -1, .control = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, .sending = PTHREAD_MUTEX_INITIALIZER};
 
 static int room_for(Buffer *b, size_t more) {
   if (b->size + more <= b->room) return 1;
-  size_t room = b->room ? b->room : LEAST_BUFFER;
-  while (room < b->size + more) room *= 2;
+  size_t room = b->room ? b->room : LEAST_BUFFER, wanted = b->size + more;
+  while (room < wanted && room < KEPT_BUFFER) room *= 2;
+  if (room < wanted) room = wanted + wanted / 4; /* the address space is limited */
   char *data = realloc(b->data, room);
   if (!data) return 0;
   b->data = data;
@@ -162,7 +164,7 @@ static void shrink(Buffer *b) {
   }
 }
 
-/* Lua's memory. lupa's allocator uses realloc and free too, so that blocks can change hands. */
+/* Lua's memory, by this thread alone. lupa's allocator uses realloc and free too, so that blocks can change hands. */
 static void *allocate(void *_, void *block, size_t old, size_t new) {
   (void)_;
   if (!block) old = 0;
@@ -214,7 +216,20 @@ static int send_frame(int kind, const char *payload, size_t size) {
   return send_all(small, HEADER) && send_all(payload, size);
 }
 
-/* The next frame: its payload stays in place until the next one is asked for. 0 when the host has hung up. */
+/* The rest of a frame that there is no memory for: what follows it must not be taken for a part of it. */
+static int skip(size_t left) {
+  static char nowhere[4096];
+  while (left) {
+    ssize_t got = recv(W.socket, nowhere, left < sizeof nowhere ? left : sizeof nowhere, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return 0;
+    left -= (size_t)got;
+  }
+  return 1;
+}
+
+/* The next frame: its payload stays in place until the next one is asked for. 0 when the host has hung up, -1 when the
+ * frame was too large for the memory that is left. */
 static int receive(int *kind, char **payload, size_t *length) {
   Buffer *in = &W.in;
   if (W.in_start) {
@@ -238,7 +253,10 @@ static int receive(int *kind, char **payload, size_t *length) {
       }
     }
     size_t more = wanted - in->size;
-    if (!room_for(in, more > LEAST_BUFFER / 2 ? more : LEAST_BUFFER / 2)) return 0;
+    if (!room_for(in, more > LEAST_BUFFER / 2 ? more : LEAST_BUFFER / 2)) {
+      in->size = 0;
+      return skip(more) ? -1 : 0;
+    }
     ssize_t got = recv(W.socket, in->data + in->size, in->room - in->size, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return 0;
@@ -266,12 +284,11 @@ static int flush_output(void) {
 
 /* ---- Stopping a script ---------------------------------------------------------------------------------------------- */
 
-static void trip(void) {
-  /* From the control thread: no hook stands while a script runs, so that it runs at full speed. Lua allows this call from
-   * elsewhere. Under the lock no coroutine that is listed can have ended. */
-  pthread_mutex_lock(&W.mutex);
+/* With the lock held: stop what runs. No hook stands while a script runs, so that it runs at full speed; Lua allows this
+ * call from another thread. Under the lock no coroutine that is listed can have ended. */
+static void trip(int reason) {
+  atomic_store(&W.reason, reason);
   for (int level = 0; level < W.levels; level++) p_lua_sethook(W.running[level], W.hook, MASK_COUNT, 1);
-  pthread_mutex_unlock(&W.mutex);
 }
 
 static void *watch(void *started) {
@@ -287,10 +304,13 @@ static void *watch(void *started) {
     have = 0;
     uint32_t number;
     memcpy(&number, stop, 4);
-    atomic_store(&W.early, (unsigned long long)number << 8 | stop[4]);
-    if (atomic_load(&W.running_number) != number) continue;
-    atomic_store(&W.reason, stop[4]);
-    trip();
+    pthread_mutex_lock(&W.mutex);
+    W.early_number = number;
+    W.early_reason = stop[4];
+    int runs = number && W.running_number == number;
+    if (runs) trip(stop[4]);
+    pthread_mutex_unlock(&W.mutex);
+    if (!runs) continue;
     /* What was printed must not be lost: a script that is stuck where nothing stops it will soon be killed. */
     struct timespec moment = {0, RESCUE_NANOSECONDS};
     nanosleep(&moment, NULL);
@@ -325,10 +345,17 @@ static int utf8_length(const unsigned char *at, const unsigned char *end) {
   return n;
 }
 
-/* A JSON string. Where it is not UTF-8: nothing and 0, or U+FFFD for each bad byte with `lossy`. */
+/* How many bytes at `at`, where no valid sequence is, one U+FFFD stands for: as Python's decoder sees it. */
+static int bad_length(const unsigned char *at, const unsigned char *end) {
+  unsigned char c = at[0], low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80, high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+  if (c < 0xe0 || c > 0xf4 || end - at < 2 || at[1] < low || at[1] > high) return 1;
+  return c >= 0xf0 && end - at > 2 && (at[2] & 0xc0) == 0x80 ? 3 : 2;
+}
+
+/* A JSON string. Where it is not UTF-8: nothing and 0, or U+FFFD in its place with `lossy`. */
 static int put_string(const char *text, size_t size, int lossy) {
   static const char hex[] = "0123456789abcdef";
-  if (!room_for(&W.out, size * (lossy ? 6 : 1) + 2 + 64)) return 0;
+  if (!room_for(&W.out, size + 64)) return 0;
   const unsigned char *at = (const unsigned char *)text, *end = at + size, *plain = at;
   W.out.data[W.out.size++] = '"';
   while (at < end) {
@@ -352,6 +379,7 @@ static int put_string(const char *text, size_t size, int lossy) {
     } else {
       if (!lossy) return 0;
       if (!PUT("\xef\xbf\xbd")) return 0;
+      at += bad_length(at, end) - 1;
     }
     plain = ++at;
   }
@@ -496,12 +524,15 @@ static int l_encode(lua_State *L) {
 
 typedef struct {
   const unsigned char *at, *end;
+  unsigned depth;
+  int broken; /* it ends too soon, is nested too deeply, or holds what no value of ours has */
 } Reader;
 
 static uint64_t number_of(Reader *r, int size) {
   uint64_t value = 0;
   if (r->end - r->at < size) {
     r->at = r->end;
+    r->broken = 1;
     return 0;
   }
   for (int i = 0; i < size; i++) value = value << 8 | *r->at++;
@@ -511,66 +542,66 @@ static uint64_t number_of(Reader *r, int size) {
 static void push_value(lua_State *L, Reader *r);
 
 static void push_text(lua_State *L, Reader *r, size_t size) {
-  if ((size_t)(r->end - r->at) < size) size = (size_t)(r->end - r->at);
+  if ((size_t)(r->end - r->at) < size) {
+    size = (size_t)(r->end - r->at);
+    r->broken = 1;
+  }
   p_lua_pushlstring(L, (const char *)r->at, size);
   r->at += size;
 }
 
-/* An array. Its nulls read as nil, and a metatable of its own keeps its length: see the prelude's nulls. */
-static void push_list(lua_State *L, Reader *r, size_t count) {
-  if (count > (size_t)(r->end - r->at)) count = (size_t)(r->end - r->at);
-  p_lua_createtable(L, (int)count, 0);
-  size_t nulls = 0;
-  for (size_t i = 1; i <= count; i++) {
-    if (r->at < r->end && *r->at == 0xc0) {
-      r->at++;
-      nulls++;
-      continue;
-    }
-    push_value(L, r);
-    p_lua_rawseti(L, -2, (lua_Integer)i);
-  }
-  if (nulls) {
-    p_lua_rawgeti(L, REGISTRY, W.null_array);
-    p_lua_pushvalue(L, -2);
-    p_lua_pushinteger(L, (lua_Integer)count);
-    p_lua_callk(L, 2, 0, 0, NULL);
+/* An element of an array or a field of an object: there None is null; a value by itself is nil. */
+static void push_inner(lua_State *L, Reader *r) {
+  if (r->at < r->end && *r->at == NONE) {
+    r->at++;
+    p_lua_pushlightuserdata(L, W.null);
   } else {
-    p_lua_rawgeti(L, REGISTRY, W.array_ref);
-    p_lua_setmetatable(L, -2);
+    push_value(L, r);
   }
 }
 
-/* An object. Which of its keys are null is kept in a metatable that all objects with the same such keys share. */
+static int deeper(lua_State *L, Reader *r, size_t count) {
+  /* Every element takes a byte at the least: a count that is not true reserves no memory. */
+  if (count > (size_t)(r->end - r->at) || count > MOST_ELEMENTS || r->depth >= MOST_DEPTH || !p_lua_checkstack(L, 8)) {
+    r->broken = 1;
+    p_lua_pushnil(L);
+    return 0;
+  }
+  r->depth++;
+  return 1;
+}
+
+static void push_list(lua_State *L, Reader *r, size_t count) {
+  if (!deeper(L, r, count)) return;
+  p_lua_createtable(L, (int)count, 0);
+  for (size_t i = 1; i <= count && !r->broken; i++) {
+    push_inner(L, r);
+    p_lua_rawseti(L, -2, (lua_Integer)i);
+  }
+  p_lua_rawgeti(L, REGISTRY, W.array_ref);
+  p_lua_setmetatable(L, -2);
+  r->depth--;
+}
+
 static void push_object(lua_State *L, Reader *r, size_t count) {
-  if (count > (size_t)(r->end - r->at)) count = (size_t)(r->end - r->at);
+  if (!deeper(L, r, count)) return;
   p_lua_createtable(L, 0, (int)count);
-  int object = p_lua_gettop(L), nulls = 0;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count && !r->broken; i++) {
     push_value(L, r);
-    if (r->at < r->end && *r->at == 0xc0) {
-      r->at++;
-      if (p_lua_checkstack(L, 8)) { /* the key stays, below the table's turn to be marked */
-        nulls++;
-        continue;
-      }
-      pop(L, 1);
-      continue;
-    }
-    push_value(L, r);
-    p_lua_rawset(L, object);
+    int kind = p_lua_type(L, -1);
+    if (kind != T_STRING && !(kind == T_NUMBER && p_lua_isinteger(L, -1))) r->broken = 1; /* Lua would raise for some */
+    push_inner(L, r);
+    if (r->broken)
+      pop(L, 2);
+    else
+      p_lua_rawset(L, -3);
   }
-  if (nulls) {
-    p_lua_rawgeti(L, REGISTRY, W.null_object);
-    p_lua_pushvalue(L, object);
-    for (int i = 1; i <= nulls; i++) p_lua_pushvalue(L, object + i);
-    p_lua_callk(L, nulls + 1, 0, 0, NULL);
-    p_lua_settop(L, object);
-  }
+  r->depth--;
 }
 
 static void push_value(lua_State *L, Reader *r) {
-  if (r->at >= r->end || !p_lua_checkstack(L, 16)) {
+  if (r->at >= r->end) {
+    r->broken = 1;
     p_lua_pushnil(L);
     return;
   }
@@ -609,7 +640,12 @@ static void push_value(lua_State *L, Reader *r) {
       case 0xcc: p_lua_pushinteger(L, (lua_Integer)number_of(r, 1)); break;
       case 0xcd: p_lua_pushinteger(L, (lua_Integer)number_of(r, 2)); break;
       case 0xce: p_lua_pushinteger(L, (lua_Integer)number_of(r, 4)); break;
-      case 0xcf: p_lua_pushinteger(L, (lua_Integer)number_of(r, 8)); break;
+      case 0xcf: {
+        uint64_t value = number_of(r, 8);
+        if (value >> 63) r->broken = 1;
+        p_lua_pushinteger(L, (lua_Integer)value);
+        break;
+      }
       case 0xd0: p_lua_pushinteger(L, (int8_t)number_of(r, 1)); break;
       case 0xd1: p_lua_pushinteger(L, (int16_t)number_of(r, 2)); break;
       case 0xd2: p_lua_pushinteger(L, (int32_t)number_of(r, 4)); break;
@@ -618,7 +654,10 @@ static void push_value(lua_State *L, Reader *r) {
       case 0xdd: push_list(L, r, number_of(r, 4)); break;
       case 0xde: push_object(L, r, number_of(r, 2)); break;
       case 0xdf: push_object(L, r, number_of(r, 4)); break;
-      default: p_lua_pushnil(L); /* nil */
+      case NONE: p_lua_pushnil(L); break;
+      default:
+        r->broken = 1;
+        p_lua_pushnil(L);
     }
   }
 }
@@ -643,23 +682,32 @@ static int l_exchange(lua_State *L) {
     pthread_mutex_unlock(&W.sending);
     if (!ok) return stopped_by(L, REASON_CANCELLED);
   }
-  int kind;
+  int kind, got;
   char *payload;
   size_t length;
-  if (!receive(&kind, &payload, &length)) _exit(0);
-  if (kind == HALT) return stopped_by(L, length ? (unsigned char)payload[0] : REASON_CANCELLED);
-  if (kind != ANSWERS) return stopped_by(L, REASON_CANCELLED);
-  Reader r = {(const unsigned char *)payload, (const unsigned char *)payload + length};
+  do {
+    got = receive(&kind, &payload, &length);
+    if (!got) _exit(0);
+    if (got < 0) return stopped_by(L, REASON_MEMORY);
+    if (kind == HALT) return stopped_by(L, length ? (unsigned char)payload[0] : REASON_CANCELLED);
+  } while (kind != ANSWERS);
+  Reader r = {(const unsigned char *)payload, (const unsigned char *)payload + length, 0, 0};
   size_t count = 0;
   if (r.at < r.end) {
     unsigned char tag = *r.at++;
     count = tag >= 0x90 && tag < 0xa0 ? (size_t)(tag & 15) : tag == 0xdc ? number_of(&r, 2) : tag == 0xdd ? number_of(&r, 4) : 0;
   }
-  if (!count || count > (size_t)length || !p_lua_checkstack(L, (int)(count * 3) + 16)) return stopped_by(L, REASON_MEMORY);
+  if (!count || count > MOST_ANSWERS) return stopped_by(L, REASON_CANCELLED);
+  limit_memory(0); /* what the script holds already is its own */
+  if (!p_lua_checkstack(L, (int)(count * 3) + 16)) return stopped_by(L, REASON_MEMORY);
   int top = p_lua_gettop(L);
-  for (size_t i = 0; i < count * 3; i++) {
-    if (i % 3 == 0 && r.at < r.end) r.at++; /* [id, ok, value] */
-    push_value(L, &r);
+  for (size_t i = 0; i < count && !r.broken; i++) {
+    if (r.at >= r.end || *r.at++ != 0x93) r.broken = 1; /* [id, ok, value] */
+    for (int part = 0; part < 3; part++) push_value(L, &r);
+  }
+  if (r.broken) {
+    p_lua_settop(L, top);
+    return stopped_by(L, REASON_CANCELLED);
   }
   return p_lua_gettop(L) - top;
 }
@@ -714,8 +762,8 @@ static int l_enter(lua_State *L) {
     W.running[level] = thread;
     W.levels = level + 1;
   }
+  if (thread && atomic_load(&W.reason)) p_lua_sethook(thread, W.hook, MASK_COUNT, 1);
   pthread_mutex_unlock(&W.mutex);
-  if (atomic_load(&W.reason)) p_lua_sethook(thread, W.hook, MASK_COUNT, 1);
   return 0;
 }
 
@@ -732,6 +780,12 @@ static int l_adopt(lua_State *L) {
   lua_State *thread = p_lua_tothread(L, 1);
   if (thread) p_lua_sethook(thread, NULL, 0, 0);
   return 0;
+}
+
+/* second(_, value): the value. */
+static int l_second(lua_State *L) {
+  p_lua_settop(L, 2);
+  return 1;
 }
 
 /* used(): bytes of Lua memory in use. */
@@ -767,16 +821,14 @@ static int reference(lua_State *L, const char *field) {
   return p_luaL_ref(L, REGISTRY);
 }
 
-/* bind{run =, null =, array =, null_object =, null_array =}: what of the prelude is called from here. */
+/* bind{run =, null =, array =}: what of the prelude is used here. */
 static int l_bind(lua_State *L) {
   W.run = reference(L, "run");
-  W.null_object = reference(L, "null_object");
-  W.null_array = reference(L, "null_array");
   W.array_ref = reference(L, "array");
   p_lua_getfield(L, 1, "array");
   W.array = p_lua_topointer(L, -1);
   p_lua_getfield(L, 1, "null");
-  W.null = p_lua_topointer(L, -1);
+  W.null = (void *)p_lua_topointer(L, -1);
   pop(L, 2);
   return 0;
 }
@@ -843,8 +895,9 @@ static double cpu_seconds(void) {
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* What runs protected: results of engine.run, or an error that only memory or a defect of ours can be. */
-static int protected_run(lua_State *L) {
+/* engine.run and its arguments; protected, for only memory can be wanting. It is called from outside, so that the stack
+ * below a script is the same as with the loop in Python. */
+static int arguments_of_run(lua_State *L) {
   const char *payload = W.in.data + HEADER;
   size_t length = W.in_start - HEADER;
   uint64_t seed;
@@ -856,8 +909,7 @@ static int protected_run(lua_State *L) {
   p_lua_pushlstring(L, chunk, (size_t)size);
   p_lua_pushinteger(L, (lua_Integer)seed);
   p_lua_rawgeti(L, REGISTRY, W.limits);
-  p_lua_callk(L, 4, MULTIPLE, 0, NULL);
-  return p_lua_gettop(L);
+  return 5;
 }
 
 static int ended_for_memory(lua_State *L, int first) {
@@ -871,25 +923,25 @@ static int run(const char *payload, size_t length) {
   if (length < RUN_HEAD) return 0;
   memcpy(&W.number, payload, 4);
   W.has_run |= W.number > 0;
-  atomic_store(&W.reason, 0);
   W.printed = 0;
+  W.flushed = (struct timespec){0, 0};
   W.peak = W.used;
   double began = cpu_seconds();
   limit_memory(length);
-  atomic_store(&W.running_number, W.number);
-  unsigned long long early = atomic_load(&W.early);
-  if (early >> 8 == W.number) {
-    atomic_store(&W.reason, (int)(early & 255));
-    trip();
-  }
-  int top = p_lua_gettop(L), first = top + 1;
-  p_lua_pushcclosure(L, protected_run, 0);
-  int failed = p_lua_pcallk(L, 0, MULTIPLE, 0, 0, NULL);
-  atomic_store(&W.running_number, 0);
   pthread_mutex_lock(&W.mutex);
-  W.levels = 1;
+  atomic_store(&W.reason, 0);
+  W.running_number = W.number;
+  if (W.number && W.early_number == W.number) trip(W.early_reason);
   pthread_mutex_unlock(&W.mutex);
+  int top = p_lua_gettop(L), first = top + 1;
+  p_lua_pushcclosure(L, arguments_of_run, 0);
+  int failed = p_lua_pcallk(L, 0, 5, 0, 0, NULL);
+  if (!failed) failed = p_lua_pcallk(L, 4, MULTIPLE, 0, 0, NULL);
+  pthread_mutex_lock(&W.mutex);
+  W.running_number = 0;
+  W.levels = 1;
   p_lua_sethook(L, NULL, 0, 0);
+  pthread_mutex_unlock(&W.mutex);
   W.limit = 0;
   double cpu = cpu_seconds() - began;
   const char *kind;
@@ -940,7 +992,7 @@ static const struct {
   lua_CFunction function;
 } FUNCTIONS[] = {{"exchange", l_exchange}, {"cancel", l_cancel}, {"emit", l_emit},     {"reason", l_reason},
                  {"enter", l_enter},       {"leave", l_leave},   {"adopt", l_adopt},   {"encode", l_encode},
-                 {"used", l_used},         {"limits", l_limits}, {"bind", l_bind}};
+                 {"used", l_used},         {"second", l_second},         {"limits", l_limits}, {"bind", l_bind}};
 
 /* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
 static PyObject *py_open(PyObject *module, PyObject *arguments) {
@@ -988,7 +1040,10 @@ static int start_watching(void) {
   pthread_attr_setstacksize(&attributes, 64 * 1024);
   int failed = pthread_create(&thread, &attributes, watch, &started);
   pthread_attr_destroy(&attributes);
-  if (failed) return 0;
+  if (failed) {
+    errno = failed;
+    return 0;
+  }
   while (!atomic_load(&started)) sched_yield();
   return 1;
 }
@@ -999,7 +1054,7 @@ static PyObject *py_serve(PyObject *module, PyObject *_) {
   char *payload;
   size_t length;
   (void)module, (void)_;
-  while (receive(&kind, &payload, &length)) {
+  while (receive(&kind, &payload, &length) > 0) {
     if (kind != RUN) return Py_BuildValue("iy#", kind, payload, (Py_ssize_t)length);
     if (!run(payload, length)) break;
   }

@@ -29,8 +29,12 @@ _BY_ADDRESS = b"""return function(host)
   function host.enter(level, co) enter(level, format("%p", co)) end
   function host.adopt(co) adopt(format("%p", co)) end
 end"""
+# With the same instructions as above, so that operations are counted alike.
 _BY_NATIVE = b"""return function(host)
   for name, f in pairs(debug.getregistry()["moonbox.native"]) do host[name] = f end
+  local enter, adopt, format = host.enter, host.adopt, host.second
+  function host.enter(level, co) enter(level, format("%p", co)) end
+  function host.adopt(co) adopt(format("%p", co)) end
 end"""
 _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
 
@@ -102,7 +106,9 @@ class LuaVM:
                 }
             )
         )
-        if not (self._used or (self._native is not None and self._native.has_run())):  # what tools and a runtime take is not the script's
+        if not (
+            self._used or (self._native and self._native.has_run())
+        ):  # what tools and a runtime take is not the script's
             self._engine[b"collect"]()
             self._base = self._memory_used()
             if self._limits:
@@ -122,7 +128,7 @@ class LuaVM:
             b"memory_soft": self._max_memory + self._base,
             b"max_memory": self._max_memory,
             b"memory_base": self._base,
-            b"polling": not self._interrupt.available,
+            b"polling": self._native is None and not self._interrupt.available,
         }
         if limits["max_operations"] is not None:
             entries[b"max_operations"] = limits["max_operations"]

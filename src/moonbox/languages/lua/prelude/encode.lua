@@ -17,7 +17,11 @@ return function(host, stop)
   local M = {}
   local limits = {}
   local spent = 0 -- elements that the run has sent so far: the host keeps a record of them all
-  function M.configure(values) limits = values end
+  local native -- what is ordinary, it encodes at once
+  function M.configure(values)
+    limits = values
+    native = not values.max_operations and host.encode -- operations are counted alike, whatever loop it is
+  end
   function M.begin() spent = 0 end
 
   local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
@@ -417,8 +421,6 @@ return function(host, stop)
     if find(text, "[\128-\255]") and not ulen(text) then text = gsub(text, "[\128-\255]", "?") end
     return '"' .. gsub(text, '[\0-\31"\\]', escapes) .. '"'
   end
-
-  local native = host.encode -- what is ordinary, it encodes at once
 
   local function spend(elements)
     spent = spent + elements

@@ -425,22 +425,6 @@ engine.hook = stop.hook
 function engine.collect() collect() collect() end
 function engine.main_thread() return format("%p", (coroutine.running())) end
 function engine.install_hook() debug.sethook(stop.hook, "", 10000) end
--- What the native part of a worker calls.
-if host.bind then
-  host.bind({
-    run = engine.run,
-    array = ARRAY,
-    null = null,
-    null_object = function(object, ...)
-      for index = 1, select("#", ...) do rawset(object, (select(index, ...)), null) end
-    end,
-    null_array = function(list, count)
-      for index = 1, count do
-        if list[index] == nil then list[index] = null end
-      end
-      setmetatable(list, ARRAY)
-    end,
-  })
-end
+if host.bind then host.bind({ run = engine.run, array = ARRAY, null = null }) end -- for the native part of a worker
 
 return engine
