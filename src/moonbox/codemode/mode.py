@@ -70,6 +70,7 @@ class CodeMode:
         )
         self._conversations = Conversations(self._new_repl, idle_seconds=idle_seconds, most=max_conversations)
         self._view: _View | None = None
+        self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
         self._lock = threading.Lock()
         self._closed = False
 
@@ -117,6 +118,12 @@ class CodeMode:
     def hidden_tools(self) -> tuple[Tool, ...]:
         """The tools that scripts reach."""
         return tuple(self._routes.hidden) if self.choice.code else ()
+
+    def show_learned(self) -> None:
+        """Show what was learned of results since the start; the definitions change, and prompt caches with them."""
+        with self._lock:
+            self._shapes = self.sandbox.toolbox.learned.snapshot()
+            self._view = None
 
     def definitions(self, form: Format = "openai") -> list[dict[str, Any]]:
         """The code tool and the direct tools in a provider's format."""
@@ -222,6 +229,7 @@ class CodeMode:
             full_schemas=settings.full_schemas,
             budget=settings.catalog_tokens,
             count=self._count,
+            shapes=self._shapes,
         )
         code = self._code_definition(catalog)
         direct = provider_names(self._routes.direct, [self.tool_name])

@@ -52,6 +52,8 @@ class SandboxSettings:
     """The most workers at the same time."""
     allow_nan: bool = False
     """Let NaN and infinity leave a script."""
+    check: bool = True
+    """Look at each script first, and do not run one that cannot work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +158,8 @@ class CodeModeSettings:
     """Tools that stay direct although scripts could call them."""
     full_schemas: bool = False
     """Add each tool's JSON Schema to the catalog."""
+    learned_shapes: bool = False
+    """Show in the catalog what tools without a result schema have returned, as far as it was known at the start."""
     mode: Literal["always", "auto", "never"] = "always"
     """always: the code tool; never: every tool direct; auto: whichever definition is smaller."""
     approvals: bool = False

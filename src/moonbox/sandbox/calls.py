@@ -58,8 +58,8 @@ class Executor(Protocol):
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
         """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline."""
 
-    async def settle(self, value: Any) -> Any:
-        """A value, or what an awaitable comes to."""
+    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
+        """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None]) -> None: ...
 
@@ -73,6 +73,8 @@ class RunInfo(Protocol):
     def repl_id(self) -> str: ...
     @property
     def clock(self) -> RunClock: ...
+    @property
+    def source(self) -> str: ...
 
 
 class CallPath:
@@ -100,12 +102,14 @@ class CallPath:
         self._first = 0 if direct else setup.language.first_index
         self._direct = direct
         self._entries = additions.docs
+        self._learn = setup.learn
+        self._learned = setup.toolbox.learned
         self._always: set[str] = set() if always is None else always  # paths of tools that need no more asking
 
     @cached_property
     def docs(self) -> Docs:
         """The documentation that scripts read."""
-        return Docs(self.toolbox, self._entries, self.language.name)
+        return Docs(self.toolbox, self._entries, self.language.name, self._learned)
 
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""
@@ -150,7 +154,18 @@ class CallPath:
 
     def view(self, tool: Tool | None, entry: CallEntry, run: RunInfo, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
-        return ToolCall(tool, entry.tool, entry.arguments, entry.index, run.id, run.repl_id, result, entry.id)
+        return ToolCall(
+            tool,
+            entry.tool,
+            entry.arguments,
+            entry.index,
+            run.id,
+            run.repl_id,
+            result,
+            entry.id,
+            "" if self._direct else run.source,
+            self.language.name,
+        )
 
     async def _call_function(self, function: HostFunction, entry: CallEntry, executor: Executor) -> Any:
         arguments = entry.arguments
@@ -184,6 +199,7 @@ class CallPath:
             max_depth=limits.max_depth,
             allow_nan=self.allow_nan,
         )
+        self._learn(tool, result)
         for layer in reversed(self._middleware):
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
@@ -229,7 +245,7 @@ class CallPath:
                 code="approval_unavailable",
             )
         with run.clock.standing_still():
-            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run))))
+            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run)), entry))
         if decision.kind == "deny":
             entry.approval = "denied"
             raise Denied(

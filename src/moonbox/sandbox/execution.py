@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
+    from moonbox.findings import Finding
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.messages import RunReport
 
@@ -65,6 +66,7 @@ class Execution:
         sources: Mapping[str, str] | None = None,
         state_lost_before: bool = False,
         on_call: Callable[[CallEntry], None] | None = None,
+        on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         limits = calls.limits
@@ -85,12 +87,15 @@ class Execution:
         self.worker_lost = False
         self.holding_answers = False
         """Answers are collected and not sent yet."""
+        self.notes: tuple[Finding, ...] = ()
+        """What a look at the script showed before the run."""
         self.interrupted = False
         """Whoever waited for the run has given up."""
-        self._source, self._seed, self._language = source, seed, language
+        self.source = source
+        self._seed, self._language = seed, language
         self._sources = sources or {}
         self._lost_before = state_lost_before
-        self._on_call = on_call
+        self._on_call, self._on_output = on_call, on_output
         self._limits = limits
         self._budget = limits.max_tool_calls
         self._decode = Decoder(
@@ -125,9 +130,9 @@ class Execution:
         self._native = native
         self._unsent = update + protocol.pack_run(program, self.number, self._seed)
 
-    def refuse(self, error: EngineError) -> None:
+    def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; the worker hears nothing of it."""
-        self._error = self._explain(error)
+        self._error = error if isinstance(error, ScriptError) else self._explain(error)
         self.over = True
 
     def frame(self, kind: int, payload: bytes) -> None:
@@ -145,6 +150,8 @@ class Execution:
             if not payload or self._printed > self._limits.max_output:
                 raise WorkerError("the worker sent more output than max_output allows, or none")
             self._output.append(payload)
+            if self._on_output is not None:
+                self._on_output(payload.decode("utf-8", "replace"))
         elif kind == protocol.CANCEL:
             for call in read_cancelled(payload, self._decode):
                 if call in self._open:
@@ -268,7 +275,7 @@ class Execution:
         report = self._report
         run = Run(
             id=self.id,
-            source=self._source,
+            source=self.source,
             language=self._language,
             values=values,
             output=b"".join(self._output).decode("utf-8", "replace"),
@@ -290,6 +297,7 @@ class Execution:
             seed=self._seed,
             observations=tuple(self._observations),
             state_lost=self.worker_lost or self._lost_before,
+            notes=self.notes,
         )
         if self._span is not None:
             self._end_spans(run, self._span)
