@@ -1,8 +1,8 @@
 """The build hook that compiles the native part of a worker, where a C compiler and Python's headers are there.
 
 A wheel gets the extension inside, and then fits one version of Python on one platform; an editable install gets it in
-place. Elsewhere the build goes on without it: moonbox then runs its workers' loop in Python. `MOONBOX_NATIVE=0` leaves it
-out. `python hatch_build.py` builds it in place.
+place. Elsewhere the build goes on without it: the loop of moonbox's workers is then that in Python. `MOONBOX_NATIVE=0`
+leaves it out. `python hatch_build.py` builds it in place.
 """
 
 from __future__ import annotations

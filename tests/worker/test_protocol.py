@@ -16,7 +16,7 @@ from moonbox.errors import WorkerError
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, packed
 from moonbox.worker.link import Reader
-from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, pack, pack_run
+from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, frame, pack, pack_run
 
 
 def decode(payload: bytes, **options: Any) -> Any:

@@ -112,9 +112,7 @@ def _loop(native: bool) -> Check:
         return Check("native", True, "workers run scripts and calls in compiled code")
     if os.environ.get("MOONBOX_NATIVE") == "0":
         return Check("native", False, "workers run in Python, which is slower: MOONBOX_NATIVE=0 is set")
-    return Check(
-        "native", False, "workers run in Python, which is slower: the native part was not built for this Python"
-    )
+    return Check("native", False, "workers run in Python, which is slower: the native part is not built")
 
 
 def _interrupt() -> Check:

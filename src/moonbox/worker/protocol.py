@@ -2,7 +2,7 @@
 
 A frame is one byte of type, four bytes of length (little endian), and the payload.
 
-    host → worker   trusted: payloads are marshal data, made and read by the same interpreter, where nothing else is said
+    host → worker   trusted: payloads are marshal data, made and read by the same interpreter, unless noted
         CONFIGURE   the environment: names of tools and functions, values, features, limits
         RUN         what RUN_HEAD has (number, seed), then the source
         ANSWERS     [(call id, ok, value or error), …] for some of the calls under way; MessagePack for a native worker

@@ -29,7 +29,7 @@ _REHEARSALS = 20  # Python changes the code of a function for speed when it has 
 
 
 def main(fd: int, *, native: bool = True) -> None:
-    """Serve until the host hangs up. `fd` is our end of the Unix _socket; `native` says whether to use what was built."""
+    """Serve until the host hangs up. `fd` is our end of the Unix _socket; `native`: use the native part, if built."""
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
 
