@@ -96,7 +96,7 @@ SCRIPTS = [
     "return pcall(string.rep, 'x', 1 << 40)",
     "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i) end end) return co(), co(), co()",
     "local co = coroutine.wrap(function() while true do end end) co()",
-    "local function f(n) return coroutine.wrap(function() if n == 0 then while true do end end f(n - 1)() end) end f(50)()",
+    "local function f(n) return coroutine.wrap(function() while n == 0 do end f(n - 1)() end) end f(50)()",
     "local function nest(n) return coroutine.wrap(function() return nest(n + 1)() end) end return pcall(nest(1))",
     'return json.decode(\'[1, 2.5, null, {"a": "\\\\ud83d\\\\ude00"}]\')',
     "return json.decode('[' .. ('1,'):rep(100000) .. '1]')",

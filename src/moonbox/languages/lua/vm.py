@@ -106,9 +106,8 @@ class LuaVM:
                 }
             )
         )
-        if not (
-            self._used or (self._native and self._native.has_run())
-        ):  # what tools and a runtime take is not the script's
+        # What tools and a runtime take is not the script's.
+        if not (self._used or (self._native is not None and self._native.has_run())):
             self._engine[b"collect"]()
             self._base = self._memory_used()
             if self._limits:
