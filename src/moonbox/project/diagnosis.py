@@ -110,9 +110,9 @@ def _isolation() -> tuple[Check, Check, dict[str, Check]]:
 def _loop(native: bool) -> Check:
     if native:
         return Check("native", True, "workers run scripts and calls in compiled code")
-    if os.environ.get("MOONBOX_NATIVE") == "0":
-        return Check("native", False, "workers run in Python, which is slower: MOONBOX_NATIVE=0 is set")
-    return Check("native", False, "workers run in Python, which is slower: the native part is not built")
+    if os.environ.get("MOONBOX_NATIVE") != "1":
+        return Check("native", False, "workers run in Python: MOONBOX_NATIVE=1 turns the native loop on")
+    return Check("native", False, "workers run in Python: the native part is not built")
 
 
 def _interrupt() -> Check:

@@ -181,7 +181,7 @@ def _boot(fd: int) -> str:
     import moonbox
 
     folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
-    native = os.environ.get("MOONBOX_NATIVE") != "0"
+    native = os.environ.get("MOONBOX_NATIVE") == "1"
     start = f"from moonbox.worker.zygote import main; main({fd}, native={native})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
