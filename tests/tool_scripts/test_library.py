@@ -147,6 +147,41 @@ def test_failures_become_tool_errors(tmp_path: Path) -> None:
         assert (caught.value.code, caught.value.retryable) == ("limit_time", True)
 
 
+RAISES = """
+tool = {}
+
+function tool.execute()
+  error{ code = "rate_limited", message = "slow down", retryable = true, data = { after = 5 } }
+end
+"""
+
+
+def test_an_error_that_a_tool_script_raises_passes_through_whole(tmp_path: Path) -> None:
+    files = {"busy.lua": RAISES, "oops.lua": "tool = {}\nfunction tool.execute() error('no luck') end"}
+    with library(tmp_path, '[tools]\nfolders = ["tools"]\n', files) as lib, Sandbox(lib.toolbox) as box:
+        run = box.run("local ok, e = pcall(tools.busy, {}) return e, tostring(e)")
+        assert run.values == (
+            {
+                "code": "rate_limited",
+                "message": "slow down",
+                "retryable": True,
+                "data": {"after": 5},
+                "tool": "busy",
+                "where": "busy.lua:5",
+            },
+            "busy: slow down",
+        )
+        assert run.calls[0].error is not None
+        assert (run.calls[0].error.detail or "").startswith("busy.lua:5\n")
+        error = box.run("return tools.busy{}").error
+        assert error is not None
+        assert (error.code, error.message, error.retryable) == ("rate_limited", "slow down", True)
+        assert error.data == {"after": 5}
+        plain = box.run("return tools.oops{}").error
+        assert plain is not None
+        assert plain.message == "oops.lua:2: no luck"
+
+
 def test_context_functions_reach_the_host(tmp_path: Path) -> None:
     files = {"find.lua": "tool = {} function tool.execute(p, context) return context.search('x', {limit = 2}) end"}
     with library(tmp_path, files=files, context={"search": lambda query, options: [query, options]}) as lib:

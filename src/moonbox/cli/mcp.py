@@ -101,10 +101,22 @@ def doctor(
             raise typer.Exit(1)
 
 
+def _client_names() -> list[str]:
+    from moonbox.mcp.clients import CLIENTS
+
+    return [client.name for client in CLIENTS]
+
+
 @app.command("install")
 def install(
     client: Annotated[
-        str, typer.Option("--client", help="The client; `--client list` lists them.", metavar="NAME")
+        str,
+        typer.Option(
+            "--client",
+            help="The client; `--client list` lists them.",
+            metavar="NAME",
+            autocompletion=_client_names,
+        ),
     ] = "",
     name: Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")] = "moonbox",
     config: ConfigFile = None,
@@ -252,10 +264,12 @@ def _table(statuses: Sequence[Status]) -> Any:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("server", "state", "tools", "protocol", "start", "command or address", "problems"):
+    for column in ("server", "state", "tools", "protocol", "start", "command or address", "notes"):
         table.add_column(column, justify="right" if column in ("tools", "start") else "left", overflow="fold")
     for status in statuses:
         why = status.reason or "; ".join(status.problems)
+        if status.login is not None:
+            why = "; ".join([f"logged in{mcp_manage.login_note(status.login)}", *([why] if why else [])])
         table.add_row(
             _line(status.name),
             Text(status.state, _COLOURS.get(status.state, "")),

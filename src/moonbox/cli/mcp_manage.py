@@ -285,13 +285,17 @@ async def _log_in(settings: ServerSettings, store: Any, open_browser: bool) -> N
     from moonbox.mcp.upstreams.connection import connect, make_transport
     from moonbox.mcp.upstreams.login import make_auth
 
-    def show(address: str) -> None:
+    async def show(address: str) -> None:
         typer.echo(f"open this address to log in:\n\n  {visible(address, keep='')}\n", err=True)
         if not open_browser:
             typer.echo("then paste the address at which the browser ends here:", err=True)
+            return
+        import webbrowser
+
+        await asyncio.to_thread(webbrowser.open, address)
 
     port = 0 if settings.oauth is None else settings.oauth.redirect_port
-    async with browser(show, port=port, open_browser=open_browser) as person:
+    async with browser(show, port=port, paste=not open_browser) as person:
         auth = make_auth(settings, store, person)
         transport = make_transport(settings, auth)
         async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink
+from moonbox.codemode.routing import is_pattern
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
 from moonbox.errors import ConfigError, MissingExtra, UsageError
@@ -274,7 +275,7 @@ def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[C
     """Tools of servers are not known yet: `keep_visible` becomes a rule of the server that will have them."""
     kept, changed = list(settings.keep_visible), []
     for server in servers:
-        mine = [name for name in kept if name.startswith(f"{server.name}.")]
+        mine = [name for name in kept if name.startswith(f"{server.name}.") and not is_pattern(name)]
         kept = [name for name in kept if name not in mine]
         changed.append(server.with_direct([name.removeprefix(f"{server.name}.") for name in mine]) if mine else server)
     return replace(settings, keep_visible=tuple(kept)), changed

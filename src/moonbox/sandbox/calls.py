@@ -17,7 +17,7 @@ from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.record import CLOCK
 from moonbox.tools.function import Context
-from moonbox.tools.results import to_tool_error
+from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import measure, plain
 
 if TYPE_CHECKING:
@@ -211,11 +211,13 @@ class CallPath:
 
     async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
         context = Context(run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context)
-        arguments, first = entry.arguments, self._first
+        arguments, first, most = entry.arguments, self._first, self.limits.max_array
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
         return await executor.invoke(
-            lambda: tool.invoke(arguments, context, first_index=first), entry, is_async=tool.is_async
+            lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most),
+            entry,
+            is_async=tool.is_async,
         )
 
     async def _before(
@@ -298,6 +300,8 @@ def error_value(error: ToolError, tool: str | None) -> dict[str, Any]:
     name = error.tool or tool
     if name:
         value["tool"] = name
+    if error.where:
+        value["where"] = error.where
     if error.data is not None:
         try:
             value["data"] = plain(error.data)

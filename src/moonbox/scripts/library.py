@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
+    from moonbox.errors import ScriptError
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.hostapi.api import HostApi
 
@@ -181,15 +182,7 @@ class ScriptLibrary:
         run = self.execute(name, arguments)
         if run.error is None:
             return run.value
-        error = run.error
-        raise ToolError(
-            error.message if error.kind == "tool" else str(error),
-            code=error.code or (f"limit_{error.limit}" if error.limit else error.kind),
-            retryable=error.retryable or error.limit == "time",
-            data=error.data if isinstance(error.data, dict | list | str | int | float) else None,
-            tool=name,
-            detail=error.traceback,
-        )
+        raise _tool_error(run.error, name, self._scripts[name].settings.path.name)
 
     def _execute(self, script: LoadedScript, arguments: Mapping[str, Any]) -> Run:
         """In a fresh environment: load the script, then call tool.execute."""
@@ -205,3 +198,26 @@ class ScriptLibrary:
                 repl.define(f"context.{name}", value)
             loaded = repl.run(script.source)
             return loaded if loaded.error is not None else repl.run(_EXECUTE)
+
+
+def _tool_error(error: ScriptError, tool: str, file: str) -> ToolError:
+    """A failed run as the error of its tool: what the script raised as {code, message, retryable, data} arrives so."""
+    line = next((frame.line for frame in error.frames if frame.chunk == "script"), None)
+    where = f"{file}:{line}" if line is not None else None
+    raised = error.data if error.kind == "runtime" and isinstance(error.data, dict) else {}
+    if isinstance(raised.get("message"), str):
+        message, data, retryable = raised["message"], raised.get("data"), raised.get("retryable") is True
+    elif error.kind == "tool":
+        message, data, retryable = error.message, error.data, error.retryable
+    else:
+        at = f"{where}: " if where else f"{file}: "
+        message, data, retryable = f"{at}{error.message}", error.data, error.limit == "time"
+    return ToolError(
+        message,
+        code=error.code or (f"limit_{error.limit}" if error.limit else error.kind),
+        retryable=retryable,
+        data=data if isinstance(data, dict | list | str | int | float) else None,
+        tool=tool,
+        detail="\n".join(part for part in (where, error.traceback) if part),
+        where=where,
+    )

@@ -118,6 +118,8 @@ class Child:
         self._flushed = 0.0
         outcome = self._vm.run(source, number, seed)
         self._flush()
+        if outcome.kept:
+            self._send(protocol.KEPT, bytes((outcome.kept,)))
         if outcome.kind == "ok":
             operations = -1 if outcome.operations is None else outcome.operations
             spent = SPENT.pack(operations, outcome.memory, outcome.cpu, self._vm.output_cut)
@@ -228,6 +230,8 @@ def apply_configuration(vm: Engine, config: dict[str, Any]) -> None:
         vm.set_limits(config["limits"])
     if "environment" in config:
         vm.configure(config["environment"])
+    if "inputs" in config:
+        vm.set_inputs(config["inputs"])
 
 
 class _Rehearsal:

@@ -16,6 +16,8 @@ from mcp.server.auth.provider import principal_components
 from mcp_types import LOG_LEVEL_META_KEY, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from moonbox.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -275,9 +277,10 @@ class Shares:
                 async with asyncio.timeout(self._wait_seconds):
                     await share.slots.acquire()
             except TimeoutError:
+                allowed = counted(self._max_calls, "call")
                 raise TooMany(
-                    f"this call waited {self._wait_seconds:g} s for its turn: this client may run {self._max_calls} "
-                    f"calls at a time, and has {share.users} running or waiting; try again later"
+                    f"this call waited {self._wait_seconds:g} s for its turn: this client may run {allowed} "
+                    f"at a time, and has {share.users} running or waiting; try again later"
                 ) from None
             try:
                 yield
