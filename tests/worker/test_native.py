@@ -89,6 +89,7 @@ SCRIPTS = [
     "print('a', 1, nil, {1, 2}, {a = 1}) print('\\xff') return 1",
     "for i = 1, 100 do print(('x'):rep(300)) end",
     "print(('é'):rep(20000))",
+    "print(('x'):rep(600)) return ('y'):rep(600)",
     "while true do end",
     "pcall(function() while true do end end) return 1",
     "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end",

@@ -55,7 +55,7 @@ enum { MULTIPLE = -1, MASK_COUNT = 8, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 
   X(void, lua_pushinteger, (lua_State *, lua_Integer))                                                                 \
   X(void, lua_pushnumber, (lua_State *, lua_Number))                                                                   \
   X(const char *, lua_pushlstring, (lua_State *, const char *, size_t))                                                \
-  X(void, lua_pushlightuserdata, (lua_State *, void *))                                                                \
+  X(void, lua_rotate, (lua_State *, int, int))                                                                         \
   X(void, lua_pushvalue, (lua_State *, int))                                                                           \
   X(void, lua_pushcclosure, (lua_State *, lua_CFunction, int))                                                         \
   X(void, lua_createtable, (lua_State *, int, int))                                                                    \
@@ -67,6 +67,7 @@ enum { MULTIPLE = -1, MASK_COUNT = 8, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 
   X(int, lua_getfield, (lua_State *, int, const char *))                                                               \
   X(int, lua_setmetatable, (lua_State *, int))                                                                         \
   X(int, lua_getmetatable, (lua_State *, int))                                                                         \
+  X(void, lua_callk, (lua_State *, int, int, lua_KContext, void *))                                                    \
   X(int, lua_next, (lua_State *, int))                                                                                 \
   X(int, lua_checkstack, (lua_State *, int))                                                                           \
   X(int, lua_error, (lua_State *))                                                                                     \
@@ -97,11 +98,11 @@ static const char *resolve(const char *library) {
 /* ---- What a worker is made of ------------------------------------------------------------------------------------ */
 
 enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4 };
-enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22 };
+enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000 };
-enum { FLUSH_BYTES = 8192, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
+enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
 static const long FLUSH_NANOSECONDS = 5000000, RESCUE_NANOSECONDS = 50000000;
 
@@ -113,9 +114,9 @@ typedef struct {
 static struct {
   lua_State *L;
   int socket, control;
-  int run, limits, array_ref; /* references in Lua's registry */
-  const void *array;          /* the metatable that marks arrays */
-  void *null;                 /* the light userdata that stands for null */
+  int run, kept, limits, array_ref, null_fields, null_array; /* references in Lua's registry */
+  const void *array;                                         /* the metatable that marks arrays */
+  const void *null;                                          /* the light userdata that stands for json.null */
   /* memory, as our allocator counts it */
   size_t used, peak, limit, base;
   /* the limits of a run */
@@ -550,14 +551,11 @@ static void push_text(lua_State *L, Reader *r, size_t size) {
   r->at += size;
 }
 
-/* An element of an array or a field of an object: there None is null; a value by itself is nil. */
-static void push_inner(lua_State *L, Reader *r) {
-  if (r->at < r->end && *r->at == NONE) {
-    r->at++;
-    p_lua_pushlightuserdata(L, W.null);
-  } else {
-    push_value(L, r);
-  }
+/* Whether a null is next, which it then passes. */
+static int is_null(Reader *r) {
+  if (r->at >= r->end || *r->at != NONE) return 0;
+  r->at++;
+  return 1;
 }
 
 static int deeper(lua_State *L, Reader *r, size_t count) {
@@ -574,27 +572,55 @@ static int deeper(lua_State *L, Reader *r, size_t count) {
 static void push_list(lua_State *L, Reader *r, size_t count) {
   if (!deeper(L, r, count)) return;
   p_lua_createtable(L, (int)count, 0);
+  int nulls = 0;
   for (size_t i = 1; i <= count && !r->broken; i++) {
-    push_inner(L, r);
+    if (is_null(r)) {
+      nulls = 1;
+      continue;
+    }
+    push_value(L, r);
     p_lua_rawseti(L, -2, (lua_Integer)i);
   }
-  p_lua_rawgeti(L, REGISTRY, W.array_ref);
-  p_lua_setmetatable(L, -2);
+  if (nulls) { /* they read as nil; the prelude's nulls remember where they were */
+    p_lua_rawgeti(L, REGISTRY, W.null_array);
+    p_lua_pushvalue(L, -2);
+    p_lua_pushinteger(L, (lua_Integer)count);
+    p_lua_callk(L, 2, 0, 0, NULL);
+  } else {
+    p_lua_rawgeti(L, REGISTRY, W.array_ref);
+    p_lua_setmetatable(L, -2);
+  }
   r->depth--;
 }
 
 static void push_object(lua_State *L, Reader *r, size_t count) {
   if (!deeper(L, r, count)) return;
   p_lua_createtable(L, 0, (int)count);
+  int object = p_lua_gettop(L), nulls = 0; /* their keys are in a table above the object */
   for (size_t i = 0; i < count && !r->broken; i++) {
     push_value(L, r);
     int kind = p_lua_type(L, -1);
     if (kind != T_STRING && !(kind == T_NUMBER && p_lua_isinteger(L, -1))) r->broken = 1; /* Lua would raise for some */
-    push_inner(L, r);
+    if (is_null(r)) {
+      if (!nulls++) {
+        p_lua_createtable(L, 1, 0);
+        p_lua_rotate(L, -2, 1);
+      }
+      p_lua_rawseti(L, object + 1, nulls);
+      continue;
+    }
+    push_value(L, r);
     if (r->broken)
       pop(L, 2);
     else
-      p_lua_rawset(L, -3);
+      p_lua_rawset(L, object);
+  }
+  if (nulls) {
+    p_lua_rawgeti(L, REGISTRY, W.null_fields);
+    p_lua_pushvalue(L, object);
+    p_lua_pushvalue(L, object + 1);
+    p_lua_callk(L, 2, 0, 0, NULL);
+    p_lua_settop(L, object);
   }
   r->depth--;
 }
@@ -821,14 +847,17 @@ static int reference(lua_State *L, const char *field) {
   return p_luaL_ref(L, REGISTRY);
 }
 
-/* bind{run =, null =, array =}: what of the prelude is used here. */
+/* bind{run =, kept =, null =, array =, null_fields =, null_array =}: what of the prelude is used here. */
 static int l_bind(lua_State *L) {
   W.run = reference(L, "run");
+  W.kept = reference(L, "kept");
+  W.null_fields = reference(L, "null_fields");
+  W.null_array = reference(L, "null_array");
   W.array_ref = reference(L, "array");
   p_lua_getfield(L, 1, "array");
   W.array = p_lua_topointer(L, -1);
   p_lua_getfield(L, 1, "null");
-  W.null = (void *)p_lua_topointer(L, -1);
+  W.null = p_lua_topointer(L, -1);
   pop(L, 2);
   return 0;
 }
@@ -912,6 +941,15 @@ static int arguments_of_run(lua_State *L) {
   return 5;
 }
 
+/* What of the run was kept for the next ones, where it is long enough to be: see prelude/kept.lua. */
+static char kept_of_run(lua_State *L, size_t size) {
+  if (size < KEPT_FROM && W.printed < KEPT_FROM) return 0;
+  p_lua_rawgeti(L, REGISTRY, W.kept);
+  char flags = p_lua_pcallk(L, 0, 1, 0, 0, NULL) ? 0 : (char)p_lua_tointegerx(L, -1, NULL);
+  pop(L, 1);
+  return flags;
+}
+
 static int ended_for_memory(lua_State *L, int first) {
   const char *limit;
   size_t size;
@@ -967,7 +1005,12 @@ static int run(const char *payload, size_t length) {
     }
     text_at(L, first, &kind, &size);
   }
-  if (size == 2 && !memcmp(kind, "ok", 2)) {
+  int well = size == 2 && !memcmp(kind, "ok", 2);
+  const char *values;
+  size_t values_size = 0;
+  if (well) text_at(L, first + 1, &values, &values_size);
+  char kept = kept_of_run(L, values_size);
+  if (well) {
     ended = VALUE;
     ok = ok && put_value_frame(L, first, cpu);
   } else {
@@ -977,7 +1020,7 @@ static int run(const char *payload, size_t length) {
   if (!ok) _exit(71); /* out of memory for the answer itself: the host sees the worker end */
   put_header(W.out.data, ended, W.out.size - HEADER);
   pthread_mutex_lock(&W.sending);
-  ok = flush_locked() && send_all(W.out.data, W.out.size);
+  ok = flush_locked() && (!kept || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
   pthread_mutex_unlock(&W.sending);
   shrink(&W.out);
   p_lua_settop(L, top);
