@@ -73,6 +73,10 @@ class Run:
     """1 for the first run of that Repl."""
     seed: int = 0
     observations: tuple[Observation, ...] = ()
+    parent: str = ""
+    """The run that called the tool script of which this is an execution."""
+    tool: str = ""
+    """The tool script that was executed."""
     state_lost: bool = False
     """The worker ended with this run: globals defined before are gone, and the next run starts from nothing."""
     kept: str = ""
@@ -203,6 +207,8 @@ def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
         "started": run.started,
         "repl": run.repl,
         "number": run.number,
+        "parent": run.parent,
+        "tool": run.tool,
         "seed": run.seed,
         "observations": [[seen.name, lower(seen.value)] for seen in run.observations],
         "state_lost": run.state_lost,

@@ -60,6 +60,7 @@ class Repl:
         before_write: Callable[[Run], Run] | None,
         on_close: Callable[[Repl], None],
         for_one_run: bool = False,
+        check: bool | None = None,
     ) -> None:
         self.id = "" if for_one_run else f"{setup.random.getrandbits(48):012x}"
         self.toolbox = setup.toolbox if toolbox is None else toolbox
@@ -72,6 +73,7 @@ class Repl:
         self._always: set[str] = set()
         self._calls: CallPath | None = None
         self._checker = Checker(setup.language)
+        self._checks = setup.check if check is None else check
         self._turn = Slots()
         self._number = 0
         self._kept_names: frozenset[str] = frozenset()  # of values that answers may have cut; see prelude/kept.lua
@@ -361,7 +363,7 @@ class Repl:
 
     def _look_at(self, source: str, execution: Execution, inputs: list[str]) -> bool:
         """Whether the script can be run; what else a look at it shows goes into the record."""
-        if not self._setup.check:
+        if not self._checks:
             self._checker.skip()
             return True
         findings = self._findings(source, inputs)

@@ -159,13 +159,14 @@ class Sandbox:
         timeout: float | None = 30.0,
         toolbox: Toolbox | None = None,
         before_write: Callable[[Run], Run] | None = None,
+        check: bool | None = None,
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
         With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
-        on each Run, before it is kept or returned (to take secrets out).
+        on each Run, before it is kept or returned (to take secrets out). `check` overrides the Sandbox's own.
         """
-        return self._make_repl(limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write)
+        return self._make_repl(limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write, check=check)
 
     def _make_repl(self, **options: Any) -> Repl:
         if self._closed:
