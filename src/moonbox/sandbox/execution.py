@@ -29,7 +29,7 @@ from moonbox.sandbox.calls import error_value
 from moonbox.sandbox.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.sandbox.record import CallEntry, RunClock
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder, packed
+from moonbox.worker.encoding import Decoder, message_pack, packed
 from moonbox.worker.link import Gone
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class Execution:
         ).decode
         self._started = time()
         self._stop_until = 0.0
+        self._native = False
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []
         self._answered: list[CallEntry] = []
@@ -127,9 +128,10 @@ class Execution:
 
     # What goes in
 
-    def begin(self, update: bytes, program: bytes) -> None:
+    def begin(self, update: bytes, program: bytes, *, native: bool = False) -> None:
         """Ask the worker to run this program, after that frame which brings it up to date."""
-        self._unsent = update + protocol.pack(protocol.RUN, (program, self.number, self._seed))
+        self._native = native
+        self._unsent = update + protocol.pack_run(program, self.number, self._seed)
 
     def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; the worker hears nothing of it."""
@@ -209,7 +211,7 @@ class Execution:
         if not self.stopping and not self.over:
             self.stopping = self.interrupting = reason
             self._stop_until = now + GRACE
-            self._unsent += protocol.pack(protocol.HALT, reason)
+            self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
         """The worker is gone: by itself, or ended for what it did. `closed` says that we hung up on it before."""
@@ -362,7 +364,10 @@ class Execution:
     def _pack_answers(self) -> None:
         replies, self._replies = self._replies, []
         answered, self._answered = self._answered, []
-        frame = protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in replies])
+        if self._native:
+            frame = protocol.frame(protocol.ANSWERS, message_pack(replies))
+        else:
+            frame = protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in replies])
         self._unsent += frame
         for entry in answered:
             entry.bytes_out = len(frame) // len(replies)

@@ -239,6 +239,12 @@ class Repl:
         link = self._worker.link
         return () if link is None else link.layers()
 
+    @property
+    def worker_native(self) -> bool:
+        """Whether its worker runs scripts on the native loop; False before the first run and inline."""
+        link = self._worker.link
+        return link is not None and link.native
+
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
         if not self._closed:
@@ -352,7 +358,7 @@ class Repl:
         update = self._worker.update(link, self.toolbox, self._additions, limits)
         if inputs:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
-        execution.begin(update, source.encode("utf-8", "replace"))
+        execution.begin(update, source.encode("utf-8", "replace"), native=link.native)
         return execution
 
     def _look_at(self, source: str, execution: Execution, inputs: list[str]) -> bool:
