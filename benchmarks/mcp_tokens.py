@@ -24,8 +24,8 @@ from tokenizer import NAME, token_counter  # noqa: E402 - found only from here o
 
 from moonbox import CodeMode, Sandbox  # noqa: E402 - after the paths
 from moonbox.codemode.definitions import Definition, from_tool, in_format, provider_names  # noqa: E402 - the same
+from moonbox.config.mcp import ServerSettings  # noqa: E402 - the same
 from moonbox.mcp.upstreams.manager import Upstreams  # noqa: E402 - the same
-from moonbox.mcp.upstreams.settings import ServerSettings  # noqa: E402 - the same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

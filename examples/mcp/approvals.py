@@ -40,7 +40,7 @@ async def ask(_: Any, question: Any) -> ElicitResult:
 async def main() -> None:
     moonbox = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "moonbox.cli", "serve", "--config", f"{HERE}/approvals.toml", "--tools", f"{HERE}/workshop.py"],
+        args=["-m", "moonbox", "serve", "--config", f"{HERE}/approvals.toml", "--tools", f"{HERE}/workshop.py"],
     )
     async with Client(moonbox, elicitation_callback=ask) as client:
         result = await client.call_tool("lua_repl", {"source_code": SCRIPT})

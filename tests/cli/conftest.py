@@ -70,7 +70,7 @@ def moonbox(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subpro
 
     def call(*args: str, input: str | bytes = "", **more: Any) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "moonbox.cli", *args],
+            [sys.executable, "-m", "moonbox", *args],
             input=input.encode() if isinstance(input, str) else input,
             capture_output=True,
             cwd=tmp_path,

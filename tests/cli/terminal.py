@@ -30,7 +30,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _LAUNCH, str(slave), sys.executable, "-m", "moonbox.cli", *args],
+            [sys.executable, "-c", _LAUNCH, str(slave), sys.executable, "-m", "moonbox", *args],
             pass_fds=[slave],
             cwd=cwd,
             env={**env, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,11 +75,24 @@ def test_list(trail: Path) -> None:
     assert "\x1b" not in result.output
 
 
-def test_an_id_is_never_cut_off(terminal: Callable[..., Terminal], trail: Path) -> None:
-    screen = terminal("audit", "list", "--db", str(trail), columns=50)
+@pytest.mark.parametrize("columns", [46, 70, 100, 160])
+def test_only_the_script_is_cut_off(terminal: Callable[..., Terminal], tmp_path: Path, columns: int) -> None:
+    trail = tmp_path / "trail.db"
+    sink = open_sink(trail)
+    for run in RUNS:
+        sink.write(replace(run, source="return " + "long_name + " * 40 + "1"))
+    sink.close()
+    screen = terminal("audit", "list", "--db", str(trail), columns=columns)
     assert screen.ended() == 0
-    assert "aaaa00009   runtime" in screen.text
-    assert "aaaa00001   ok" in screen.text
+    lines = screen.text.splitlines()
+    assert all(len(line) <= columns for line in lines)
+    for id, cells in (("aaaa00009", "runtime 0 0 µs"), ("aaaa00001", "ok 3 (2 failed) 500 ms")):
+        place, line = next((place, line) for place, line in enumerate(lines) if id in line)
+        assert f"{id} {cells}" in " ".join(line.split())
+        script = line if columns >= 100 else lines[place + 1]
+        assert "1970-01-01 " in script
+        assert "return long_name" in script if columns > 46 else "return" in script
+        assert script.endswith("…")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +148,7 @@ def test_show_a_failure(trail: Path) -> None:
         "hint: check row",
         "1 | return row.name",
     ]
-    assert lines[-1] == "the Repl's state was lost with this run"
+    assert lines[-1] == "the state of the Repl was lost with this run"
 
 
 def test_show_as_json_is_the_whole_record(trail: Path) -> None:
@@ -180,9 +194,7 @@ def test_a_trail_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("MOONBOX_HOME", str(tmp_path))
     result = _call("list")
     assert result.exit_code == 2
-    assert (
-        result.stderr == f"error: there is no audit trail at {tmp_path}/audit.db yet; name another one with --db PATH\n"
-    )
+    assert result.stderr == f"error: no audit trail at {tmp_path}/audit.db yet; name another file with --db PATH\n"
     result = _call("stats", "--db", tmp_path / "other.db")
     assert result.stderr == f"error: there is no audit trail at {tmp_path}/other.db\n"
     open_sink(tmp_path / "audit.db").close()
@@ -233,30 +245,33 @@ def test_prune(many: Path, options: list[str], left: list[str]) -> None:
     said = f"{gone} run{'s' * (gone != 1)}"
     dry = _call("prune", "--db", many, "--dry-run", *options)
     assert dry.exit_code == 0
-    assert dry.output.startswith(f"{said} would be removed: ")
+    assert dry.output.startswith(f"{said} would be deleted: ")
     assert len(ids(many)) == 5, "a dry run removes nothing"
     done = _call("prune", "--db", many, "--yes", *options)
-    assert (done.exit_code, done.output) == (0, f"{said} removed\n")
+    assert (done.exit_code, done.output) == (0, f"{said} deleted\n")
     assert ids(many) == left
 
 
 def test_prune_says_what_it_would_remove(many: Path) -> None:
     border = dt.datetime.fromtimestamp(NOW).strftime("%Y-%m-")
     said = _call("prune", "--db", many, "--dry-run", "--older-than", "1s", "--keep", "2").output
-    assert said.startswith(f"5 runs would be removed: from before {border}")
+    assert said.startswith(f"5 runs would be deleted: older than {border}")
     assert said.endswith(", and all but the latest 2\n")
-    assert _call("prune", "--db", many, "--dry-run", "--keep", "0").output == "5 runs would be removed: all\n"
-    assert _call("prune", "--db", many, "--keep", "9").output == "nothing to remove\n"
+    assert _call("prune", "--db", many, "--dry-run", "--keep", "0").output == "5 runs would be deleted: all\n"
+    assert _call("prune", "--db", many, "--keep", "9").output == "nothing to delete\n"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "error: say which runs: --older-than 30d, --keep 1000, or both\n"),
-        (["--keep", "1"], "error: nobody is here to be asked; --yes removes them without, --dry-run counts them\n"),
+        ([], "error: name the runs to delete: --older-than 30d, --keep 1000, or both\n"),
+        (
+            ["--keep", "1"],
+            "error: no terminal to ask for confirmation; use --yes to delete the runs, or --dry-run to count them\n",
+        ),
         (
             ["--older-than", "2999-01-01"],
-            "error: --older-than 2999-01-01 lies in the future; that would be every run: --keep 0 removes those\n",
+            "error: --older-than 2999-01-01 is in the future; use --keep 0 to delete every run\n",
         ),
         (
             ["--older-than", "ages"],
@@ -275,8 +290,8 @@ def test_on_a_terminal_prune_asks_first(
     terminal: Callable[..., Terminal], many: Path, answer: str, status: int, left: int
 ) -> None:
     screen = terminal("audit", "prune", "--db", str(many), "--keep", "2")
-    screen.expect("Remove 3 runs for good (all but the latest 2)? [y/N]: ")
+    screen.expect("Delete 3 runs (all but the latest 2)? [y/N]: ")
     screen.type(f"{answer}\n")
-    screen.expect("3 runs removed" if status == 0 else "nothing was removed")
+    screen.expect("3 runs deleted" if status == 0 else "nothing was deleted")
     assert screen.ended() == status
     assert len(ids(many)) == left

@@ -67,16 +67,16 @@ def test_the_configuration_is_checked_section_by_section(moonbox: Moonbox, tmp_p
     done = moonbox("doctor", "--json")
     assert (done.returncode, json.loads(done.stdout)["configuration"]) == (
         0,
-        [{"name": "moonbox.toml", "active": True, "detail": f"{file}: [limits], [audit] understood"}],
+        [{"name": "moonbox.toml", "active": True, "detail": f"{file}: [limits], [audit] valid"}],
     )
     file.write_text('[limits]\ntimeuot = 5\n[audit]\nenabled = true\n[codemode]\nmode = "sometimes"\n')
     done = moonbox("doctor", "--json")
     found = {check["name"]: check for check in json.loads(done.stdout)["configuration"]}
     assert (done.returncode, found["[limits]"]["active"], found["moonbox.toml"]["active"]) == (1, False, True)
-    assert found["[limits]"]["detail"] == "[limits]: unknown key 'timeuot'; did you mean 'timeout'?"
+    assert found["[limits]"]["detail"] == "moonbox.toml: [limits] unknown key 'timeuot'; did you mean 'timeout'?"
     assert "sometimes" in found["[codemode]"]["detail"]
     shown = moonbox("doctor").stdout
-    assert shown.splitlines()[-1].endswith(" The configuration is wrong: [limits], [codemode].")
+    assert shown.splitlines()[-1].endswith(" The configuration is invalid: [limits], [codemode].")
 
 
 def test_a_configuration_that_cannot_be_read(moonbox: Moonbox, tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_configuration_that_cannot_be_read(moonbox: Moonbox, tmp_path: Path) -
 
 
 def test_every_section_has_a_reader() -> None:
-    from moonbox.cli.configuration import READERS
-    from moonbox.config.file import SECTIONS
+    from moonbox.config import SECTIONS
+    from moonbox.project.sections import READERS
 
     assert tuple(READERS) == SECTIONS
 
@@ -99,7 +99,7 @@ def test_a_layer_that_is_left_out_on_purpose_is_not_told_as_missing(moonbox: Moo
     assert "cpu-limit" not in shown.splitlines()[-1]
     layers = json.loads(moonbox("doctor", "--json").stdout)["layers"]
     active = sum(layer["active"] for layer in layers)
-    assert f"the workers' jail ({active} of {len(layers) - 1} layers hold)" in shown
+    assert f"the workers' jail ({active} of {len(layers) - 1} layers active)" in shown
 
 
 def test_a_repl_tells_the_layers_of_its_worker() -> None:

@@ -86,7 +86,7 @@ def _with_those_below(command):  # type: ignore[no-untyped-def]
         (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),
         (["run", "--timout", "5"], "No such option: --timout (Possible options: "),
         (["audit", "lst"], "No such command 'lst'. Did you mean 'list'?"),
-        (["run", "-e", "1", "--timeout", "soon"], "'soon' is not a length of time such as"),
+        (["run", "-e", "1", "--timeout", "soon"], "'soon' is not a duration; write for example"),
         (["run", "-e", "1", "--max-memory", "1.5"], "'1.5' is not a number of bytes"),
     ],
 )

@@ -71,7 +71,7 @@ def test_sync_that_fails(project: Path) -> None:
     (project / "docs").rename(project / "gone")
     result = call("sync")
     assert result.exit_code == 1
-    assert "  the scan failed, nothing was removed: cannot read the folder " in result.stderr
+    assert "  the scan failed, and nothing was removed: cannot read the folder " in result.stderr
     unknown = call("sync", "handbok")
     assert (unknown.exit_code, unknown.stderr) == (2, "error: unknown source 'handbok'; did you mean 'handbook'?\n")
 
@@ -149,10 +149,10 @@ def test_stats(project: Path) -> None:
     [
         (
             None,
-            "error: there is no moonbox.toml here or above; `moonbox init` makes one, --config names another file\n",
+            "error: no moonbox.toml in this folder or above; create one with `moonbox init`, or use --config\n",
         ),
         ("[knowledge", "moonbox.toml is not valid TOML: "),
-        ("[knowledge]\npaht = 1", "error: knowledge: unknown key 'paht'; did you mean 'path'?\n"),
+        ("[knowledge]\npaht = 1", "error: moonbox.toml: [knowledge] unknown key 'paht'; did you mean 'path'?\n"),
     ],
 )
 def test_configurations_that_are_wrong(project: Path, content: str | None, message: str) -> None:
@@ -178,14 +178,14 @@ def test_searching_before_anything_was_brought_in(project: Path) -> None:
     for file in (project / "docs").iterdir():
         file.unlink()
     call("sync")
-    empty = "nothing found; there are no documents yet: `moonbox sync` brings them in\n"
+    empty = "nothing found; the knowledge base is empty: run `moonbox sync` first\n"
     assert call("search", "server").stdout == empty
 
 
 def test_another_configuration_may_be_named(project: Path) -> None:
     (project / "sub").mkdir()
     (project / "sub" / "other.toml").write_text('[knowledge]\npath = "x.db"')
-    assert call("sync", "--config", "sub/other.toml").stdout.startswith("no source is configured; ")
+    assert call("sync", "--config", "sub/other.toml").stdout.startswith("no sources are configured; ")
     assert (project / "sub" / "x.db").exists()
 
 
@@ -196,7 +196,7 @@ def test_an_interrupt_is_told_in_words(project: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(KnowledgeBase, "sync", interrupted)
     result = call("sync")
     assert result.exit_code == 130
-    assert result.stderr == "interrupted; what is indexed stays, and the next sync goes on from there\n"
+    assert result.stderr == "interrupted; the next sync continues from here\n"
 
 
 def test_a_bar_with_counts_and_rate_on_a_terminal(project: Path) -> None:
@@ -230,6 +230,6 @@ def test_a_bar_with_counts_and_rate_on_a_terminal(project: Path) -> None:
 
 
 def test_the_phases_all_have_words() -> None:
-    from moonbox.cli.knowledge import _PHASES
+    from moonbox.cli.knowledge import PHASES
 
-    assert set(_PHASES) == {"scan", "remove", "embed", "done"}
+    assert set(PHASES) == {"scan", "remove", "embed", "done"}

@@ -87,7 +87,7 @@ def test_list_as_json_and_of_one_server(moonbox: Moonbox, configured: Path) -> N
     assert [line.rsplit("  ", 1)[1] for line in tools if line.startswith("files.read_file(")] == ["[approve]"]
     unknown = moonbox("mcp", "list", "fils")
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("error: there is no MCP server 'fils'; did you mean 'files'?")
+    assert unknown.stderr.startswith("error: unknown MCP server 'fils'; did you mean 'files'?")
 
 
 def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) ->
     ("args", "said"),
     [
         (["files.red_text_file"], "error: unknown tool 'files.red_text_file'; did you mean 'files.read_text_file'?"),
-        (["files"], "error: name the tool as server.tool, not 'files'"),
-        (["files.read_text_file", "path"], "error: give the arguments as key=value or as one JSON object, not 'path'"),
-        (["files.read_text_file", "{"], "error: the arguments are not valid JSON"),
+        (["files"], "error: write the tool as server.tool, not 'files'"),
+        (["files.read_text_file", "path"], "error: ARGUMENT must be key=value or one JSON object, not 'path'"),
+        (["files.read_text_file", "{"], "error: ARGUMENT is not valid JSON"),
     ],
 )
 def test_call_says_what_is_wrong(moonbox: Moonbox, configured: Path, args: list[str], said: str) -> None:
@@ -122,17 +122,17 @@ def test_a_server_that_is_not_there_is_told_without_promises(moonbox: Moonbox, c
         done = moonbox("mcp", *args)
         assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
     off = moonbox("mcp", "list", "later")
-    assert (off.returncode, off.stderr) == (1, "error: the MCP server 'later' is switched off\n")
+    assert (off.returncode, off.stderr) == (1, "error: the MCP server 'later' is disabled\n")
 
 
 def test_doctor_names_what_is_wrong(moonbox: Moonbox, configured: Path) -> None:
     done = moonbox("mcp", "doctor")
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("!! files: secure-filesystem-server 0.2.0, protocol 2025-11-25, 14 tools, up in ")
+    assert lines[0].startswith("!! files: secure-filesystem-server 0.2.0, protocol 2025-11-25, 14 tools, started in ")
     assert lines[1] == "   - the configuration names a tool 'no_such' that it does not have"
-    assert lines[2].startswith("ok memory: memory-server 0.6.3, protocol 2025-11-25, 9 tools, up in ")
-    assert lines[3:5] == ["!! absent: there is no program 'no-such-program'", "   reached by: no-such-program"]
+    assert lines[2].startswith("ok memory: memory-server 0.6.3, protocol 2025-11-25, 9 tools, started in ")
+    assert lines[3:5] == ["!! absent: there is no program 'no-such-program'", "   command or address: no-such-program"]
 
 
 def test_servers_of_another_client_are_listed(moonbox: Moonbox, tmp_path: Path, peers: Any) -> None:
@@ -153,25 +153,25 @@ def test_install_prints_or_writes(moonbox: Moonbox, configured: Path, tmp_path: 
     assert not (tmp_path / ".cursor").exists()
     written = moonbox("mcp", "install", "--client", "cursor")
     path = tmp_path / ".cursor" / "mcp.json"
-    assert written.stdout == f"made with an entry 'moonbox': {path}\n"
+    assert written.stdout == f"created with the entry 'moonbox': {path}\n"
     assert written.stderr == "restart Cursor to use it\n"
     assert json.loads(path.read_text())["mcpServers"]["moonbox"] == entry
     again = moonbox("mcp", "install", "--client", "cursor")
-    assert (again.stdout, again.stderr) == (f"the entry 'moonbox' is there already: {path}\n", "")
+    assert (again.stdout, again.stderr) == (f"the entry 'moonbox' exists already in {path}\n", "")
     (tmp_path / "x.json").write_text('{"mcpServers": {}}')
     changed = moonbox("mcp", "install", "--client", "cursor", "--mcp-config", "x.json")
-    assert changed.stdout.startswith(f"replaced the entry 'moonbox' in {path}; the file as it was: {path}.")
+    assert changed.stdout.startswith(f"replaced the entry 'moonbox' in {path}; backup: {path}.")
     project = moonbox("mcp", "install", "--client", "vscode", "--project", "--name", "box")
-    assert project.stdout == f"made with an entry 'box': {tmp_path}/.vscode/mcp.json\n"
+    assert project.stdout == f"created with the entry 'box': {tmp_path}/.vscode/mcp.json\n"
     listed = moonbox("mcp", "install", "--client", "list").stdout.splitlines()
     assert listed[0].split() == ["claude-desktop", f"{tmp_path}/.config/Claude/claude_desktop_config.json"]
 
 
 def test_install_names_the_clients(moonbox: Moonbox) -> None:
     for args, said in (
-        ([], "error: say for which client, with --client NAME; known are: claude-desktop, claude-code, cursor, "),
-        (["--client", "curser"], "error: unknown client 'curser'; did you mean 'cursor'?; known are: claude-desktop, "),
-        (["--client", "windsurf", "--project"], "error: Windsurf has no configuration for a project; leave out "),
+        ([], "error: --client is required; known clients: claude-desktop, claude-code, cursor, "),
+        (["--client", "curser"], "error: unknown client 'curser'; did you mean 'cursor'?\n"),
+        (["--client", "windsurf", "--project"], "error: Windsurf has no configuration file for projects; leave out "),
     ):
         done = moonbox("mcp", "install", *args)
         assert (done.returncode, done.stdout) == (2, "")

@@ -12,8 +12,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from moonbox import Sandbox
-from moonbox.cli.completion import Names, ScriptCompleter
-from moonbox.cli.prompt import Prompt
+from moonbox.cli.prompt import Names, Prompt, ScriptCompleter
 from moonbox.languages.registry import language
 
 if TYPE_CHECKING:

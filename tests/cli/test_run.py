@@ -105,24 +105,27 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nix.lua"], "error: there is no file 'nix.lua'\n"),
-        (["sumary.lua"], "error: there is no file 'sumary.lua'; did you mean 'summary.lua'?\n"),
-        (["summary.lu"], "error: there is no file 'summary.lu'; did you mean 'summary.lua'?\n"),
+        (["nix.lua"], "error: the file 'nix.lua' does not exist\n"),
+        (["sumary.lua"], "error: the file 'sumary.lua' does not exist; did you mean 'summary.lua'?\n"),
+        (["summary.lu"], "error: the file 'summary.lu' does not exist; did you mean 'summary.lua'?\n"),
         (["folder"], "error: 'folder' is a folder, not a script\n"),
-        (["kit.py"], "error: 'kit.py' does not end in .lua or .rhai; say what it is with --language\n"),
-        (["binary.lua"], "error: 'binary.lua' is binary, not a script: byte 2 is zero\n"),
-        (["latin.lua"], "error: 'latin.lua' is not UTF-8 text: byte 4 is 0xe9\n"),
+        (["kit.py"], "error: 'kit.py' does not end in .lua or .rhai; name its language with --language\n"),
+        (["binary.lua"], "error: 'binary.lua' is a binary file, not a script (byte 2 is zero)\n"),
+        (["latin.lua"], "error: 'latin.lua' is not UTF-8 (byte 4 is 0xe9)\n"),
         (["compiled.lua"], "error: 'compiled.lua' is compiled Lua; only source text can be run\n"),
-        ([], "error: give a file, - for standard input, or -e SCRIPT\n"),
-        (["summary.lua", "-e", "1"], "error: both a file and -e were given: give one\n"),
+        ([], "error: a script is required: a file, - for standard input, or -e SCRIPT\n"),
+        (["summary.lua", "-e", "1"], "error: use either a file or -e, not both\n"),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
-        (["-e", "1", "--features", "io"], "error: --features: unknown feature 'io'; known: coroutines, metatables\n"),
+        (
+            ["-e", "1", "--features", "io"],
+            "error: --features: unknown feature 'io'; known features: coroutines, metatables\n",
+        ),
         (
             ["-e", "1", "--audit", "yes"],
-            "error: --audit yes: say on, off, or a path that ends in .db, .sqlite or .jsonl\n",
+            "error: --audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not 'yes'\n",
         ),
         (["-e", "1", "-t", "kit:ad"], "error: --tools kit:ad: the module 'kit' has no 'ad'; did you mean 'add'?\n"),
-        (["-e", "1", "-t", "kitt:x"], "error: --tools kitt:x: there is no module 'kitt'; did you mean 'kit'?\n"),
+        (["-e", "1", "-t", "kitt:x"], "error: --tools kitt:x: the module 'kitt' does not exist; did you mean 'kit'?\n"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(moonbox: Moonbox, tmp_path: Path, args: list[str], message: str) -> None:
@@ -188,7 +191,7 @@ def test_an_approve_tool_is_refused_where_nobody_can_be_asked(moonbox: Moonbox) 
 
 
 def test_a_reader_that_goes_away_is_no_error(environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "moonbox.cli", "run", "-e", "return (('x'):rep(900000))"]
+    command = [sys.executable, "-m", "moonbox", "run", "-e", "return (('x'):rep(900000))"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.read(1) == b"x"
@@ -199,7 +202,7 @@ def test_a_reader_that_goes_away_is_no_error(environment: dict[str, str]) -> Non
 
 def test_ctrl_c_ends_with_130_and_keeps_what_was_printed(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "kit.py").write_text("import sys\ndef ready():\n    print('ready', file=sys.stderr, flush=True)\n")
-    command = [sys.executable, "-m", "moonbox.cli", "run", "-t", "kit:ready"]
+    command = [sys.executable, "-m", "moonbox", "run", "-t", "kit:ready"]
     command += ["-e", "print('so far') tools.ready() while true do end"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **pipes, env=environment, cwd=tmp_path) as process:
@@ -225,7 +228,7 @@ def test_a_long_value_is_shortened(terminal: Open) -> None:
     screen = terminal("run", "-e", "local t = {} for i = 1, 1000 do t[i] = 'item ' .. i end return t")
     assert screen.ended() == 0
     assert "… 800 more" in screen.text
-    assert "shortened for the terminal; pipe it, or use --json, for all of it" in screen.text
+    assert "shortened for the terminal; use a pipe or --json to see everything" in screen.text
 
 
 def test_an_error_is_coloured(terminal: Open) -> None:
@@ -249,8 +252,8 @@ def test_calls_are_shown_while_they_happen(terminal: Open, tmp_path: Path) -> No
 def test_a_person_is_asked(terminal: Open) -> None:
     script = "for _, p in ipairs{'a', 'b', 'c', 'd', 'e'} do print(select(2, pcall(tools.delete, {path = p}))) end"
     screen = terminal("run", "-t", "kit", "-e", script)
-    question = "run it? [y]es, [n]o, [a]lways, [e]dit: "
-    screen.expect('delete needs your agreement: Delete a file for good.\n  path = "a"\n')
+    question = "allow it? [y]es, [n]o, [a]lways, [e]dit: "
+    screen.expect('delete needs your approval: Delete a file for good.\n  path = "a"\n')
     screen.expect(question)
     screen.type("what\n")
     screen.expect(question)
@@ -263,7 +266,7 @@ def test_a_person_is_asked(terminal: Open) -> None:
     screen.type("e\n")
     screen.expect("fields to change")
     screen.type('{"path": \n')
-    screen.expect("that is not JSON")
+    screen.expect("invalid JSON")
     screen.expect(question)
     screen.type("e\n")
     screen.expect("fields to change")
@@ -277,7 +280,7 @@ def test_a_person_is_asked(terminal: Open) -> None:
 
 def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
     screen = terminal("run", "-t", "kit", "-e", "tools.delete{path = ('x'):rep(2500) .. '\\27[2J'}")
-    screen.expect("xxx … 511 more characters are not shown")
+    screen.expect("xxx … 511 more characters not shown")
     screen.expect("[v]iew all: ")
     screen.type("v\n")
     screen.expect('xxx\\u001b[2J"\n')
@@ -301,28 +304,26 @@ def test_ctrl_c_withdraws_the_questions_of_a_whole_batch(terminal: Open) -> None
     screen.type("\x03")
     screen.expect("error: interrupted after 3 calls")
     assert screen.ended() == 130
-    assert screen.text.count("needs your agreement") == 1
+    assert screen.text.count("needs your approval") == 1
 
 
 def test_ctrl_c_leaves_the_line_of_the_terminals_own_echo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from moonbox.cli import run as command
-    from moonbox.cli import screen
-    from moonbox.cli.settings import Settings
-    from moonbox.cli.source import Script
+    from moonbox.cli import output
+    from moonbox.cli.run import Script, show_run
 
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(screen, "is_terminal", lambda *, stderr=False: True)
+    monkeypatch.setattr(output, "is_terminal", lambda *, stderr=False: True)
     stopped = Run("a", "while true do end", error=ScriptError("cancelled", "stopped"))
-    command._show(stopped, Script(stopped.source, "lua"), Settings())
+    show_run(stopped, Script(stopped.source, "lua"), recorded=False)
     assert capsys.readouterr().err == "\nerror: interrupted\n"
 
 
 def test_no_colours_for_who_wants_none(terminal: Open) -> None:
     screen = terminal("run", "nothing.lua", env={"NO_COLOR": "1"})
     assert screen.ended() == 2
-    assert screen.raw == "error: there is no file 'nothing.lua'\r\n"
+    assert screen.raw == "error: the file 'nothing.lua' does not exist\r\n"
     screen = terminal("run", "-e", "return {1, 'x'}, nothing.x", env={"NO_COLOR": "1"})
     assert screen.ended() == 1
     assert "\x1b[3" not in screen.raw

@@ -46,7 +46,7 @@ def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[...
 
     def start(*args: str) -> subprocess.Popen[str]:
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [sys.executable, "-m", "moonbox.cli", "serve", *args]
+        command = [sys.executable, "-m", "moonbox", "serve", *args]
         started.append(subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes))
         return started[-1]
 
@@ -120,7 +120,7 @@ def test_a_signal_ends_it_and_everything_that_it_started(server: Any, number: si
 def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "in").write_text(lines(HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))
     with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
-        command = [sys.executable, "-m", "moonbox.cli", "serve"]
+        command = [sys.executable, "-m", "moonbox", "serve"]
         done = subprocess.run(
             command, stdin=source, stdout=sink, stderr=subprocess.PIPE, env=environment, timeout=100, check=False
         )
@@ -133,20 +133,20 @@ def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--port", "80"], "error: --port belongs to --http; without it MCP is served on standard input and output"),
-        (["--http", "--host", "0.0.0.0"], "error: serving on 0.0.0.0 needs a token: pass --token or set [serve] token"),
+        (["--port", "80"], "error: --port requires --http; without it, MCP is served on standard input and output"),
+        (["--http", "--host", "0.0.0.0"], "error: serving on 0.0.0.0 requires a token: use --token or [serve] token"),
         (["--http", "--token", "short"], "error: a token must have at least 16 characters"),
         (
             ["--http", "--host", "nowhere.invalid", "--token", "x" * 16],
-            "error: there is no address nowhere.invalid; give one of this machine with --host",
+            "error: the host 'nowhere.invalid' has no address; choose another with --host",
         ),
         (
             ["--http", "--host", "203.0.113.7", "--token", "x" * 16],
             "error: 203.0.113.7 is not an address of this machine; choose another with --host",
         ),
-        (["--config", "none.toml"], "error: there is no file none.toml; `moonbox init` writes one"),
+        (["--config", "none.toml"], "error: the file 'none.toml' does not exist; `moonbox init` creates one"),
         (["--mcp-config", "none.json"], "error: there is no file none.json"),
-        (["--tools", "kti"], "error: --tools kti: there is no module 'kti'"),
+        (["--tools", "kti"], "error: --tools kti: the module 'kti' does not exist"),
     ],
 )
 def test_wrong_use_is_told_in_one_line(moonbox: Moonbox, args: list[str], said: str) -> None:
@@ -163,14 +163,14 @@ def test_a_port_that_is_taken_is_told(moonbox: Moonbox) -> None:
         port = str(taken.getsockname()[1])
         done = moonbox("serve", "--http", "--port", port)
     assert done.returncode == 2
-    assert done.stderr == f"error: 127.0.0.1:{port} is not free; choose another with --port\n"
+    assert done.stderr == f"error: 127.0.0.1:{port} is in use; choose another port with --port\n"
 
 
 def test_a_setting_that_is_wrong_is_named(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "moonbox.toml").write_text("[serve]\nprot = 1\n")
     done = moonbox("serve")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: [serve]: unknown key 'prot'; did you mean 'port'?\n"
+    assert done.stderr == "error: moonbox.toml: [serve] unknown key 'prot'; did you mean 'port'?\n"
 
 
 def _children(pid: int) -> list[int]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def moonbox(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "moonbox.cli", *arguments]
+    command = [sys.executable, "-m", "moonbox", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -42,9 +42,9 @@ def test_a_tool_is_found_by_its_name_too(project: Path) -> None:
         (["hello"], "name: missing, expected string"),
         (["hello", "--param", "nam=x"], "did you mean 'name'?"),
         (["hello", "--param", "name=x", "--param", "times=many"], "times: expected integer"),
-        (["hello", "--param", "name"], "--param takes key=value, not 'name'"),
-        (["nothing"], "there is no tool script nothing; `moonbox tool list` lists those that are configured"),
-        (["helo"], "there is no tool script helo; did you mean 'hello'?"),
+        (["hello", "--param", "name"], "--param must be key=value or one JSON object, not 'name'"),
+        (["nothing"], "unknown tool script 'nothing'; `moonbox tool list` lists the configured ones"),
+        (["helo"], "unknown tool script 'helo'; did you mean 'hello'?"),
     ],
 )
 def test_wrong_use_is_told_with_status_2(project: Path, arguments: list[str], says: str) -> None:
@@ -62,14 +62,14 @@ def test_a_failing_script_has_status_1(project: Path) -> None:
 
 def test_list_and_check(project: Path) -> None:
     checked = moonbox(project, "tool", "check")
-    assert (checked.returncode, checked.stdout) == (0, "1 of 1 tool script is fine\n")
+    assert (checked.returncode, checked.stdout) == (0, "1 tool script checked, 0 broken\n")
     (project / "tools" / "bad.lua").write_text("tool = {")
     listed = json.loads(moonbox(project, "tool", "list", "--json").stdout)
     assert {item["name"]: item["ok"] for item in listed} == {"bad": False, "hello": True}
     checked = moonbox(project, "tool", "check")
     assert checked.returncode == 1
     assert "bad.lua cannot be loaded" in checked.stderr
-    assert "1 of 2 tool scripts are fine" in checked.stdout
+    assert "2 tool scripts checked, 1 broken" in checked.stdout
     assert "broken" in moonbox(project, "tool", "list").stdout
 
 

@@ -1,10 +1,10 @@
-"""Values and quantities: as they are shown, and as they are typed."""
+"""Values and quantities: how they are shown, and how they are typed."""
 
 from __future__ import annotations
 
 import pytest
 
-from moonbox.cli.quantities import Quantity, byte_count, count, duration
+from moonbox.cli.options import Quantity, byte_count, count, duration
 from moonbox.cli.values import plain_text, pretty
 from moonbox.errors import UsageError
 

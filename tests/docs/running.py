@@ -161,8 +161,8 @@ class _Environment(dict[str, str]):
 
 def _configuration(block: Block, folder: Path) -> None:
     """Each section as the part of moonbox reads it that it belongs to."""
-    from moonbox.cli.configuration import problems
-    from moonbox.config.file import Config
+    from moonbox.config import Config
+    from moonbox.project.sections import problems
 
     config = Config.parse(block.text, folder / "moonbox.toml", environ=_Environment())
     assert problems(config) == {}, block.where

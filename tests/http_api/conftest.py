@@ -12,9 +12,8 @@ import pytest
 import uvicorn
 
 from moonbox import Limits, Sandbox, ToolError, tool
-from moonbox.http.app import create_app
+from moonbox.http.app import Service, create_app
 from moonbox.http.guard import Access
-from moonbox.http.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

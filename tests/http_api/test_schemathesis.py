@@ -12,8 +12,7 @@ from pydantic import BaseModel, Field
 
 from http_api.conftest import serving
 from moonbox import Limits, Sandbox, Toolbox, tool
-from moonbox.http.app import create_app
-from moonbox.http.service import Service
+from moonbox.http.app import Service, create_app
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 

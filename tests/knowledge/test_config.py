@@ -83,66 +83,66 @@ def source(**table: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([], "knowledge must be a table, not list"),
-        ({"paht": "x"}, "knowledge: unknown key 'paht'; did you mean 'path'?"),
-        ({"zzz": "x"}, "knowledge: unknown key 'zzz'; known are: path, embeddings, sources"),
-        ({"path": 7}, "knowledge.path must be a file's path, not 7"),
-        ({"sources": []}, "knowledge.sources must be a table of tables, not list"),
-        ({"sources": {"docs": "x"}}, "knowledge.sources.docs must be a table, not str"),
+        ([], "[knowledge] must be a table, not []"),
+        ({"paht": "x"}, "[knowledge] unknown key 'paht'; did you mean 'path'?"),
+        ({"zzz": "x"}, "[knowledge] unknown key 'zzz'; known keys: path, embeddings, sources"),
+        ({"path": 7}, "[knowledge] path must be a string, not 7"),
+        ({"sources": []}, "[knowledge] sources must be a table, not []"),
+        ({"sources": {"docs": "x"}}, "[knowledge.sources] docs must be a table, not 'x'"),
         (
             {"sources": {"a:b": {}}},
-            "knowledge.sources.a:b: a source's name must be letters, digits, - and _, at most 64 of them",
+            "[knowledge] the source name 'a:b' is invalid: use 1 to 64 letters, digits, - and _, beginning with",
         ),
-        (source(path="x"), "knowledge.sources.docs.connector is missing; choose one of: filesystem, git, web"),
+        (source(path="x"), "[knowledge.sources.docs] connector is missing; choose one of: filesystem, git, web"),
         (
             source(connector="filesytem"),
-            "knowledge.sources.docs: unknown connector 'filesytem'; did you mean 'filesystem'?",
+            "[knowledge.sources.docs] unknown connector 'filesytem'; did you mean 'filesystem'?",
         ),
-        (source(connector=["x"]), "knowledge.sources.docs: unknown connector ['x']; known are: filesystem, git, web"),
-        (source(connector="git"), "knowledge.sources.docs.path is missing"),
+        (source(connector=["x"]), "[knowledge.sources.docs] connector must be a string, not ['x']"),
+        (source(connector="git"), "[knowledge.sources.docs] path is missing"),
         (
             source(connector="filesystem", path="x", inclde=[]),
-            "knowledge.sources.docs: unknown key 'inclde'; did you mean 'include'?",
+            "[knowledge.sources.docs] unknown key 'inclde'; did you mean 'include'?",
         ),
         (
             source(connector="filesystem", path="x", include="*.md"),
-            "knowledge.sources.docs.include must be a valid array, not '*.md'",
+            '[knowledge.sources.docs] include must be an array: write include = ["*.md"]',
         ),
         (
             source(connector="filesystem", path="x", include=["ok", 7]),
-            "knowledge.sources.docs.include.1 must be a valid string, not 7",
+            "[knowledge.sources.docs] include[1] must be a string, not 7",
         ),
         (
             source(connector="filesystem", path="x", max_file_size="1 MB", hidden="yes"),
             (
-                "knowledge.sources.docs.hidden must be a valid boolean, not 'yes'\n"
-                "knowledge.sources.docs.max_file_size must be a valid integer, not '1 MB'"
+                "[knowledge.sources.docs] hidden must be true or false, not 'yes'\n"
+                "[knowledge.sources.docs] max_file_size must be a whole number, not '1 MB'"
             ),
         ),
         (
             source(connector="filesystem", path="x", max_file_size=0),
-            "knowledge.sources.docs: max_file_size must be more than 0, not 0",
+            "[knowledge.sources.docs] max_file_size must be more than 0, not 0",
         ),
         (
             source(connector="git", path="x", exclude=["/abs"]),
-            "knowledge.sources.docs: a glob must be a path inside the source, not '/abs'",
+            "[knowledge.sources.docs] a glob must be a path inside the source, not '/abs'",
         ),
-        (source(connector="web"), "knowledge.sources.docs: a web source needs urls or sitemaps"),
+        (source(connector="web"), "[knowledge.sources.docs] a web source needs urls or sitemaps"),
         (
             source(connector="web", urls=["x"], fetch="y"),
-            "knowledge.sources.docs: unknown key 'fetch'; known are: urls",
+            "[knowledge.sources.docs] unknown key 'fetch'; known keys: ",
         ),
-        ({"embeddings": 1}, "knowledge.embeddings must be a table, not int"),
-        ({"embeddings": {}}, "knowledge.embeddings.provider is missing; choose one of: openai, local"),
+        ({"embeddings": 1}, "[knowledge] embeddings must be a table, not 1"),
+        ({"embeddings": {}}, "[knowledge.embeddings] provider is missing; choose one of: openai, local"),
         (
             {"embeddings": {"provider": "x"}},
-            "knowledge.embeddings.provider must not be 'x'; choose one of: openai, local",
+            "[knowledge.embeddings] unknown provider 'x'; known providers: openai, local",
         ),
         (
             {"embeddings": {"provider": "local", "model": "x"}},
-            "knowledge.embeddings: unknown key 'model'; provider = \"local\"",
+            "[knowledge.embeddings] unknown key 'model'; known keys: provider",
         ),
-        ({"embeddings": {"provider": "openai", "url": "http://x"}}, "knowledge.embeddings.model is missing"),
+        ({"embeddings": {"provider": "openai", "url": "http://x"}}, "[knowledge.embeddings] model is missing"),
     ],
 )
 def test_what_is_wrong_is_said(data: Any, message: str) -> None:

@@ -232,7 +232,7 @@ def test_one_sync_of_a_source_at_a_time(store: Path, listed: Listed) -> None:
 def test_unknown_sources(base: KnowledgeBase) -> None:
     with pytest.raises(UsageError, match=r"^unknown source 'note'; did you mean 'notes'\?$"):
         base.sync("note")
-    with pytest.raises(UsageError, match=r"^unknown source 'xyz'; known: notes$"):
+    with pytest.raises(UsageError, match=r"^unknown source 'xyz'; known sources: notes$"):
         base.sync("xyz")
 
 
@@ -251,7 +251,7 @@ def test_sources_tell_how_they_are(store: Path, listed: Listed) -> None:
             "notes": ["never synchronised; run: moonbox sync new"],
         }
         assert (notes.healthy, notes.documents) == (True, 3)
-        assert notes.notes == ("1 items could not be read, first x: no such luck", "1 skipped: binary file")
+        assert notes.notes == ("1 item could not be read, first x: no such luck", "1 skipped: binary file")
         assert notes.last_sync is not None
     with KnowledgeBase(store) as base:
         (info,) = base.sources()
@@ -262,7 +262,7 @@ def test_sources_tell_how_they_are(store: Path, listed: Listed) -> None:
         assert base.forget("notes") == 3
         assert base.sources() == []
         assert base.search("text") == []
-        with pytest.raises(UsageError, match=r"^unknown source 'notes'; there are none$"):
+        with pytest.raises(UsageError, match=r"^unknown source 'notes'; there are no sources$"):
             base.forget("notes")
 
 

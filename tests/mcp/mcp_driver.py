@@ -18,12 +18,12 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
     from concurrent.futures import Future
 
     from mcp_types import CallToolResult
 
-__all__ = ["Driver", "Session", "abandoned", "http_server", "moonbox", "over_http", "stdio", "text"]
+__all__ = ["Driver", "Session", "abandoned", "http_server", "moonbox", "over_http", "stdio", "text", "wait_until"]
 
 SECONDS = 100
 """For whatever must happen; a machine may be slow."""
@@ -121,15 +121,15 @@ class Session:
     def resources(self) -> list[str]:
         return [resource.uri for resource in self.driver.run(self.client.list_resources()).resources]
 
-    def wait_for(self, condition: Any, seconds: float = SECONDS) -> None:
-        """Until a condition on what has arrived holds."""
 
-        async def look() -> None:
-            async with asyncio.timeout(seconds):
-                while not condition():
-                    await asyncio.sleep(0.01)
-
-        self.driver.run(look(), seconds + 5)
+def wait_until(condition: Callable[[], Any]) -> None:
+    """Poll until a condition holds."""
+    pause = threading.Event()
+    for _ in range(SECONDS * 50):
+        if condition():
+            return
+        pause.wait(0.02)
+    raise AssertionError("it did not happen in time")
 
 
 async def abandoned(client: Client, source: str) -> None:
@@ -153,7 +153,7 @@ def text(result: CallToolResult) -> str:
 
 def moonbox(*args: str | Path) -> tuple[str, list[str]]:
     """The command that starts the program under test."""
-    return sys.executable, ["-m", "moonbox.cli", *(str(arg) for arg in args)]
+    return sys.executable, ["-m", "moonbox", *(str(arg) for arg in args)]
 
 
 @asynccontextmanager
@@ -191,10 +191,8 @@ def http_server(*args: str | Path, env: dict[str, str], cwd: Path) -> Iterator[s
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    done = threading.Event()
-    for _ in range(SECONDS * 50):
-        if found := re.search(r"serving MCP on (http://\S+)", log.read_text()):
-            return found.group(1)
-        assert process.poll() is None, log.read_text()
-        done.wait(0.02)
-    raise AssertionError(log.read_text())
+    announced = re.compile(r"serving MCP on (http://\S+)")
+    wait_until(lambda: announced.search(log.read_text()) or process.poll() is not None)
+    found = announced.search(log.read_text())
+    assert found is not None, log.read_text()
+    return found.group(1)

@@ -9,7 +9,7 @@ import peers
 import pytest
 
 from moonbox import Limits
-from moonbox.config.file import Config
+from moonbox.config import Config
 from moonbox.errors import ConfigError
 from moonbox.project import assemble
 
@@ -104,7 +104,7 @@ def test_servers_of_other_clients_are_added(tmp_path: Path, home: Path) -> None:
         assert made.upstreams is not None
         assert made.upstreams.status("memory").state == "ready"
     twice = Config(data={"mcp": {"servers": {"memory": {"command": "x"}}}})
-    with pytest.raises(ConfigError, match="there is an MCP server 'memory' already; rename one"):
+    with pytest.raises(ConfigError, match="an MCP server 'memory' is configured already; rename one"):
         assemble(twice, mcp_config=[tmp_path / "mcp.json"])
 
 
@@ -122,17 +122,17 @@ def test_a_script_file_that_changes_is_taken_up(tmp_path: Path, home: Path, conf
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[sandbox]\nisolaton = 1", "[sandbox]: unknown key 'isolaton'; did you mean 'isolation'?"),
-        ('[sandbox]\nlua_features = ["x"]', "[sandbox]: lua_features must be a set of"),
-        ("[limits]\ntimout = 1", "[limits]: unknown key 'timout'; did you mean 'timeout'?"),
-        ("[limits]\ntimeout = -1", "[limits]: Limits.timeout must be more than 0, not -1"),
-        ('[limits]\npreset = "huge"', "[limits]: unknown limits preset 'huge'"),
-        ('[audit]\npath = "trail.txt"', "[audit]: unknown audit sink"),
-        ("[codemode]\nkeep = []", "[codemode]: code mode has no setting 'keep'; did you mean 'keep_visible'?"),
-        ('[codemode]\nkeep_visible = ["x"]', "[codemode]: keep_visible: unknown tool 'x'"),
-        ("[tools]\nfolder = 1", "[tools] has no setting 'folder'"),
-        ('[mcp.servers.a]\ncomand = "x"', "[mcp.servers.a]: unknown key 'comand'; did you mean 'command'?"),
-        ('[knowledge]\npth = "x"', "knowledge: unknown key 'pth'; did you mean 'path'?"),
+        ("[sandbox]\nisolaton = 1", "[sandbox] unknown key 'isolaton'; did you mean 'isolation'?"),
+        ('[sandbox]\nlua_features = ["x"]', "[sandbox] lua_features must be a set of"),
+        ("[limits]\ntimout = 1", "[limits] unknown key 'timout'; did you mean 'timeout'?"),
+        ("[limits]\ntimeout = -1", "[limits] timeout must be more than 0, not -1"),
+        ('[limits]\npreset = "huge"', "[limits] unknown limits preset 'huge'"),
+        ('[audit]\npath = "trail.txt"', "[audit] unknown audit sink"),
+        ("[codemode]\nkeep = []", "[codemode] unknown key 'keep'; did you mean 'keep_visible'?"),
+        ('[codemode]\nkeep_visible = ["x"]', "[codemode] keep_visible: unknown tool 'x'"),
+        ("[tools]\nfolder = 1", "[tools] unknown key 'folder'; did you mean 'folders'?"),
+        ('[mcp.servers.a]\ncomand = "x"', "[mcp.servers.a] unknown key 'comand'; did you mean 'command'?"),
+        ('[knowledge]\npth = "x"', "[knowledge] unknown key 'pth'; did you mean 'path'?"),
     ],
 )
 def test_a_wrong_setting_is_named(text: str, message: str, configured: Callable[..., Path], home: Path) -> None:
@@ -148,5 +148,5 @@ def test_two_tools_of_one_name_are_a_mistake_of_the_configuration(
     path = configured(
         '[tools.script.search]\npath = "search.lua"\n[knowledge.sources.a]\nconnector = "filesystem"\npath = "."\n'
     )
-    with pytest.raises(ConfigError, match=r"^\[tools\]: there are two tools named 'search'; rename one"):
+    with pytest.raises(ConfigError, match=r"moonbox\.toml: \[tools\] there are two tools named 'search'; rename one"):
         assemble(Config.load(path))

@@ -11,21 +11,23 @@ import resource
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import peers
 import pytest
 from mcp import MCPError
-from mcp_driver import http_server, moonbox, over_http
+from mcp_driver import http_server, moonbox, over_http, wait_until
+from mcp_types import ElicitResult
 
 from moonbox import CodeMode, Sandbox, ToolError
+from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError
-from moonbox.mcp.upstreams.faults import sentence
+from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.process import Tail
-from moonbox.mcp.upstreams.settings import ServerSettings
+from moonbox.mcp.upstreams.process import OutputTail
+from moonbox.mcp.upstreams.upstream import RelistDelay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,13 +53,6 @@ def hostile(tmp_path: Path) -> Callable[..., ServerSettings]:
 
 def tool(name: str, description: str = "", **more: Any) -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": NOTHING, **more}
-
-
-def wait_until(condition: Any, seconds: float = 100.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        threading.Event().wait(0.02)
 
 
 def test_a_description_cannot_add_a_line_to_the_catalog(hostile: Any) -> None:
@@ -142,18 +137,30 @@ def test_what_a_server_calls_itself_cannot_forge_a_line_or_steer_the_terminal(ho
 
 
 def test_last_words_and_errors_are_harmless() -> None:
-    tail = Tail()
+    tail = OutputTail()
     tail.add(b"first\nbye \x1b[2J\x1b]0;owned\x07 now\n")
     assert tail.last_line() == r"bye \x1b[2J\x1b]0;owned\x07 now"
-    assert sentence(MCPError(-1, "no \x1b[31m\nred")) == r"no \x1b[31m red"
+    assert describe(MCPError(-1, "no \x1b[31m\nred")) == r"no \x1b[31m red"
 
 
-def test_a_flood_of_list_changes_is_answered_ever_more_seldom(hostile: Any) -> None:
+def test_a_flood_of_list_changes_is_one_listing_at_a_time(hostile: Any) -> None:
     with Upstreams([hostile(tools=[tool("listed")], changes=20)]) as upstreams:
         assert upstreams.wait(100)
-        began = time.monotonic()
-        wait_until(lambda: int(upstreams.call("evil.listed")) >= 5)
-        assert time.monotonic() - began > 2.0, "four listings within the first second"
+        wait_until(lambda: int(upstreams.call("evil.listed")) >= 4)
+        assert int(upstreams.call("evil.listed")) < 20, "each listing is followed by 20 notifications"
+
+
+def test_tools_that_never_stop_changing_are_listed_less_and_less_often() -> None:
+    now = 0.0
+    delay = RelistDelay(clock=lambda: now)
+    waits = []
+    for _ in range(9):
+        waits.append(delay.next())
+        now += waits[-1]
+        delay.listed()
+    assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0, 10.0]
+    now += 60.0
+    assert delay.next() == 0.1, "after a quiet time it is quick again"
 
 
 def test_results_and_errors_of_any_shape_cost_only_the_call(hostile: Any) -> None:
@@ -179,6 +186,47 @@ def test_results_and_errors_of_any_shape_cost_only_the_call(hostile: Any) -> Non
                 run = box.run("local ok, value = pcall(tools.evil.any) return tools.evil.listed{}")
             assert run.value == "1", run.error
             assert len(run.to_json()) < 300_000
+
+
+class Person:
+    """The client that is asked outside of any call."""
+
+    client = "one"
+    wants_progress = False
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def forward(self, request: Any) -> ElicitResult:
+        self.asked.append(request.params.message)
+        return ElicitResult(action="accept", content={})
+
+
+def asking(person: Person, **more: Any) -> Upstreams:
+    program = str(Path(__file__).with_name("asking.py"))
+    server = ServerSettings(name="asking", command=sys.executable, args=(program,), **more)
+    caller: Any = lambda: person  # noqa: E731 - as far as a caller is looked at here
+    return Upstreams([server]).start(ClientFeatures(elicitation=True, caller=caller))
+
+
+def test_a_server_that_needs_input_asks_in_its_own_name_and_not_without_end() -> None:
+    person = Person()
+    with asking(person) as upstreams:
+        assert upstreams.wait(100)
+        assert upstreams.status("asking").protocol == "2026-07-28"
+        assert upstreams.call("asking.once") == "accept, the same state"
+        assert person.asked == ["The MCP server 'asking' asks: Which color?"]
+        with pytest.raises(ToolError, match=r"^endless asked for input more than 10 times$"):
+            upstreams.call("asking.endless")
+
+
+def test_a_server_that_may_not_ask_reaches_nobody() -> None:
+    person = Person()
+    with asking(person, questions=False) as upstreams:
+        assert upstreams.wait(100)
+        with pytest.raises(ToolError, match="not supported"):
+            upstreams.call("asking.once")
+    assert person.asked == []
 
 
 def test_a_process_that_a_server_leaves_behind_ends_with_it(tmp_path: Path) -> None:
@@ -241,9 +289,15 @@ def test_a_compressed_answer_is_not_unfolded(bomb: str) -> None:
 @pytest.mark.parametrize(
     ("headers", "message"),
     [
-        ({"Authorization": "Bearer secret\r\nX-Admin: 1"}, "the value of the header Authorization has a line break, "),
-        ({"Authorization": "Bearer secret\n"}, "the value of the header Authorization has a line break, "),
-        ({"X\r\nY": "secret"}, r"'X\r\nY' is not the name of a header"),
+        (
+            {"Authorization": "Bearer secret\r\nX-Admin: 1"},
+            "the value of the header 'Authorization' is invalid: it must be ASCII, ",
+        ),
+        (
+            {"Authorization": "Bearer secret\n"},
+            "the value of the header 'Authorization' is invalid: it must be ASCII, ",
+        ),
+        ({"X\r\nY": "secret"}, r"invalid header name 'X\r\nY'"),
     ],
 )
 def test_a_header_cannot_hold_another_and_its_value_is_not_told(headers: dict[str, str], message: str) -> None:
@@ -278,7 +332,7 @@ def test_addresses_lead_nowhere_but_to_what_is_kept(driver: Driver, tmp_path: Pa
             "moonbox://servers/..",
             "moonbox://" + "x" * 2_000,
         ):
-            with pytest.raises(MCPError, match="there is no resource") as caught:
+            with pytest.raises(MCPError, match="unknown resource") as caught:
                 session.read(address)
             assert len(str(caught.value)) < 1_000
 
@@ -295,7 +349,7 @@ def test_clients_that_left_without_a_word_keep_no_news_from_others(
             session.tools()
             for number in range(2):
                 (tmp_path / "scripts" / f"new{number}.lua").write_text(SCRIPT)
-                session.wait_for(lambda number=number: _news(session) > number)
+                wait_until(lambda number=number: _news(session) > number)
                 assert f"- new{number}()" in session.tools()["lua_repl"].description
 
 

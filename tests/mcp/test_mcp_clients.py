@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.clients.entry import Entry, install, snippet
-from moonbox.mcp.clients.known import CLIENTS, find
-from moonbox.mcp.upstreams.foreign import servers_from_file
+from moonbox.mcp.clients import CLIENTS, Entry, find, install, snippet
+from moonbox.mcp.imports import servers_from_file
 
 if TYPE_CHECKING:
-    from moonbox.mcp.clients.known import Client
+    from moonbox.mcp.clients import Client
 
 ENTRY = Entry("moonbox", "/opt/moonbox", ("serve", "--config", "/home/me/moonbox.toml"), {"KEY": "v"})
 
@@ -76,10 +75,10 @@ def test_toml_is_changed_in_place(tmp_path: Path) -> None:
         (
             "zed",
             '{\n  // a comment\n  "x": 1\n}',
-            "has comments or mistakes in it, which would be lost; add this by hand",
+            "contains comments or errors, which would be lost; add this by hand",
         ),
-        ("cursor", '{"mcpServers": []}', "mcpServers is not an object; it was left alone"),
-        ("cursor", "[]", "mcpServers is not an object; it was left alone"),
+        ("cursor", '{"mcpServers": []}', "mcpServers is not an object; the file was not changed"),
+        ("cursor", "[]", "mcpServers is not an object; the file was not changed"),
         ("codex", "model = ", "is not valid TOML"),
         ("codex", 'mcp_servers = { moonbox = { command = "x" } }', "cannot be changed safely; add this by hand"),
     ],
@@ -124,9 +123,9 @@ def test_our_own_entry_is_not_started_by_ourselves(tmp_path: Path) -> None:
 
 
 def test_unknown_clients_and_missing_projects_are_told() -> None:
-    with pytest.raises(UsageError, match=r"^unknown client 'curser'; did you mean 'cursor'\?; known are: claude"):
+    with pytest.raises(UsageError, match=r"^unknown client 'curser'; did you mean 'cursor'\?$"):
         find("curser")
-    with pytest.raises(UsageError, match=r"^Windsurf has no configuration for a project; leave out --project$"):
+    with pytest.raises(UsageError, match=r"^Windsurf has no configuration file for projects; leave out --project$"):
         find("windsurf").file(project=True, folder=Path("/x"))
     assert find("claude-code").file(project=False, folder=Path("/x")) == Path("/x/.mcp.json")
     assert find("Claude Desktop").name == "claude-desktop"

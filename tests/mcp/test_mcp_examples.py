@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from moonbox.config.file import Config
-from moonbox.mcp.upstreams.settings import servers_from_config
+from moonbox.config import Config
+from moonbox.config.mcp import servers_from_config
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "mcp"
 

@@ -9,17 +9,17 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import peers
 import pytest
+from mcp_driver import wait_until
 
 from moonbox import Limits, Sandbox, ToolError
-from moonbox.mcp.upstreams import upstream as upstream_module
+from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import ServerProcess
-from moonbox.mcp.upstreams.settings import ServerSettings
+from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,16 +36,8 @@ def shell(name: str, script: str, **more: Any) -> ServerSettings:
     return ServerSettings(name=name, command="/bin/sh", args=("-c", script), **more)
 
 
-def wait_until(condition: Any, seconds: float = 100.0) -> None:
-    until = time.monotonic() + seconds
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        pause.wait(0.02)
-
-
-def started(*servers: ServerSettings) -> AbstractContextManager[Upstreams]:
-    return Upstreams(servers)
+def started(*servers: ServerSettings, **timing: float) -> AbstractContextManager[Upstreams]:
+    return Upstreams(servers, timing=Timing(**timing))
 
 
 def test_a_server_killed_in_the_middle_of_a_script_is_told_and_comes_back() -> None:
@@ -70,7 +62,7 @@ def test_a_server_killed_in_the_middle_of_a_script_is_told_and_comes_back() -> N
         before, lost, again, graph = run.values
         assert (before, again, graph) == ("Echo: a", "Echo: b", {"entities": [], "relations": []})
         assert lost[0] == "unavailable"
-        assert lost[1] == "the MCP server 'everything' was lost during this call: it was ended by SIGKILL"
+        assert lost[1] == "the MCP server 'everything' was lost during this call: it was killed by SIGKILL"
         assert lost[2] is True, "a tool that only reads may be tried again"
         assert upstreams.status("everything").restarts == 1
         assert upstreams.pid("everything") != killed
@@ -83,19 +75,22 @@ def test_a_call_that_may_have_taken_effect_is_not_called_retryable(tmp_path: Pat
         pid = upstreams.pid("memory")
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
-        under_way = upstreams._upstreams["memory"].under_way._calls
-        killer = threading.Thread(target=lambda: (wait_until(lambda: under_way), os.kill(pid, signal.SIGKILL)))
+
+        def kill_during_the_call() -> None:
+            wait_until(lambda: upstreams.calls_in_progress("memory"))
+            os.kill(pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_during_the_call)
         killer.start()
         with pytest.raises(ToolError) as caught:
             upstreams.call("memory.create_entities", {"entities": []})
         killer.join()
-    assert caught.value.message.endswith("it was ended by SIGKILL; the call may have taken effect")
+    assert caught.value.message.endswith("it was killed by SIGKILL; the call may have taken effect")
     assert (caught.value.code, caught.value.retryable) == ("unavailable", False)
 
 
-def test_a_server_that_hangs_is_given_up_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_module, "_HEALTH_SECONDS", 0.5)
-    with started(server("everything", timeout=3), server("memory")) as upstreams:
+def test_a_server_that_hangs_is_given_up_and_replaced() -> None:
+    with started(server("everything", timeout=3), server("memory"), health_check=0.5) as upstreams:
         assert upstreams.wait(100)
         hung = upstreams.pid("everything")
         assert hung is not None
@@ -124,10 +119,8 @@ def test_floods_of_output_are_bounded_and_leave_the_others_alone() -> None:
     ) as upstreams:
         wait_until(lambda: all(upstreams.status(name).state == "ready" for name in ("stderr", "stdout", "everything")))
         size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        began = time.monotonic()
         for _ in range(20):
             assert upstreams.call("everything.echo", {"message": "x"}) == "Echo: x"
-        assert time.monotonic() - began < 60
         assert upstreams.call("stderr.read_graph")["entities"] == []
         assert upstreams.call("stdout.read_graph")["entities"] == []
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - size < 50_000, "kilobytes of memory"
@@ -149,46 +142,44 @@ def test_a_banner_on_standard_output_does_no_harm() -> None:
         assert upstreams.status("chatty").state == "ready"
 
 
-def test_what_cannot_start_says_why_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_start_says_why() -> None:
     with started(
         ServerSettings(name="absent", command="no-such-program-anywhere"),
         shell("broken", "echo 'first line' >&2; echo 'KEY is not set' >&2; exit 3"),
         shell("mute", "sleep 60", start_timeout=0.5),
         ServerSettings(name="closed", url=f"http://127.0.0.1:{_free_port()}/mcp"),
+        first_delay=100.0,
+        max_delay=100.0,
     ) as upstreams:
         assert upstreams.wait(100)
         assert {status.name: status.reason for status in upstreams.statuses()} == {
             "absent": "there is no program 'no-such-program-anywhere'",
-            "broken": "it ended with status 3; it said: KEY is not set",
+            "broken": "it exited with status 3; its last output: KEY is not set",
             "mute": "it did not answer within 0.5 s",
-            "closed": "it cannot be reached: All connection attempts failed",
+            "closed": "cannot connect: All connection attempts failed",
         }
-        wait_until(lambda: upstreams.status("broken").attempts >= 2)
-        monkeypatch.setattr(upstream_module, "FIRST_DELAY", 100.0)
-        monkeypatch.setattr(upstream_module, "LONGEST_DELAY", 100.0)
-        wait_until(lambda: (upstreams.status("broken").to_dict()["retry_in"] or 0) > 50)
         with Sandbox(upstreams.toolbox) as box:
             run = box.run("local ok, problem = pcall(tools.broken.unavailable) return problem.code, problem.message")
         assert run.values[0] == "unavailable"
-        assert (
-            "the MCP server 'broken' is not available: it ended with status 3; it said: KEY is not set" in run.values[1]
+        reason, _, retry = run.values[1].rpartition("; ")
+        assert reason == (
+            "the MCP server 'broken' is not available: it exited with status 3; its last output: KEY is not set"
         )
-        assert run.values[1].split("; ")[-1].startswith("it is tried again in ")
+        assert retry.startswith("next attempt in ")
 
 
-def test_after_many_attempts_it_waits_until_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_module, "FIRST_DELAY", 0.01)
-    monkeypatch.setattr(upstream_module, "LONGEST_DELAY", 0.02)
+def test_after_many_attempts_it_waits_until_it_is_called(tmp_path: Path) -> None:
     program = tmp_path / "server"
-    with started(ServerSettings(name="late", command=str(program))) as upstreams:
+    late = ServerSettings(name="late", command=str(program))
+    with started(late, first_delay=0.01, max_delay=0.02) as upstreams:
         wait_until(lambda: upstreams.status("late").state == "failed")
-        assert upstreams.status("late").attempts == upstream_module.MOST_ATTEMPTS
+        assert upstreams.status("late").attempts == MAX_ATTEMPTS
         program.symlink_to(peers.server("memory"))
         with pytest.raises(ToolError) as caught:
             upstreams.call("late.unavailable")
         assert caught.value.message == (
             f"the MCP server 'late' is not available after 6 attempts: there is no program '{program}'; "
-            "it is tried once more now"
+            "trying once more now"
         )
         wait_until(lambda: upstreams.status("late").state == "ready")
         assert upstreams.call("late.read_graph")["entities"] == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 from mcp import Client, MCPError
-from mcp_driver import Session, abandoned, http_server, over_http, text
+from mcp_driver import Session, abandoned, http_server, over_http, text, wait_until
 
 from moonbox.audit.sinks import open_trail
 
@@ -115,7 +115,7 @@ def test_runs_belong_to_their_client(as_: Any, mode: str) -> None:
         assert f"moonbox://runs/{run}" in alice.resources()
         assert json.loads(alice.read(f"moonbox://runs/{run}"))["values"] == ["a secret of hers"]
         assert f"moonbox://runs/{run}" not in bob.resources()
-        with pytest.raises(MCPError, match="there is no resource"):
+        with pytest.raises(MCPError, match="unknown resource"):
             bob.read(f"moonbox://runs/{run}")
 
 
@@ -126,13 +126,13 @@ def test_state_goes_by_handle_where_there_is_no_session(as_: Any) -> None:
         assert schema["required"] == ["source_code"]
         first = alice.lua("count = 1")
         handle = first.structured_content["state"]
-        assert text(first).endswith(f'[to go on with these globals, pass state = "{handle}"]')
+        assert text(first).endswith(f'[to continue with these globals, pass state = "{handle}"]')
         assert first.meta["moonbox/conversation"] == handle
         assert alice.value("count = count + 1 return count", state=handle) == 2
         assert alice.value("return count") is None, "without a handle every call begins afresh"
         stranger = bob.lua("return count", state=handle)
         assert stranger.structured_content.get("value") is None
-        assert f"the state '{handle}' is not there any more; this script began afresh" in text(stranger)
+        assert f"the state '{handle}' no longer exists; this script started with new globals" in text(stranger)
         assert "state" not in alice.lua("return 1").structured_content, "nothing to go on with"
 
 
@@ -166,15 +166,13 @@ def test_one_client_has_a_share_and_no_more(as_: Any, tmp_path: Path) -> None:
             await asyncio.gather(*(call() for _ in range(10)))
 
         waiting = alice.driver.start(crowd())
-        alice.wait_for(lambda: len(results) == 2)
+        wait_until(lambda: len(results) == 2)
         assert bob.value("return 1") == 1, "another client is not kept waiting"
         gate.touch()
         waiting.result(100)
         refused = [text(result) for result in results if result.is_error]
         assert len(refused) == 2
-        assert refused[0] == (
-            "error: this client has 8 calls under way or waiting, which is its limit; try again when some have ended"
-        )
+        assert refused[0] == ("error: this client already has 8 calls running or waiting; try again later")
         assert [result.structured_content["value"] for result in results if not result.is_error] == [True] * 8
 
 
@@ -182,19 +180,7 @@ def test_closing_the_request_stops_the_script(as_: Any, folder: Path) -> None:
     with as_("alice") as alice:
         alice.driver.run(abandoned(alice.client, "tools.wait{seconds = 0} while true do end"))
         trail = open_trail(folder / "home" / "audit.db")
-        alice.wait_for(lambda: trail.list(1)[0].kind == "cancelled")
-
-
-def test_what_is_idle_ends(driver: Driver, tmp_path: Path, env: dict[str, str]) -> None:
-    (tmp_path / "moonbox.toml").write_text("[serve]\nidle_seconds = 0.5\n")
-    with http_server(env=env, cwd=tmp_path) as url, driver.session(over_http(url)) as session:
-        handle = session.lua("kept = 1").structured_content["state"]
-        for seconds in (2, 4, 8, 16):  # looking at it keeps it, so that a slow machine is given longer each time
-            driver.run(asyncio.sleep(seconds))
-            later = session.lua("return kept", state=handle)
-            if later.structured_content.get("value") is None:
-                break
-        assert f"the state '{handle}' is not there any more; this script began afresh" in text(later)
+        wait_until(lambda: trail.list(1)[0].kind == "cancelled")
 
 
 def test_the_http_api_is_not_served_to_clients_it_cannot_tell_apart(url: str) -> None:

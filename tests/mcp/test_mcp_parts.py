@@ -1,28 +1,33 @@
-"""Parts that need no server: results, shares, conversations, media, the gate."""
+"""Parts that need no server: results, shares, conversations, media, throttles, the guard."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from mcp_types import AudioContent, BlobResourceContents, CallToolResult, EmbeddedResource, TextContent
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ClientCapabilities,
+    EmbeddedResource,
+    TextContent,
+)
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from moonbox import ToolError
+from moonbox.config.serve import ServeSettings
 from moonbox.mcp.media import Media, Medium
-from moonbox.mcp.server.conversations import Busy, Conversations
-from moonbox.mcp.server.guard import guarded
-from moonbox.mcp.server.settings import ServeSettings
-from moonbox.mcp.server.shares import Rate, Shares, TooMany
-from moonbox.mcp.upstreams.process import Pace, Tail
-from moonbox.mcp.upstreams.results import unwrap
+from moonbox.mcp.server.sessions import Client, Conversations, RequestRate, Shares, TooMany
+from moonbox.mcp.server.web import guarded
+from moonbox.mcp.upstreams.process import OutputTail, Throttle
+from moonbox.mcp.upstreams.tools import result_value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,37 +50,37 @@ def texts(*parts: str, **more: Any) -> CallToolResult:
     ],
 )
 def test_results_become_data(result: CallToolResult, value: Any) -> None:
-    assert unwrap(result, None) == value
+    assert result_value(result, None) == value
 
 
 def test_a_value_wrapped_for_the_protocol_is_unwrapped() -> None:
     schema = {"type": "object", "x-fastmcp-wrap-result": True, "properties": {"result": {"type": "integer"}}}
-    assert unwrap(texts("5", structured_content={"result": 5}), schema) == 5
+    assert result_value(texts("5", structured_content={"result": 5}), schema) == 5
 
 
 def test_sounds_and_blobs_are_kept_outside() -> None:
     media = Media()
     sound = AudioContent(data="AAAA", mime_type="audio/wav")
     blob = EmbeddedResource(resource=BlobResourceContents(uri="x://1", mime_type="application/zip", blob="AAA="))
-    value = unwrap(CallToolResult(content=[sound, blob]), None, media)
+    value = result_value(CallToolResult(content=[sound, blob]), None, media)
     assert [item["size"] for item in value["content"]] == [3, 2]
     assert media.get(value["content"][0]["uri"]) == Medium("audio", "audio/wav", "AAAA")
     assert media.get(value["content"][1]["media"]) == Medium("resource", "application/zip", "AAA=")
-    without = unwrap(CallToolResult(content=[sound]), None)
+    without = result_value(CallToolResult(content=[sound]), None)
     assert without == {"type": "audio", "mimeType": "audio/wav", "size": 3}
 
 
 def test_an_error_keeps_its_words_and_its_data() -> None:
     with pytest.raises(ToolError) as caught:
-        unwrap(texts("no such thing", is_error=True, structured_content={"code": "not_found", "id": 7}), None)
+        result_value(texts("no such thing", is_error=True, structured_content={"code": "not_found", "id": 7}), None)
     assert (caught.value.message, caught.value.code) == ("no such thing", "not_found")
     assert caught.value.data == {"code": "not_found", "id": 7}
-    with pytest.raises(ToolError, match=r"^the tool reported an error without words$"):
-        unwrap(texts(is_error=True), None)
+    with pytest.raises(ToolError, match=r"^the tool failed without a message$"):
+        result_value(texts(is_error=True), None)
 
 
 def test_media_give_way_when_there_are_too_many() -> None:
-    media = Media(most_bytes=1_000, most=3)
+    media = Media(max_bytes=1_000, max_count=3)
     addresses = [media.keep(Medium("image", "image/png", "x" * 10)) for _ in range(5)]
     assert [media.get(address or "") is not None for address in addresses] == [False, False, True, True, True]
     assert media.keep(Medium("image", "image/png", "x" * 300)) is None
@@ -83,7 +88,7 @@ def test_media_give_way_when_there_are_too_many() -> None:
 
 
 def test_the_tail_keeps_the_end() -> None:
-    tail = Tail(100)
+    tail = OutputTail(100)
     for number in range(1_000):
         tail.add(f"line {number}\n".encode())
     assert tail.last_line() == "line 999"
@@ -92,20 +97,37 @@ def test_the_tail_keeps_the_end() -> None:
     assert len(tail.text()) == 100
 
 
-def test_a_pace_slows_whoever_spends_too_much() -> None:
-    async def main() -> float:
-        pace = Pace(1_000)
-        began = time.monotonic()
-        for _ in range(13):
-            await pace.spend(100)
-        return time.monotonic() - began
+class Clock:
+    """A clock that moves when somebody sleeps."""
 
-    assert 0.2 < asyncio.run(main()) < 30
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.sleeps: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(round(seconds, 6))
+        self.now += seconds
+
+
+def test_a_throttle_slows_whoever_spends_too_much() -> None:
+    async def main() -> None:
+        throttle = Throttle(1_000, clock=clock, sleep=clock.sleep)
+        for _ in range(13):
+            await throttle.spend(100)
+        clock.now += 10.0
+        await throttle.spend(1_000)
+
+    clock = Clock()
+    asyncio.run(main())
+    assert clock.sleeps == [0.1, 0.1, 0.1], "a second's worth is free, and free again after a rest"
 
 
 def test_shares_wait_in_a_bounded_line() -> None:
     async def main() -> None:
-        shares = Shares(most=1, waiting=1)
+        shares = Shares(max_calls=1, max_waiting=1)
         order: list[str] = []
 
         async def use(name: str, hold: asyncio.Event) -> None:
@@ -116,7 +138,7 @@ def test_shares_wait_in_a_bounded_line() -> None:
         hold = asyncio.Event()
         tasks = [asyncio.create_task(use("first", hold)), asyncio.create_task(use("second", hold))]
         await asyncio.sleep(0)
-        with pytest.raises(TooMany, match="2 calls under way or waiting"):
+        with pytest.raises(TooMany, match=r"^this client already has 2 calls running or waiting; try again later$"):
             async with shares.slot("client"):
                 pass
         async with shares.slot("another"):
@@ -124,68 +146,68 @@ def test_shares_wait_in_a_bounded_line() -> None:
         hold.set()
         await asyncio.gather(*tasks)
         assert order == ["first", "another", "second"]
-        assert not shares._shares, "nothing is remembered of those who are done"
+        assert len(shares) == 0, "clients without calls are forgotten"
 
     asyncio.run(main())
 
 
 def test_a_rate_is_counted_for_each_address() -> None:
-    rate = Rate(per_minute=3, most_addresses=2)
+    rate = RequestRate(per_minute=3, max_addresses=2, clock=lambda: 0.0)
     assert [rate.wait("a") > 0 for _ in range(4)] == [False, False, False, True]
     assert rate.wait("b") == 0
-    assert 15 < rate.wait("a") <= 20
+    assert rate.wait("a") == 20.0
     for address in "cde":
         rate.wait(address)
-    assert len(rate._buckets) == 2
+    assert len(rate) == 2
 
 
 @dataclass
-class _Peer:
+class _Client:
     owner: str = "local"
     session: str | None = None
 
 
 def test_conversations_go_by_name_handle_and_session() -> None:
     ended: list[str] = []
-    kept = Conversations(ended.append, idle_seconds=0.0, most=2)
-    peer: Any = _Peer()
-    fresh = kept.place(peer, None, None)
+    now = 0.0
+    kept = Conversations(ended.append, idle_seconds=5.0, max_count=2, clock=lambda: now)
+    client: Any = _Client()
+    fresh = kept.find(client, None, None)
     assert fresh.handle is not None
     with kept.using(fresh.key):
-        assert kept.place(peer, None, fresh.handle).key == fresh.key
-        kept.sweep()
+        assert kept.find(client, None, fresh.handle).key == fresh.key
+        now += 10.0
+        kept.end_idle()
         assert len(kept) == 1, "what is running does not end"
-    other: Any = _Peer(owner="other")
-    assert kept.place(other, None, fresh.handle).key != fresh.key
-    session: Any = _Peer(session="s")
-    assert kept.place(session, None, None).handle is None
-    assert kept.place(session, "mine", None).key == "local|named|mine"
-    kept.sweep()
+    other: Any = _Client(owner="other")
+    assert kept.find(other, None, fresh.handle).key != fresh.key
+    session: Any = _Client(session="s")
+    assert kept.find(session, None, None).handle is None
+    assert kept.find(session, "mine", None).key == "local|named|mine"
+    now += 10.0
+    kept.end_idle()
     assert (ended, len(kept)) == ([fresh.key], 0)
 
 
 def test_the_oldest_idle_conversation_makes_room() -> None:
     ended: list[str] = []
-    kept = Conversations(ended.append, idle_seconds=100.0, most=2)
+    kept = Conversations(ended.append, idle_seconds=100.0, max_count=2)
     for key in ("a", "b"):
         with kept.using(key):
             pass
     with kept.using("a"), kept.using("c"):
         assert ended == ["b"]
-        with (
-            pytest.raises(Busy, match=r"^2 conversations are under way; try again when one has ended$"),
-            kept.using("d"),
-        ):
+        with pytest.raises(TooMany, match=r"^all 2 conversations are in use; try again later$"), kept.using("d"):
             pass
 
 
 def test_whoever_has_most_conversations_gives_one_up() -> None:
     ended: list[str] = []
-    kept = Conversations(ended.append, idle_seconds=100.0, most=4)
-    modest: Any = _Peer(owner="modest")
-    greedy: Any = _Peer(owner="greedy")
-    for peer, name in ((modest, "only"), (greedy, "1"), (greedy, "2"), (greedy, "3"), (greedy, "4|x"), (greedy, "5")):
-        with kept.using(kept.place(peer, name, None).key):
+    kept = Conversations(ended.append, idle_seconds=100.0, max_count=4)
+    modest: Any = _Client(owner="modest")
+    greedy: Any = _Client(owner="greedy")
+    for client, name in ((modest, "only"), (greedy, "1"), (greedy, "2"), (greedy, "3"), (greedy, "4|x"), (greedy, "5")):
+        with kept.using(kept.find(client, name, None).key):
             pass
     assert ended == ["greedy|named|1", "greedy|named|2"]
 
@@ -213,34 +235,61 @@ def test_the_gate_counts_requests_and_looks_at_names() -> None:
     assert asyncio.run(main()) == [200, 421, 200, 403, 200, 429]
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "supported"),
+    [
+        ({}, set()),
+        ({"elicitation": {}}, {"form"}),
+        ({"elicitation": {"form": {}}}, {"form"}),
+        ({"elicitation": {"url": {}}}, {"url"}),
+        ({"elicitation": {"form": {}, "url": {}}}, {"form", "url"}),
+        ({"sampling": {}, "roots": {}}, {"sampling", "roots"}),
+    ],
+)
+@pytest.mark.parametrize(("modern", "connected"), [(True, False), (False, True), (False, False)])
+def test_a_client_is_asked_only_for_what_it_supports(
+    capabilities: dict[str, Any], supported: set[str], modern: bool, connected: bool
+) -> None:
+    channel: Any = SimpleNamespace(can_send_request=connected)
+    declared = ClientCapabilities.model_validate(capabilities)
+    client = Client("local", None, "here", modern, declared, channel, request_id=1, wants_progress=False)
+    able = {
+        "form": client.supports("elicitation/create"),
+        "url": client.supports("elicitation/create", "url"),
+        "sampling": client.supports("sampling/createMessage"),
+        "roots": client.supports("roots/list"),
+    }
+    expected = supported if modern or connected else set()
+    assert {name for name, value in able.items() if value} == expected
+
+
 def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:
     from mcp_types import ErrorData, ListRootsRequest
 
     from moonbox.mcp.caller import CALLER
-    from moonbox.mcp.upstreams.underway import UnderWay
+    from moonbox.mcp.upstreams.callbacks import Callbacks
 
     async def main() -> Any:
-        under_way = UnderWay("shared")
+        callbacks = Callbacks("shared")
         async with asyncio.timeout(5) as timer:
             token = CALLER.set(SimpleNamespace(client="one"))  # type: ignore[arg-type]  # as far as it is looked at
-            with under_way.call(timer):
+            with callbacks.call(timer):
                 CALLER.set(SimpleNamespace(client="two"))  # type: ignore[arg-type]
-                with under_way.call(timer):
+                with callbacks.call(timer):
                     CALLER.set(None)
-                    answer = await under_way.answer(ListRootsRequest())
+                    answer = await callbacks.answer(ListRootsRequest())
             CALLER.reset(token)
         return answer
 
     refused = asyncio.run(main())
     assert isinstance(refused, ErrorData)
-    assert refused.message == "roots/list is refused: several clients use this server at the moment"
+    assert refused.message == "roots/list refused: several clients are using this server at the moment"
 
 
 def test_a_server_has_few_questions_open_at_a_time() -> None:
     from mcp_types import ErrorData, ListRootsRequest, ListRootsResult
 
-    from moonbox.mcp.upstreams.broker import Broker
-    from moonbox.mcp.upstreams.underway import MOST_OPEN, UnderWay
+    from moonbox.mcp.upstreams.callbacks import MAX_OPEN, Callbacks, ClientFeatures
 
     async def main() -> list[Any]:
         answered = asyncio.Event()
@@ -252,32 +301,33 @@ def test_a_server_has_few_questions_open_at_a_time() -> None:
             await answered.wait()
             return ListRootsResult(roots=[])
 
-        under_way = UnderWay("curious")
+        callbacks = Callbacks("curious")
         client: Any = SimpleNamespace(client="one", forward=forward)
-        under_way.broker = Broker(alone=lambda: client)
-        tasks = [asyncio.create_task(under_way.answer(ListRootsRequest())) for _ in range(50)]
-        while sum(task.done() for task in tasks) < 50 - MOST_OPEN:
+        callbacks.features = ClientFeatures(caller=lambda: client)
+        tasks = [asyncio.create_task(callbacks.answer(ListRootsRequest())) for _ in range(50)]
+        while sum(task.done() for task in tasks) < 50 - MAX_OPEN:
             await asyncio.sleep(0)
-        assert asked == MOST_OPEN
+        assert asked == MAX_OPEN
         answered.set()
         return await asyncio.gather(*tasks)
 
     refused = [item for item in asyncio.run(main()) if isinstance(item, ErrorData)]
     assert len(refused) == 42
-    assert refused[0].message == "roots/list is refused: 8 questions of this server are open already"
+    assert refused[0].message == "roots/list refused: 8 requests of this server are already waiting for an answer"
 
 
 def test_a_stream_of_events_is_read_at_a_pace() -> None:
-    from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, _Paced
+    from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, PacedStream
 
     class Flood(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             for _ in range(4):
                 yield b"\n" * (BYTES_PER_SECOND // LINE_COST // 2)
 
-    async def main() -> float:
-        began = time.monotonic()
-        assert sum([len(part) async for part in _Paced(Flood())]) == 2 * BYTES_PER_SECOND // LINE_COST
-        return time.monotonic() - began
+    async def main() -> int:
+        throttle = Throttle(BYTES_PER_SECOND, clock=clock, sleep=clock.sleep)
+        return sum([len(part) async for part in PacedStream(Flood(), throttle)])
 
-    assert asyncio.run(main()) > 0.9, "two seconds' worth, of which one is free"
+    clock = Clock()
+    assert asyncio.run(main()) == 2 * BYTES_PER_SECOND // LINE_COST
+    assert round(clock.now, 2) == 1.0, "two seconds' worth, of which one is free"

@@ -184,7 +184,7 @@ def test_an_answer_that_is_an_error_is_a_refusal(able: Session, person: Person) 
             able.lua("abandoned = true return tools.delete{name = 'a'}")
         assert able.value("return abandoned") is True, "the conversation goes on without the call that was given up"
     else:
-        assert "needs a person's approval: the window was closed" in text(able.lua("tools.delete{name = 'a'}"))
+        assert "needs approval: the window was closed" in text(able.lua("tools.delete{name = 'a'}"))
 
 
 def test_an_upstream_samples_through_us(able: Session, person: Person) -> None:
@@ -226,7 +226,7 @@ def test_a_paused_call_cannot_be_continued_by_guessing(able: Session) -> None:
     with pytest.raises(MCPError, match="Invalid or expired requestState"):
         able.driver.run(call("return tools.delete{name = 'something else'}", **given))
     assert text(able.driver.run(call(source, **given))) == "a is gone"
-    with pytest.raises(MCPError, match="the call that waited for this answer is over"):
+    with pytest.raises(MCPError, match="the call that asked for this input has ended"):
         able.driver.run(call(source, **given))
 
 
@@ -235,7 +235,7 @@ def test_a_client_that_cannot_ask_is_told_of_the_direct_tool(unable: Session) ->
     refused = unable.lua("return tools.delete{name = 'a'}")
     assert refused.is_error
     assert (
-        "the tool 'delete' needs a person's approval, and this client cannot pass the question on; "
+        "the tool 'delete' needs approval, and this client cannot ask for it; "
         "call the tool `delete` directly instead of from a script"
     ) in text(refused)
     assert text(unable.call("delete", {"name": "a"})) == "a is gone"
@@ -264,4 +264,4 @@ def test_direct_calls_can_be_refused_to_clients_that_cannot_ask(driver: Driver, 
     with opened(driver, tmp_path, "[serve]\ndirect_without_asking = false\n", "legacy") as session:
         refused = session.call("delete", {"name": "a"})
         assert refused.is_error
-        assert "this client cannot pass the question on; do without it" in text(refused)
+        assert "this client cannot ask for it; continue without it" in text(refused)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import filled
-from mcp import MCPError
-from mcp_driver import Session, abandoned, stdio, text
+from mcp import Client, MCPError
+from mcp_driver import SECONDS, Session, abandoned, stdio, text, wait_until
 
+from moonbox import CodeMode, Sandbox
 from moonbox.audit.sinks import open_trail
+from moonbox.config.serve import ServeSettings
+from moonbox.mcp.server.server import MoonboxServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,7 +229,7 @@ def test_runs_are_resources_and_in_the_trail(session: Session, folder: Path) -> 
     assert open_trail(folder / "home" / "audit.db").get(run).value == "a run to be read"
     templates = session.driver.run(session.client.list_resource_templates()).resource_templates
     assert [item.uri_template for item in templates] == ["moonbox://runs/{id}", "moonbox://media/{id}"]
-    with pytest.raises(MCPError, match="there is no resource moonbox://runs/nothing"):
+    with pytest.raises(MCPError, match="unknown resource moonbox://runs/nothing"):
         session.read("moonbox://runs/nothing")
 
 
@@ -248,7 +251,7 @@ def test_a_new_script_appears_and_clients_are_told(session: Session, folder: Pat
     stop = session.driver.start(_listen(session)) if session.version.startswith("2026") else None
     new = folder / "scripts" / f"later_{session.version.replace('-', '_')}.lua"
     new.write_text(SCRIPT)
-    session.wait_for(lambda: announced() > before)
+    wait_until(lambda: announced() > before)
     assert f"- {new.stem}(who: string)" in session.tools()["lua_repl"].description
     assert session.value(f"return tools.{new.stem}{{who = 'you'}}.greeting") == "Hello, you"
     if stop is not None:
@@ -281,3 +284,28 @@ def test_many_calls_at_once_are_kept_apart(session: Session) -> None:
         return await asyncio.gather(*(call(number) for number in range(12)))
 
     assert session.driver.run(all_of_them()) == list(range(12))
+
+
+def test_idle_conversations_end() -> None:
+    ended = asyncio.Event()
+
+    class Mode(CodeMode):
+        def end(self, conversation: str = "") -> bool:
+            ended.set()
+            return super().end(conversation)
+
+    async def main(mode: CodeMode) -> list[Any]:
+        async def value(source: str) -> Any:
+            meta: Any = {"moonbox/conversation": "idle"}
+            result = await client.call_tool("lua_repl", {"source_code": source}, meta=meta)
+            return result.structured_content["value"]
+
+        server = MoonboxServer(mode, settings=ServeSettings(idle_seconds=0.5))
+        async with server.running(), Client(server.app) as client:
+            first = await value("kept = 1 return kept")
+            async with asyncio.timeout(SECONDS):
+                await ended.wait()
+            return [first, await value("return kept == nil")]
+
+    with Sandbox() as box, Mode(box) as mode:
+        assert asyncio.run(main(mode)) == [1, True]

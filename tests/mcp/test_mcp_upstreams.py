@@ -8,20 +8,19 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import peers
 import pytest
-from mcp_driver import stdio
+from mcp_driver import stdio, wait_until
 
 from moonbox import Sandbox, ToolError
+from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.errors import UsageError
 from moonbox.mcp.media import Media
-from moonbox.mcp.upstreams.listing import Listings
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.settings import ServerSettings, ToolRule
+from moonbox.mcp.upstreams.tools import ToolCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,15 +148,14 @@ def test_hints_and_policies_come_from_annotations(upstreams: Upstreams) -> None:
 
 
 def test_cancelling_a_call_cancels_it_at_the_server(upstreams: Upstreams) -> None:
-    async def main() -> float:
-        began = time.monotonic()
-        long = upstreams.acall("everything.trigger-long-running-operation", {"duration": 30, "steps": 30})
+    async def main() -> None:
+        long = upstreams.acall("everything.trigger-long-running-operation", {"duration": 3_000, "steps": 30})
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(long, 0.3)
         assert await upstreams.acall("everything.echo", {"message": "still there"}) == "Echo: still there"
-        return time.monotonic() - began
 
-    assert asyncio.run(main()) < 25, "the operation would take 30"
+    asyncio.run(main())
+    assert upstreams.calls_in_progress("everything") == 0
 
 
 def test_calls_go_side_by_side_from_threads(upstreams: Upstreams) -> None:
@@ -174,9 +172,7 @@ def test_calls_go_side_by_side_from_threads(upstreams: Upstreams) -> None:
 
 
 def test_an_unknown_server_or_tool_is_told(upstreams: Upstreams) -> None:
-    with pytest.raises(
-        UsageError, match=r"^there is no MCP server 'tim'; did you mean 'time'\?; there are: everything"
-    ):
+    with pytest.raises(UsageError, match=r"^unknown MCP server 'tim'; did you mean 'time'\?$"):
         upstreams.status("tim")
     with pytest.raises(ToolError, match=r"did you mean 'time\.get_current_time'"):
         upstreams.call("time.current_time")
@@ -207,12 +203,12 @@ def test_the_configuration_decides_what_is_offered(folder: Path) -> None:
 
 
 def test_a_lazy_server_starts_at_the_first_call(folder: Path, tmp_path: Path) -> None:
-    listings = Listings(tmp_path)
+    cache = ToolCache(tmp_path)
     lazy = settings("fs", str(folder), server="filesystem", lazy=True)
-    with Upstreams([lazy], listings=listings) as first:
+    with Upstreams([lazy], cache=cache) as first:
         assert first.wait(100)
         assert first.status("fs").state == "ready", "what it offers is not known yet, so it starts at once"
-    with Upstreams([lazy], listings=listings) as second:
+    with Upstreams([lazy], cache=cache) as second:
         assert second.wait(1)
         assert (second.status("fs").state, second.pid("fs"), len(second.toolbox)) == ("idle", None, 14)
         assert second.call("fs.list_allowed_directories")["content"].endswith(str(folder))
@@ -228,7 +224,7 @@ def changing(tmp_path: Path) -> tuple[ServerSettings, Path]:
     scripts.mkdir()
     (tmp_path / "inner.toml").write_text('[tools]\nfolders = ["scripts"]\n[codemode]\nkeep_visible = ["first"]\n')
     (scripts / "first.lua").write_text(SCRIPT)
-    args = ("-m", "moonbox.cli", "serve", "--config", str(tmp_path / "inner.toml"))
+    args = ("-m", "moonbox", "serve", "--config", str(tmp_path / "inner.toml"))
     home = {"MOONBOX_HOME": str(tmp_path / "home")}
     return ServerSettings(name="other", command=sys.executable, args=args, env=home), scripts
 
@@ -243,9 +239,9 @@ def test_changes_of_a_servers_tools_are_followed(changing: tuple[ServerSettings,
         assert started.status("other").protocol == "2026-07-28"
         assert [tool.path for tool in started.toolbox] == ["other.lua_repl", "other.first"]
         (scripts / "later.lua").write_text(SCRIPT)
-        _until(lambda: "- later()" in started.toolbox["other.lua_repl"].description)
+        wait_until(lambda: "- later()" in started.toolbox["other.lua_repl"].description)
         (scripts / "first.lua").unlink()
-        _until(lambda: [tool.path for tool in started.toolbox] == ["other.lua_repl"])
+        wait_until(lambda: [tool.path for tool in started.toolbox] == ["other.lua_repl"])
 
 
 def test_changes_are_followed_in_the_earlier_protocol_too(tmp_path: Path) -> None:
@@ -257,7 +253,7 @@ def test_changes_are_followed_in_the_earlier_protocol_too(tmp_path: Path) -> Non
     with Upstreams([server]) as started:
         assert started.wait(100)
         assert started.status("other").protocol == "2025-11-25"
-        _until(lambda: [tool.path for tool in started.toolbox] == ["other.after"])
+        wait_until(lambda: [tool.path for tool in started.toolbox] == ["other.after"])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -276,7 +272,7 @@ def test_clients_are_told_of_changes_behind_us(
         (scripts / "first.lua").unlink()
         seen = 0
         while "other.first" in session.tools()["lua_repl"].description:  # a client lists anew whenever it is told
-            session.wait_for(lambda seen=seen: _news(session) > seen)
+            wait_until(lambda seen=seen: _news(session) > seen)
             seen = _news(session)
         assert seen
         if listening is not None:
@@ -291,13 +287,6 @@ async def _listen(session: Session) -> None:
 
 def _news(session: Session) -> int:
     return sum(type(message).__name__ == "ToolListChangedNotification" for message in session.messages)
-
-
-def _until(condition: Any) -> None:
-    until = time.monotonic() + 100
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        threading.Event().wait(0.02)
 
 
 def test_only_a_safe_environment_and_what_is_configured_reaches_a_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from moonbox.config.serve import ServeSettings
 from moonbox.http.guard import Access
 from moonbox.http.guard import Guard as ApiGuard
-from moonbox.mcp.server.guard import guarded
-from moonbox.mcp.server.settings import ServeSettings
+from moonbox.mcp.server.web import guarded
 from moonbox.net.addresses import is_loopback
 from moonbox.net.guard import Callers, Guard
 

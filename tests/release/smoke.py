@@ -45,6 +45,7 @@ def main() -> None:
     for name in (
         "py.typed",
         "languages/lua/prelude/main.lua",
+        "languages/rhai/compiler/compile.lua",
         "languages/rhai/runtime/core.lua",
         "languages/lua/docs.toml",
     ):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.audit.sinks import MemorySink
+from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.hostapi import Grants, HostApi, HttpOptions
 from moonbox.scripts.library import ScriptLibrary
-from moonbox.scripts.settings import ScriptSettings, ToolsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

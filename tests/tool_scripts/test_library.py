@@ -9,7 +9,7 @@ import pytest
 
 from moonbox import Sandbox, Toolbox
 from moonbox.audit.sinks import MemorySink
-from moonbox.config.file import Config
+from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
 from moonbox.scripts.library import ScriptLibrary
 
@@ -156,12 +156,12 @@ def test_context_functions_reach_the_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ('[tools]\nfolder = ["x"]', "[tools] has no setting 'folder'; did you mean 'folders'?"),
-        ("[tools.script.a]\ntimeout = 3", '[tools.script.a] needs path = "….lua"'),
-        ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "timeout must be a number of seconds above 0, not -1"),
+        ('[tools]\nfolder = ["x"]', "[tools] unknown key 'folder'; did you mean 'folders'?"),
+        ("[tools.script.a]\ntimeout = 3", "[tools.script.a] path is missing"),
+        ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "[tools.script.a] timeout must be more than 0, not -1"),
         ('[tools.script.a]\npath = "${NOT_SET}"', "the environment variable NOT_SET is not set"),
         ('[tools.script.a]\npath = "a.lua"\nhttp = "x"', "[tools.script.a]"),
-        ("[tolls]\nx = 1", "unknown section [tolls]"),
+        ("[tolls]\nx = 1", "unknown section 'tolls'; did you mean 'tools'?"),
         ("[tools", "is not valid TOML"),
         ('[tools]\nfolders = ["none"]', "does not exist or is not a folder"),
     ],

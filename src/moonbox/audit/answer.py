@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.audit.compact import Clip, binary, pieces, shape, short
 from moonbox.errors import UsageError
 from moonbox.languages.registry import LANGUAGES, language
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -136,7 +137,7 @@ def _call_lines(calls: Sequence[Call]) -> Iterator[str]:
     if last:
         hidden = calls[first:-last]
         failed = _not_ok(sum(not call.ok for call in hidden))
-        yield f"… {len(hidden):,} more calls{f', {failed}' if failed else ', all ok'} …"
+        yield f"… {counted(len(hidden), 'more call')}{f', {failed}' if failed else ', all ok'} …"
         for call in calls[-last:]:
             yield _call_line(call)
 

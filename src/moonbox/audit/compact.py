@@ -7,6 +7,8 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from moonbox.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -84,11 +86,11 @@ def short(value: Any, limit: int) -> str:
 def shape(value: Any) -> str:
     """What kind of thing a large value is, in a few words."""
     if isinstance(value, str):
-        return f"a string of {len(value):,} characters"
+        return f"a string of {counted(len(value), 'character')}"
     if isinstance(value, bytes):
-        return f"a binary string of {len(value):,} bytes"
+        return f"a binary string of {counted(len(value), 'byte')}"
     if isinstance(value, list):
-        return f"an array of {len(value):,} elements"
+        return f"an array of {counted(len(value), 'element')}"
     if isinstance(value, dict):
         inside = [clean(name[:40]) + _size(item) for name, item in islice(_named(value), 8)]
         more = ", …" if len(value) > 8 else ""

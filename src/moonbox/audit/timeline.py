@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moonbox.audit.terminal import seconds, visible
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -86,7 +87,7 @@ def timeline_text(run: Run, width: int = 100, *, max_rows: int = 100) -> list[Te
         lines.append(line)
     hidden = len(run.calls) - max_rows
     if hidden > 0:
-        lines.append(Text(f"{'':{number_width}} … {hidden:,} more calls", style="dim"))
+        lines.append(Text(f"{'':{number_width}} … {counted(hidden, 'more call')}", style="dim"))
     return lines
 
 

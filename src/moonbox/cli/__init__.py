@@ -12,15 +12,15 @@ def main() -> None:
     """Run the command that the arguments name, and exit with its status."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show must not end the command
+            stream.reconfigure(errors="backslashreplace")  # characters that a terminal cannot show must not be errors
     status: object = 1
     try:
         status = _status()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does. Python would complain when it flushes at exit.
+        # The reader of our output has closed it, as `head` does. Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(status)  # type: ignore[arg-type]  # what SystemExit carried goes on as it was
+    sys.exit(status)  # type: ignore[arg-type]  # the value that SystemExit carried is passed on as it was
 
 
 def _status() -> object:
@@ -33,6 +33,6 @@ def _status() -> object:
 
     try:
         app(prog_name="moonbox")
-    except SystemExit as ending:
-        return ending.code
+    except SystemExit as exit:
+        return exit.code
     return 0

@@ -1,4 +1,4 @@
-"""`python -m moonbox.cli`: the command line without its script."""
+"""`python -m moonbox.cli`: the same as `python -m moonbox`, for client entries that name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application `moonbox`: a table of commands, each loaded when it is called."""
+"""The application `moonbox`: a table of commands, each loaded when it is called, and their help."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
-
-from moonbox.cli.helptext import HELP_NAMES, tidy, tidy_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,20 +28,20 @@ class Entry:
 
 
 COMMANDS = (
-    Entry("run", "moonbox.cli.run", "Run one script and show what it returns."),
-    Entry("repl", "moonbox.cli.repl", "Type scripts at a prompt that keeps its globals."),
-    Entry("init", "moonbox.cli.init", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
-    Entry("tool", "moonbox.cli.tool", "Make and test tool scripts.", "Tool scripts"),
-    Entry("catalog", "moonbox.cli.catalog", "Show what the model would see of your tools, and its size."),
-    Entry("audit", "moonbox.cli.audit", "Look at what scripts did."),
+    Entry("run", "moonbox.cli.run", "Run one script and show its result."),
+    Entry("repl", "moonbox.cli.repl", "Run scripts at a prompt that keeps its globals."),
+    Entry("init", "moonbox.cli.tool", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
+    Entry("tool", "moonbox.cli.tool", "Create and test tool scripts.", "Tool scripts"),
+    Entry("catalog", "moonbox.cli.catalog", "Show what the model sees of your tools, and its size."),
+    Entry("audit", "moonbox.cli.audit", "Show what scripts did."),
     Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
-    Entry("mcp", "moonbox.cli.mcp", "Look at MCP servers, and enter moonbox in MCP clients.", "MCP"),
+    Entry("mcp", "moonbox.cli.mcp", "Inspect MCP servers, and add moonbox to MCP clients.", "MCP"),
     Entry("sync", "moonbox.cli.knowledge", "Bring the knowledge base up to date with its sources.", "Knowledge"),
     Entry("search", "moonbox.cli.knowledge", "Search the documents.", "Knowledge"),
     Entry("get", "moonbox.cli.knowledge", "Show one document.", "Knowledge"),
-    Entry("sources", "moonbox.cli.knowledge", "List the sources and how they are.", "Knowledge"),
-    Entry("stats", "moonbox.cli.knowledge", "Show the knowledge base in numbers.", "Knowledge"),
-    Entry("doctor", "moonbox.cli.doctor", "Show which protections hold on this machine.", "This machine"),
+    Entry("sources", "moonbox.cli.knowledge", "List the sources and their state.", "Knowledge"),
+    Entry("stats", "moonbox.cli.knowledge", "Show the size of the knowledge base.", "Knowledge"),
+    Entry("doctor", "moonbox.cli.doctor", "Show which protections are active on this machine.", "This machine"),
 )
 
 
@@ -54,9 +52,9 @@ def load(entry: Entry) -> Any:
     register: Callable[[typer.Typer], None] | None = getattr(module, "register", None)
     if register is not None:
         register(part)
-    else:
-        part.add_typer(module.app, name=entry.name)
-    return tidy(get_group(part).commands[entry.name])
+    if hasattr(module, "app"):
+        part.add_typer(module.app, name=module.app.info.name)
+    return _tidy(get_group(part).commands[entry.name])
 
 
 class _Commands(TyperGroup):
@@ -70,7 +68,7 @@ class _Commands(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         params = super().get_params(ctx)
-        tidy_options(params)
+        _tidy_parameters(params)
         return params
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -79,12 +77,46 @@ class _Commands(TyperGroup):
         return name, load(entry) if entry is not None else command, rest
 
 
+# Help without the names of Python types
+
+
+_HELP_NAMES = ["--help", "-h"]
+_TYPE_WORDS = {"str": "TEXT", "int": "N", "float": "N", "list[str]": "TEXT", "path": "PATH"}
+
+
+def _tidy(command: Any) -> Any:
+    """The command, and its subcommands, with readable help."""
+    _tidy_parameters(command.params)
+    # The option --help is made for a context and then kept.
+    help_option = command.get_help_option(command.context_class(command, help_option_names=_HELP_NAMES))
+    if help_option is not None:
+        _tidy_parameters([help_option])
+    for child in getattr(command, "commands", {}).values():
+        _tidy(child)
+    return command
+
+
+def _tidy_parameters(params: list[Any]) -> None:
+    for param in params:
+        if param.param_type_name == "argument":
+            _tidy_argument(param)
+        elif param.metavar is None:
+            param.metavar = "" if getattr(param, "is_flag", False) else _TYPE_WORDS.get(param.bare_type())
+
+
+def _tidy_argument(argument: Any) -> None:
+    """Its name says what it is; brackets and dots are put around it where it is used."""
+    vars(argument)["display_type_rich"] = lambda ctx: None
+    if argument.metavar is not None:
+        argument.metavar = argument.metavar.replace("...", "").strip("[]")
+
+
 _EXAMPLES = """[bold]Examples[/]
 
   moonbox run -e '6 * 7'                      a script from the command line
   moonbox run report.lua --tools crm:tools    a file that calls your functions
-  moonbox repl                                try things out
-  moonbox doctor                              what protects you here
+  moonbox repl                                an interactive prompt
+  moonbox doctor                              the protections on this machine
 """
 
 app = typer.Typer(
@@ -93,7 +125,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # their frames would show the values of local variables
     epilog=_EXAMPLES,
-    context_settings={"help_option_names": HELP_NAMES},
+    context_settings={"help_option_names": _HELP_NAMES},
 )
 
 

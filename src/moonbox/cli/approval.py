@@ -10,25 +10,30 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.terminal import visible
-from moonbox.cli.screen import is_terminal
+from moonbox.cli.output import is_terminal
 from moonbox.sandbox.decisions import Decision
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.console import Console
 
-    from moonbox.cli.calls import CallLine
+    from moonbox.cli.session import CallLine
     from moonbox.sandbox.decisions import ToolCall
 
 __all__ = ["Approver"]
 
 _TERMINAL = "/dev/tty"
-_LONGEST = 2000  # characters of one argument that are shown before `v` is asked for
+_LONGEST = 2000  # characters of one argument that are shown before `v`
 
 
 class Approver:
-    """Give it to a Sandbox as `approve`. It reads the terminal itself: standard input may be the script."""
+    """A Sandbox's `approve`: asks at the terminal itself, because standard input may be the script.
+
+    Calls of one batch ask from threads of their own, one at a time. Ctrl-C is handled in the main thread, while another
+    thread waits for an answer: a pipe (the bell) wakes it.
+    """
 
     def __init__(self, terminal: int, console: Console, line: CallLine) -> None:
         self._terminal = terminal
@@ -40,7 +45,7 @@ class Approver:
 
     @classmethod
     def at_terminal(cls, console: Console, line: CallLine) -> Approver | None:
-        """None where nobody can be asked: such calls are then refused."""
+        """None without a terminal: such calls are then denied."""
         if not is_terminal(stderr=True):
             return None
         try:
@@ -50,24 +55,24 @@ class Approver:
 
     def __call__(self, call: ToolCall) -> Decision:
         with self._one_at_a_time, self._line.hidden():
-            if self._withdrawn:  # another call of the same batch was being asked about meanwhile
+            if self._withdrawn:  # while another call of the same batch was asked about
                 return Decision("deny")
             cut = self._show(call, shortened=True)
-            question = "run it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "
+            question = "allow it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "
             while True:
                 answer = self._read(question)
                 if answer is None:
                     return Decision("deny")
-                decision = self._understood(answer, call)
+                decision = self._decision(answer, call)
                 if decision is not None:
                     return decision
 
     def begin(self) -> None:
-        """A run begins, whose calls may be asked about."""
+        """A run begins."""
         self._withdrawn = False
 
     def withdraw(self) -> None:
-        """Nobody waits for an answer any more: questions that stand, or wait for their turn, are answered with no."""
+        """The run was cancelled: deny the call that is being asked about, and those that wait for their turn."""
         self._withdrawn = True
         os.write(self._bell_out, b"!")
         with self._one_at_a_time:
@@ -78,12 +83,12 @@ class Approver:
         for fd in (self._terminal, self._bell_in, self._bell_out):
             os.close(fd)
 
-    def _understood(self, answer: str, call: ToolCall) -> Decision | None:
+    def _decision(self, answer: str, call: ToolCall) -> Decision | None:
         word, _, rest = answer.strip().partition(" ")
         match word.lower():
             case "y" | "yes":
                 return Decision("allow")
-            case "n" | "no":  # what follows is the reason that the script is told
+            case "n" | "no":  # followed by the reason, which the script gets
                 return Decision("deny", rest.strip())
             case "a" | "always":
                 return Decision("always")
@@ -95,16 +100,16 @@ class Approver:
 
     def _edited(self, call: ToolCall) -> Decision | None:
         before: Mapping[str, Any] = call.arguments if isinstance(call.arguments, dict) else {}
-        answer = self._read('fields to change, as JSON such as {"path": "b.txt"} (empty: back): ')
+        answer = self._read('fields to change, as JSON such as {"path": "b.txt"} (empty to go back): ')
         if not answer or not answer.strip():
             return None
         try:
             changes = json.loads(answer)
         except ValueError as problem:
-            self._console.print(f"  that is not JSON: {problem}", style="red")
+            self._console.print(f"  invalid JSON: {problem}", style="red")
             return None
         if not isinstance(changes, dict):
-            self._console.print("  give an object, in braces", style="red")
+            self._console.print("  a JSON object is required, in braces", style="red")
             return None
         return Decision("edit", arguments={**before, **changes})
 
@@ -114,25 +119,25 @@ class Approver:
 
         text = Text()
         text.append(f"{visible(call.name, keep='')}", "bold yellow")
-        text.append(" needs your agreement")
+        text.append(" needs your approval")
         description = (call.tool.description if call.tool is not None else "").strip().partition("\n")[0]
         if description:
             text.append(f": {visible(description, keep='')}", "dim")
         arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
         left_out = 0
         for name, value in arguments.items():
-            shown = json.dumps(value, ensure_ascii=False, default=str)
-            cut = max(0, len(shown) - _LONGEST) if shortened else 0
+            written = json.dumps(value, ensure_ascii=False, default=str)
+            cut = max(0, len(written) - _LONGEST) if shortened else 0
             text.append(f"\n  {visible(name, keep='')}", "blue")
-            text.append(f" = {visible(shown[: len(shown) - cut], keep='')}")
+            text.append(f" = {visible(written[: len(written) - cut], keep='')}")
             if cut:
                 left_out += cut
-                text.append(f" … {cut:,} more characters are not shown", "bold red")
+                text.append(f" … {counted(cut, 'more character')} not shown", "bold red")
         self._console.print(text, soft_wrap=True)
         return left_out > 0
 
     def _read(self, question: str) -> str | None:
-        """A line that the person typed; None at the end of input and when the question was withdrawn."""
+        """A line that the person typed; None at the end of input, and when the run was cancelled."""
         self._console.print(question, end="", style="bold", soft_wrap=True)
         self._console.file.flush()
         ready, _, _ = select.select([self._terminal, self._bell_in], [], [])

@@ -14,14 +14,16 @@ from moonbox.audit.compact import short
 from moonbox.audit.query import moment
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.audit.terminal import seconds, size, visible
-from moonbox.cli.screen import console, is_terminal, print_json, told
+from moonbox.cli.options import Json  # noqa: TC001 - read at run time by Typer
+from moonbox.cli.output import console, is_terminal, lexer_of, print_json, reporting_errors
 from moonbox.errors import UsageError
-from moonbox.languages.registry import LANGUAGES
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
+    from rich.text import Text
 
     from moonbox.audit.query import DayStats, RunSummary, Stats, ToolStats
     from moonbox.audit.records import Call, Run, Usage
@@ -29,20 +31,23 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(name="audit", help="Look at what scripts did.", no_args_is_help=True)
+app = typer.Typer(name="audit", help="Show what scripts did.", no_args_is_help=True)
 
 Db = Annotated[
     Path | None,
-    typer.Option("--db", help="The trail, a .db or .jsonl file; else your own.", metavar="PATH", show_default=False),
+    typer.Option(
+        "--db", help="The trail: a .db or .jsonl file; by default your own.", metavar="PATH", show_default=False
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Since = Annotated[str | None, typer.Option(help="Only runs since then: 45m, 12h, 7d, or a date.", show_default=False)]
+Since = Annotated[
+    str | None, typer.Option(help="Only runs of the last 45m, 12h or 7d, or since a date.", show_default=False)
+]
 
 
 @app.command("list")
 def list_runs(
     db: Db = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many runs at most.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most runs to list.")] = 20,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
     tool: Annotated[str | None, typer.Option(help="Only runs that called this tool.", show_default=False)] = None,
     since: Since = None,
@@ -50,24 +55,26 @@ def list_runs(
     as_json: Json = False,
 ) -> None:
     """List runs, the latest first."""
-    with told():
+    with reporting_errors():
         runs = _trail(db).list(limit, ok=False if failed else None, tool=tool, since=_since(since), repl=repl)
         if as_json:
             print_json([run.to_dict() for run in runs])
         elif not runs:
             typer.echo("no runs" + (" match" if failed or tool or since or repl else " in this trail"))
         else:
-            console().print(_run_table(runs))
+            screen = console()
+            for line in _run_list(runs, screen.width):
+                screen.print(line, no_wrap=True, overflow="ellipsis")
 
 
 @app.command("show")
 def show_run(
-    id: Annotated[str, typer.Argument(help="The run's id, or enough of its beginning.", metavar="ID")],
+    id: Annotated[str, typer.Argument(help="The run's id, or the beginning of it.", metavar="ID")],
     db: Db = None,
     as_json: Json = False,
 ) -> None:
-    """Show one run: its source, what came of it, and its calls on a timeline."""
-    with told():
+    """Show one run: its source, its result, and its calls on a timeline."""
+    with reporting_errors():
         run = _trail(db).get(id)
         if as_json:
             print_json(run.to_dict())
@@ -79,8 +86,8 @@ def show_run(
 
 @app.command("stats")
 def show_stats(db: Db = None, since: Since = None, as_json: Json = False) -> None:
-    """Show how runs and tools did."""
-    with told():
+    """Show figures of runs and tools."""
+    with reporting_errors():
         stats = _trail(db).stats(since=_since(since))
         if as_json:
             print_json(stats.to_dict())
@@ -92,67 +99,65 @@ def show_stats(db: Db = None, since: Since = None, as_json: Json = False) -> Non
 def prune(
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="AGE", help="Those from before: 12h, 30d, 8w ago, or a date."),
+        typer.Option("--older-than", metavar="AGE", help="Runs older than this: 12h, 30d, 8w, or a date."),
     ] = None,
     keep: Annotated[
-        int | None, typer.Option("--keep", metavar="N", min=0, help="All but the latest N.", show_default=False)
+        int | None, typer.Option("--keep", metavar="N", min=0, help="All runs but the latest N.", show_default=False)
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many there are.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the runs.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     db: Db = None,
 ) -> None:
-    """Remove old runs, for good.
+    """Delete old runs.
 
-    A run goes that either option names. On a terminal you are asked first.
-    Programs that are writing to the trail meanwhile are not disturbed.
+    A run is deleted if either option names it. On a terminal you are asked
+    first. Programs may write to the trail at the same time.
     """
-    with told():
+    with reporting_errors():
         if older_than is None and keep is None:
-            raise UsageError("say which runs: --older-than 30d, --keep 1000, or both")
+            raise UsageError("name the runs to delete: --older-than 30d, --keep 1000, or both")
         trail, border = _trail(db), _border(older_than)
         age = None if border is None else time.time() - border
         if dry_run or not yes:
-            found, which = trail.prune(older_than=age, keep=keep, dry_run=True), _which(border, keep)
-            if dry_run or not found:
-                typer.echo(f"{_runs(found)} would be removed: {which}" if dry_run else "nothing to remove")
+            number, which = trail.prune(older_than=age, keep=keep, dry_run=True), _which(border, keep)
+            if dry_run or not number:
+                typer.echo(f"{counted(number, 'run')} would be deleted: {which}" if dry_run else "nothing to delete")
                 return
-            _confirm(f"Remove {_runs(found)} for good ({which})?")
-        # Measured anew: what a person has agreed to is the border, and no run has become older by the time to think.
+            _confirm(f"Delete {counted(number, 'run')} ({which})?")
+        # Measured again: the person has confirmed the border, and no run becomes older while they think.
         age = None if border is None else time.time() - border
-        typer.echo(f"{_runs(trail.prune(older_than=age, keep=keep))} removed")
+        typer.echo(f"{counted(trail.prune(older_than=age, keep=keep), 'run')} deleted")
 
 
 def _border(text: str | None) -> float | None:
     now = time.time()
     border = None if text is None else moment(text, now)
     if border is not None and border > now:
-        raise UsageError(f"--older-than {text} lies in the future; that would be every run: --keep 0 removes those")
+        raise UsageError(f"--older-than {text} is in the future; use --keep 0 to delete every run")
     return border
 
 
 def _which(border: float | None, keep: int | None) -> str:
     """In words: the border as a date, so that 1m is not taken for a month."""
-    said = [f"from before {_when(border)}"] if border is not None else []
+    parts = [f"older than {_when(border)}"] if border is not None else []
     if keep is not None:
-        said.append(f"all but the latest {keep:,}" if keep else "all")
-    return ", and ".join(said)
-
-
-def _runs(count: int) -> str:
-    return f"{count:,} run{'s' * (count != 1)}"
+        parts.append(f"all but the latest {keep:,}" if keep else "all")
+    return ", and ".join(parts)
 
 
 def _confirm(question: str) -> None:
     if not (sys.stdin.isatty() and is_terminal(stderr=True)):
-        raise UsageError("nobody is here to be asked; --yes removes them without, --dry-run counts them")
+        raise UsageError(
+            "no terminal to ask for confirmation; use --yes to delete the runs, or --dry-run to count them"
+        )
     if not typer.confirm(question, err=True):
-        typer.echo("nothing was removed", err=True)
+        typer.echo("nothing was deleted", err=True)
         raise typer.Exit(1)
 
 
 def _trail(db: Path | None) -> Store:
     if db is None and not default_path().exists():
-        raise UsageError(f"there is no audit trail at {default_path()} yet; name another one with --db PATH")
+        raise UsageError(f"no audit trail at {default_path()} yet; name another file with --db PATH")
     return open_trail(db if db is not None else default_path())
 
 
@@ -160,32 +165,51 @@ def _since(text: str | None) -> float | None:
     return None if text is None else moment(text, time.time())
 
 
-def _run_table(runs: Sequence[RunSummary]) -> RenderableType:
-    from rich import box
-    from rich.table import Table
+def _run_list(runs: Sequence[RunSummary], width: int) -> Iterator[Text]:
+    """One line for each run with the script at its end, or two lines where that is too narrow.
+
+    Only the script is ever cut: every other column is as wide as what is in it.
+    """
     from rich.text import Text
 
     length = _telling_length([run.id for run in runs])
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("when", no_wrap=True)
-    table.add_column(
-        "id", no_wrap=True, min_width=length
-    )  # to be typed: it is there in full, however narrow the window
-    table.add_column("result", no_wrap=True, min_width=max(len(run.kind or "ok") for run in runs))
-    table.add_column("calls", justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("script", no_wrap=True, overflow="ellipsis", ratio=1)
-    for run in runs:
-        failed = f" ({run.failed_calls} failed)" if run.failed_calls else ""
-        table.add_row(
-            _when(run.started),
-            visible(run.id[:length], keep=""),
-            Text("ok", style="green") if run.ok else Text(visible(str(run.kind)), style="red"),
-            f"{run.calls}{failed}",
-            seconds(run.wall),
-            Text(visible(run.title, keep="")),
-        )
-    return table
+    calls = [f"{run.calls}" + (f" ({run.failed_calls} failed)" if run.failed_calls else "") for run in runs]
+    columns = {
+        "when": [Text(_when(run.started)) for run in runs],
+        "id": [Text(visible(run.id[:length], keep="")) for run in runs],
+        "result": [Text("ok", "green") if run.ok else Text(visible(str(run.kind)), "red") for run in runs],
+        "calls": [Text(text) for text in calls],
+        "time": [Text(seconds(run.wall)) for run in runs],
+    }
+    widths = {name: max(len(name), *(cell.cell_len for cell in cells)) for name, cells in columns.items()}
+    scripts = [Text(visible(run.title, keep="")) for run in runs]
+    used = sum(widths.values()) + len(_GAP) * len(widths)
+    if width - used >= _NARROWEST_SCRIPT:
+        yield _columns({name: Text(name, "bold") for name in columns}, widths, Text("script", "bold"))
+        yield Text("─" * width, "dim")
+        for place, script in enumerate(scripts):
+            yield _columns({name: cells[place] for name, cells in columns.items()}, widths, script)
+        return
+    when = columns.pop("when")
+    for place, script in enumerate(scripts):
+        yield _columns({name: cells[place] for name, cells in columns.items()}, widths)
+        yield _columns({}, widths, Text(_GAP, "dim").append_text(when[place]).append(_GAP).append_text(script))
+
+
+_GAP = "  "
+_NARROWEST_SCRIPT = 12
+_NUMBERS = ("calls", "time")
+
+
+def _columns(cells: Mapping[str, Text], widths: Mapping[str, int], rest: Text | None = None) -> Text:
+    """A line of cells, each as wide as its column, and a last one that may be cut."""
+    from rich.text import Text
+
+    line = []
+    for name, cell in cells.items():
+        line.append(cell.copy())
+        line[-1].align("right" if name in _NUMBERS else "left", widths[name])
+    return Text(_GAP).join([*line, *([rest] if rest is not None else [])])
 
 
 def _telling_length(ids: Sequence[str]) -> int:
@@ -205,10 +229,8 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
     yield f"{_when(run.started)}, {run.language}, run {run.number} of Repl {visible(run.repl) or '(unnamed)'}"
     yield _usage(run.usage)
     yield _heading("source")
-    lexer = LANGUAGES[run.language].lexer if run.language in LANGUAGES else "text"
-    yield Syntax(
-        visible(run.source).strip("\n"), lexer, line_numbers=True, theme="ansi_dark", background_color="default"
-    )
+    source, lexer = visible(run.source).strip("\n"), lexer_of(run.language)
+    yield Syntax(source, lexer, line_numbers=True, theme="ansi_dark", background_color="default")
     if run.error is not None:
         yield _heading("error")
         yield Text(visible(str(run.error)), style="red")
@@ -226,7 +248,7 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
         yield _heading("arguments and results")
         yield from (_call_line(call, width) for call in run.calls[:100])
     if run.state_lost:
-        yield "\nthe Repl's state was lost with this run"
+        yield "\nthe state of the Repl was lost with this run"
 
 
 def _heading(title: str) -> RenderableType:
@@ -243,20 +265,20 @@ def _usage(usage: Usage) -> str:
 
 
 def _call_line(call: Call, width: int) -> str:
-    came = short(call.result, width) if call.ok else call.status.replace("_", " ")
+    result = short(call.result, width) if call.ok else call.status.replace("_", " ")
     if call.error:
-        came = f"{call.error.code}: {call.error.message}"
+        result = f"{call.error.code}: {call.error.message}"
     notes = f" [{call.approval} by a person]" if call.approval else ""
     notes += f" [retry of {call.retry_of}]" if call.retry_of is not None else ""
-    line = f"{call.index} {call.tool} {short(call.arguments, max(20, width // 2))}{notes} → {came}"
+    line = f"{call.index} {call.tool} {short(call.arguments, max(20, width // 2))}{notes} → {result}"
     line = visible(" ".join(line.split()), keep="")
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def _stats_parts(stats: Stats) -> Iterator[RenderableType]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in stats.kinds.items())
-    calls = f"{stats.calls:,} call{'s' * (stats.calls != 1)}"
-    yield f"{_runs(stats.runs)}, {stats.failures:,} failed{f' ({kinds})' if kinds else ''}, {calls}"
+    failed = f"{stats.failures:,} failed{f' ({kinds})' if kinds else ''}"
+    yield f"{counted(stats.runs, 'run')}, {failed}, {counted(stats.calls, 'call')}"
     if stats.tools:
         names: tuple[str, ...] = ("tool", "calls", "failed", "p50", "p95", "sent", "received")
         yield _figures(names, [_tool_row(tool) for tool in stats.tools])

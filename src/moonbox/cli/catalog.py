@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.audit.terminal import visible
-from moonbox.cli.screen import is_terminal, print_json, told
-from moonbox.cli.serve import ConfigFile, McpConfig  # noqa: TC001 - read at run time by Typer
+from moonbox.cli.options import (
+    START_SECONDS,
+    ConfigFile,
+    McpConfig,
+    Tools,
+    Wait,
+)
+from moonbox.cli.output import is_terminal, print_json, reporting_errors
 from moonbox.errors import UsageError
+from moonbox.suggest import unknown
+from moonbox.wording import counted, noun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from moonbox.codemode.mode import CodeMode
-    from moonbox.config.file import Config
     from moonbox.project import Assembly
     from moonbox.tools.tool import Tool
 
 __all__ = ["catalog", "register"]
 
-_PATIENCE = 30.0
 _MODES = ("always", "auto", "never")
 _FORMATS = ("text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp")
 
@@ -44,28 +50,21 @@ def register(app: typer.Typer) -> None:
 def catalog(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
-    tools: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tools",
-            "-t",
-            metavar="MODULE:NAME",
-            help="Python tools to show too. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    tools: Tools = None,
     mode: Annotated[
         str | None,
         typer.Option(
             metavar="|".join(_MODES),
             autocompletion=lambda: list(_MODES),
-            help="Whether the model gets the code tool; auto takes what is smaller.",
+            help="Whether the model gets the code tool; auto chooses the smaller definitions.",
             show_default="always",
         ),
     ] = None,
     tokens: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Past this the catalog shows less; 0 is without a limit.", show_default="8000"),
+        typer.Option(
+            metavar="N", help="Above this size the catalog shows less; 0 means no limit.", show_default="8000"
+        ),
     ] = None,
     full_schemas: Annotated[
         bool, typer.Option("--full-schemas", metavar="", help="Add each tool's JSON Schema to the catalog.")
@@ -79,30 +78,26 @@ def catalog(
             help=f"How to print it: {', '.join(_FORMATS)}.",
         ),
     ] = "text",
-    wait: Annotated[float, typer.Option(help="Seconds to wait for MCP servers to start.", metavar="SECONDS")] = (
-        _PATIENCE
-    ),
+    wait: Wait = START_SECONDS,
 ) -> None:
-    """Show what the model would see of your tools, and its size.
+    """Show what the model sees of your tools, and its size.
 
-    The code tool with its catalog, the tools that stay direct and the system
-    prompt go to standard output, then what they cost against the definitions
-    of every tool. Tokens are estimated at four bytes each.
+    The output has the code tool with its catalog, the direct tools, the
+    system prompt, and their size compared with the definitions of every
+    tool. Tokens are estimated at four bytes each.
     """
-    with told():
-        if form not in _FORMATS:
-            raise UsageError(f"--format: there is no {form!r}; choose one of: {', '.join(_FORMATS)}")
-        if mode is not None and mode not in _MODES:
-            raise UsageError(f"--mode: there is no {mode!r}; choose one of: {', '.join(_MODES)}")
+    with reporting_errors():
+        _check_choice("--format", form, _FORMATS)
+        _check_choice("--mode", mode, _MODES)
         if tokens is not None and tokens < 0:
-            raise UsageError(f"--tokens must be 0 or more, not {tokens}")
+            raise UsageError(f"--tokens must be at least 0, not {tokens}")
         changes: dict[str, Any] = {"mode": mode, "full_schemas": full_schemas or None}
         changes = {key: value for key, value in changes.items() if value is not None}
         if tokens is not None:
             changes["catalog_tokens"] = tokens or None
         with _assembled(config, mcp_config, tools or (), changes, wait) as parts:
             if form == "text":
-                _show(parts.mode, _silent_servers(parts))
+                _show(parts.mode, _missing_servers(parts))
             elif form == "json":
                 print_json(_summary(parts.mode))
             else:
@@ -112,29 +107,27 @@ def catalog(
 def _assembled(
     config: Path | None, mcp_config: list[Path] | None, tools: Sequence[str], changes: dict[str, Any], wait: float
 ) -> Assembly:
-    from moonbox.cli.toolrefs import load_tools
-    from moonbox.config.file import Config
+    from moonbox.config import Config
     from moonbox.project import assemble
+    from moonbox.project.python_tools import load_tools
 
-    found = _changed(Config.load(config), changes)
-    return assemble(found, tools=load_tools(tools), mcp_config=mcp_config or []).start(wait)
-
-
-def _changed(config: Config, changes: dict[str, Any]) -> Config:
-    """The configuration with what the options say, and without a trail: nothing runs here."""
-    from moonbox.config.file import Config
-
-    section = {**config.section("codemode"), **changes}
-    return Config(config.path, {**config.data, "codemode": section, "audit": {"enabled": False}})
+    # Without a trail: nothing runs here.
+    changed = Config.load(config).with_changes(codemode=changes, audit={"enabled": False})
+    return assemble(changed, tools=load_tools(tools), mcp_config=mcp_config or []).start(wait)
 
 
-def _silent_servers(parts: Assembly) -> list[str]:
+def _check_choice(option: str, value: str | None, known: Sequence[str]) -> None:
+    if value is not None and value not in known:
+        raise UsageError(f"{option}: {unknown('value', value, known)}")
+
+
+def _missing_servers(parts: Assembly) -> list[str]:
     if parts.upstreams is None:
         return []
     return [status.name for status in parts.upstreams.statuses() if status.state not in ("ready", "off")]
 
 
-def _show(mode: CodeMode, silent: list[str]) -> None:
+def _show(mode: CodeMode, missing: list[str]) -> None:
     choice = mode.choice
     if choice.code:
         _heading(f"{mode.tool_name} · the code tool")
@@ -144,26 +137,26 @@ def _show(mode: CodeMode, silent: list[str]) -> None:
         for tool in mode.direct_tools:
             typer.echo(visible(f"- {_brief(tool)}"))
     if mode.system_prompt:
-        _heading(f"system prompt · {len(mode.system_prompt.encode())} bytes")
+        _heading(f"system prompt · {counted(len(mode.system_prompt.encode()), 'byte')}")
         typer.echo(visible(mode.system_prompt))
     _heading("size")
     for line in _sizes(mode):
         typer.echo(line)
     typer.echo(f"shown: {'the code tool' if choice.code else 'every tool itself'}; {choice.reason.partition(' (')[0]}")
-    for name in silent:
-        typer.echo(f"without the tools of {visible(name)}: the server did not start; see `moonbox mcp doctor`")
+    for name in missing:
+        typer.echo(f"the tools of {visible(name)} are missing: the server did not start; see `moonbox mcp doctor`")
 
 
 def _sizes(mode: CodeMode) -> list[str]:
     choice, catalog = mode.choice, mode.catalog
     every = len(mode.sandbox.toolbox)
-    listed = f"{_count(catalog.tools)} in its catalog ({catalog.detail})" if catalog.tools else "no catalog"
+    listed = f"{counted(catalog.tools, 'tool')} in its catalog ({catalog.detail})" if catalog.tools else "no catalog"
     rows = [
         ("code mode", choice.code_tokens, f"the code tool, {listed}, {every - catalog.tools} direct"),
-        ("every tool direct", choice.direct_tokens, _count(every)),
+        ("every tool direct", choice.direct_tokens, counted(every, "tool")),
     ]
     width = max(len(f"{tokens:,}") for _, tokens, _ in rows)
-    lines = [f"{name:<17}  {tokens:>{width},} tokens  {what}" for name, tokens, what in rows]
+    lines = [f"{name:<17}  {tokens:>{width},} {noun(tokens, 'token'):<6}  {what}" for name, tokens, what in rows]
     return [*lines, *([_compared(choice.code_tokens, choice.direct_tokens)] if every else [])]
 
 
@@ -191,10 +184,6 @@ def _brief(tool: Tool) -> str:
     from moonbox.tools.signature import render
 
     return render(tool, "brief")
-
-
-def _count(number: int) -> str:
-    return f"{number} tool" if number == 1 else f"{number} tools"
 
 
 def _heading(text: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - read at run time by Typer
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from moonbox.audit.terminal import visible
-from moonbox.cli.screen import console, print_json
+from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
+from moonbox.cli.output import console, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from moonbox.cli.diagnosis import Check, Diagnosis, Package
+    from moonbox.project.diagnosis import Check, Diagnosis, Package
 
 __all__ = ["doctor", "register"]
 
@@ -26,69 +26,63 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", help="The configuration; by default the nearest moonbox.toml.", metavar="FILE"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")] = False,
-) -> None:
-    """Show which protections hold on this machine.
+def doctor(config: ConfigFile = None, as_json: Json = False) -> None:
+    """Show which protections are active on this machine.
 
-    Each layer of the workers' jail is tried in a short-lived process, which
-    then tries to get past it. The moonbox.toml that holds here is read, if
-    there is one. The exit status is 1 when scripts cannot be run in
-    processes of their own, or when the configuration is wrong.
+    Each layer of the workers' jail is tested in a short-lived process that
+    tries to get past it. The nearest moonbox.toml is checked too, if there
+    is one. The exit status is 1 when scripts cannot run in processes of
+    their own, or when the configuration is invalid.
     """
-    from moonbox.cli.diagnosis import diagnose
+    from moonbox.project.diagnosis import diagnose
 
-    found = diagnose(config)
+    diagnosis = diagnose(config)
     if as_json:
-        print_json(found.to_dict())
+        print_json(diagnosis.to_dict())
     else:
         screen = console()
-        for part in _parts(found):
+        for part in _parts(diagnosis):
             screen.print(part)
-    if not found.ok:
+    if not diagnosis.ok:
         raise typer.Exit(1)
 
 
-def _parts(found: Diagnosis) -> Iterable[RenderableType]:
+def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
     from rich.text import Text
 
-    yield Text(f"moonbox {found.moonbox}, {found.python}, {found.machine}", "bold")
+    yield Text(f"moonbox {diagnosis.moonbox}, {diagnosis.python}, {diagnosis.machine}", "bold")
     yield Text("\nrunning scripts", "bold")
-    yield _table((found.isolation, found.fork, found.interrupt))
-    wanted = [layer for layer in found.layers if _is_wanted(layer)]
+    yield _table((diagnosis.isolation, diagnosis.fork, diagnosis.interrupt))
+    wanted = [layer for layer in diagnosis.layers if _is_wanted(layer)]
     active = sum(layer.active for layer in wanted)
-    yield Text(f"\nthe workers' jail ({active} of {len(wanted)} layers hold)", "bold")
-    yield _table(found.layers)
-    if found.configuration:
+    yield Text(f"\nthe workers' jail ({active} of {len(wanted)} layers active)", "bold")
+    yield _table(diagnosis.layers)
+    if diagnosis.configuration:
         yield Text("\nconfiguration", "bold")
-        yield _table(found.configuration)
+        yield _table(diagnosis.configuration)
     yield Text("\npackages", "bold")
-    yield _package_table(found.packages)
-    yield Text("\n" + _verdict(found), "green" if found.ok else "bold red")
+    yield _package_table(diagnosis.packages)
+    yield Text("\n" + _verdict(diagnosis), "green" if diagnosis.ok else "bold red")
 
 
 def _is_wanted(layer: Check) -> bool:
-    """Not one that workers leave out on purpose, where something else does its work."""
+    """Whether workers want it: some layers are left out on purpose, where another does their work."""
     return layer.active or not layer.detail.startswith("not asked for")
 
 
-def _verdict(found: Diagnosis) -> str:
-    wrong = [check.name for check in found.configuration if not check.active]
-    said = _verdict_on_scripts(found)
-    return f"{said} The configuration is wrong: {', '.join(wrong)}." if wrong else said
+def _verdict(diagnosis: Diagnosis) -> str:
+    wrong = [check.name for check in diagnosis.configuration if not check.active]
+    verdict = _verdict_on_scripts(diagnosis)
+    return f"{verdict} The configuration is invalid: {', '.join(wrong)}." if wrong else verdict
 
 
-def _verdict_on_scripts(found: Diagnosis) -> str:
-    if not found.isolation.active:
+def _verdict_on_scripts(diagnosis: Diagnosis) -> str:
+    if not diagnosis.isolation.active:
         return "Scripts cannot be isolated here: run only scripts that you trust, with --isolation inline."
-    missing = [layer.name for layer in found.layers if not layer.active and _is_wanted(layer)]
+    missing = [layer.name for layer in diagnosis.layers if not layer.active and _is_wanted(layer)]
     if missing:
-        return f"Scripts run in processes of their own. Without effect here: {', '.join(missing)}."
-    return "Scripts run in processes of their own, and every layer holds."
+        return f"Scripts run in processes of their own. Not active here: {', '.join(missing)}."
+    return "Scripts run in processes of their own, and every layer is active."
 
 
 def _table(checks: Iterable[Check]) -> RenderableType:
@@ -112,8 +106,8 @@ def _package_table(packages: Iterable[Package]) -> RenderableType:
     table.add_column()
     for package in packages:
         need = f"for moonbox[{package.extra}]" if package.extra else ""
-        said = package.version or (f"not installed: pip install 'moonbox[{package.extra}]'" if need else "missing")
-        table.add_row(_mark(package.version is not None), package.name, f"{said} {need if package.version else ''}")
+        state = package.version or (f"not installed: pip install 'moonbox[{package.extra}]'" if need else "missing")
+        table.add_row(_mark(package.version is not None), package.name, f"{state} {need if package.version else ''}")
     return table
 
 

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from moonbox.audit.terminal import seconds, size, visible
-from moonbox.cli.screen import console, print_json, told
+from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
+from moonbox.cli.output import console, print_json, reporting_errors
 from moonbox.errors import ConfigError
-from moonbox.knowledge.config import KnowledgeConfig
+from moonbox.wording import counted, noun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rich.text import Text
 
     from moonbox.knowledge.base import KnowledgeBase
+    from moonbox.knowledge.config import KnowledgeConfig
     from moonbox.knowledge.records import Hits, Progress, SourceInfo, SyncReport
 
-__all__ = ["register"]
+__all__ = ["PHASES", "register"]
 
 SHOWN_PROBLEMS = 10
 MARKS = ("\ue000", "\ue001")  # private characters, which no ordinary text holds
 
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", help="The configuration; by default the nearest moonbox.toml.", metavar="FILE"),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_NO_SOURCE = "no source is configured; add a table [knowledge.sources.<name>] to the configuration"
+_NO_SOURCE = "no sources are configured; add a table [knowledge.sources.<name>] to the configuration"
 
 
 def register(app: typer.Typer) -> None:
@@ -48,11 +45,11 @@ def sync(
     names: Annotated[list[str] | None, typer.Argument(help="Only these sources.", metavar="[SOURCE]...")] = None,
     config: ConfigFile = None,
     wait: Annotated[float, typer.Option(help="Seconds to wait for another sync of the same source.")] = 0.0,
-    prune: Annotated[bool, typer.Option("--prune", help="Remove sources that are not configured any more.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove sources that are no longer configured.")] = False,
     as_json: Json = False,
 ) -> None:
     """Bring the knowledge base up to date with its sources."""
-    with _told():
+    with _reporting_errors():
         settings = _configured(config)
         reports = []
         with _opened(settings, read_only=False) as base:
@@ -76,14 +73,14 @@ def search(
     words: Annotated[list[str], typer.Argument(help='Words, "phrases", -exclusions, pre*.', metavar="QUERY...")],
     config: ConfigFile = None,
     mode: Annotated[str, typer.Option("--mode", "-m", help="keyword, semantic or hybrid.")] = "keyword",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many documents at most.")] = 12,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most documents to show.")] = 12,
     source: Annotated[
         list[str] | None, typer.Option("--source", "-s", help="Only this source.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Search the documents."""
-    with _told(), _opened(_configured(config)) as base:
+    with _reporting_errors(), _opened(_configured(config)) as base:
         query: Any = " ".join(words)
         chosen: Any = mode
         if as_json:
@@ -96,16 +93,16 @@ def search(
             _print_hits(hits)
         else:
             empty = base.stats().documents == 0
-            typer.echo("nothing found" + "; there are no documents yet: `moonbox sync` brings them in" * empty)
+            typer.echo("nothing found" + ("; the knowledge base is empty: run `moonbox sync` first" if empty else ""))
 
 
 def get(
-    id: Annotated[str, typer.Argument(help='The id that search shows, or "source:source_id".', metavar="ID")],
+    id: Annotated[str, typer.Argument(help='The id from a search, or "source:source_id".', metavar="ID")],
     config: ConfigFile = None,
     as_json: Json = False,
 ) -> None:
     """Show one document."""
-    with _told(), _opened(_configured(config)) as base:
+    with _reporting_errors(), _opened(_configured(config)) as base:
         document = base.get(id)
         if as_json:
             print_json(document.to_dict())
@@ -117,8 +114,8 @@ def get(
 
 
 def sources(config: ConfigFile = None, as_json: Json = False) -> None:
-    """List the sources and how they are."""
-    with _told():
+    """List the sources and their state."""
+    with _reporting_errors():
         infos = _source_infos(_configured(config))
         if as_json:
             print_json([info.to_dict() for info in infos])
@@ -129,31 +126,26 @@ def sources(config: ConfigFile = None, as_json: Json = False) -> None:
 
 
 def stats(config: ConfigFile = None, as_json: Json = False) -> None:
-    """Show the knowledge base in numbers."""
-    with _told(), _opened(_configured(config)) as base:
-        found = base.stats().to_dict()
+    """Show the size of the knowledge base."""
+    with _reporting_errors(), _opened(_configured(config)) as base:
+        figures = base.stats().to_dict()
     if as_json:
-        print_json(found)
+        print_json(figures)
         return
-    found["bytes"] = size(found["bytes"])
-    for name, value in found.items():
-        shown = "none" if value is None else f"{value:,}" if isinstance(value, int) else visible(value)
-        typer.echo(f"{name:<10}{shown}")
+    figures["bytes"] = size(figures["bytes"])
+    for name, value in figures.items():
+        text = "none" if value is None else f"{value:,}" if isinstance(value, int) else visible(value)
+        typer.echo(f"{name:<10}{text}")
 
 
 def _configured(path: Path | None) -> KnowledgeConfig:
-    from moonbox.config.file import Config
-    from moonbox.knowledge.config import builtin_connectors
-    from moonbox.languages.registry import DEFAULT_LANGUAGE
-    from moonbox.scripts.connector import ScriptConnectorKind
+    from moonbox.config import FILE_NAME, Config
+    from moonbox.project.sections import read_knowledge
 
     config = Config.load(path)
     if config.path is None:
-        raise ConfigError(
-            "there is no moonbox.toml here or above; `moonbox init` makes one, --config names another file"
-        )
-    kinds = {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind()}
-    return KnowledgeConfig.from_dict(config.section("knowledge"), config.folder, connectors=kinds)
+        raise ConfigError(f"no {FILE_NAME} in this folder or above; create one with `moonbox init`, or use --config")
+    return read_knowledge(config)
 
 
 @contextlib.contextmanager
@@ -177,17 +169,17 @@ def _prune(base: KnowledgeBase, wait: float) -> None:
     for info in base.sources():
         if not info.configured:
             count = base.forget(info.name, wait=wait)
-            typer.echo(f"{visible(info.name)}: removed with {_documents(count)}", err=True)
+            typer.echo(f"{visible(info.name)}: removed with {counted(count, 'document')}", err=True)
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """What went wrong as one line, without a traceback."""
+def _reporting_errors() -> Iterator[None]:
+    """The same as in other commands, and an interruption in words."""
     try:
-        with told():
+        with reporting_errors():
             yield
     except KeyboardInterrupt:
-        typer.echo("interrupted; what is indexed stays, and the next sync goes on from there", err=True)
+        typer.echo("interrupted; the next sync continues from here", err=True)
         raise typer.Exit(130) from None
 
 
@@ -213,7 +205,7 @@ def _progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
 
         def show(progress: Progress) -> None:
             rate = f"{progress.rate:,.0f}/s" if progress.rate else ""
-            described = f"{name}: {_PHASES[progress.phase]}"
+            described = f"{name}: {PHASES[progress.phase]}"
             bar.update(task, description=described, completed=progress.done, total=progress.total, rate=rate)
             if progress.phase == "done":
                 bar.refresh()  # the last figures, however quick it was
@@ -221,11 +213,7 @@ def _progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
         yield show
 
 
-_PHASES = {"scan": "reading", "remove": "removing", "embed": "embedding", "done": "done"}
-
-
-def _documents(count: int) -> str:
-    return f"{count:,} document{'s' * (count != 1)}"
+PHASES = {"scan": "reading", "remove": "removing", "embed": "embedding", "done": "done"}
 
 
 def _print_report(report: SyncReport) -> None:
@@ -237,12 +225,13 @@ def _print_report(report: SyncReport) -> None:
             (report.removed, "removed"),
             (report.skipped, "skipped"),
             (report.problem_count, "could not be read"),
-            (report.embedded, "passages embedded"),
+            (report.embedded, f"{noun(report.embedded, 'passage')} embedded"),
         )
         if count
     ]
-    told = ", ".join(changes) or "no changes"
-    typer.echo(f"{visible(report.source)}: {_documents(report.documents)} ({told}) in {seconds(report.seconds)}")
+    documents = counted(report.documents, "document")
+    what = ", ".join(changes) or "no changes"
+    typer.echo(f"{visible(report.source)}: {documents} ({what}) in {seconds(report.seconds)}")
     for note in report.notes:
         typer.echo(f"  {visible(note)}", err=True)
     for problem in report.problems[:SHOWN_PROBLEMS]:
@@ -250,7 +239,7 @@ def _print_report(report: SyncReport) -> None:
     if report.problem_count > SHOWN_PROBLEMS:
         typer.echo(f"  and {report.problem_count - SHOWN_PROBLEMS:,} more", err=True)
     if report.error is not None:
-        typer.echo(f"  the scan failed, nothing was removed: {visible(report.error)}", err=True)
+        typer.echo(f"  the scan failed, and nothing was removed: {visible(report.error)}", err=True)
 
 
 def _print_hits(hits: Hits) -> None:
@@ -271,10 +260,10 @@ def _highlighted(snippet: str) -> Text:
 
     text = Text()
     for part in snippet.split(MARKS[0]):
-        found, mark, rest = part.partition(MARKS[1])
+        word, mark, rest = part.partition(MARKS[1])
         if mark:
-            text.append(visible(found, keep=""), style="bold green")
-        text.append(visible(rest if mark else found, keep=""))
+            text.append(visible(word, keep=""), style="bold green")
+        text.append(visible(rest if mark else word, keep=""))
     return text
 
 
@@ -289,7 +278,9 @@ def _print_sources(infos: list[SourceInfo]) -> None:
     table.add_column("last sync", no_wrap=True)
     table.add_column("notes", ratio=1)
     for info in infos:
-        state = "healthy" if info.healthy and info.configured else "not configured" if not info.configured else "look"
+        state = (
+            "healthy" if info.healthy and info.configured else "not configured" if not info.configured else "see notes"
+        )
         notes = visible("\n".join(info.notes))
         table.add_row(visible(info.name), state, f"{info.documents:,}", info.last_sync or "never", notes)
     console().print(table)

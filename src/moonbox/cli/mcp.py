@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.audit.terminal import seconds, visible
-from moonbox.cli.screen import complain, console, note, print_json, told
-from moonbox.cli.serve import ConfigFile, McpConfig  # noqa: TC001 - read at run time by Typer
+from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Wait, parse_arguments
+from moonbox.cli.output import console, print_error, print_json, print_note, reporting_errors
 from moonbox.errors import ToolError, UsageError
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,11 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(name="mcp", help="Look at MCP servers, and enter moonbox in MCP clients.", no_args_is_help=True)
+app = typer.Typer(name="mcp", help="Inspect MCP servers, and add moonbox to MCP clients.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
-Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for servers to start.", metavar="SECONDS")]
-_PATIENCE = 30.0
 _NONE = "no MCP servers are configured; add [mcp.servers.<name>] to moonbox.toml, or pass --mcp-config"
 
 
@@ -41,10 +39,10 @@ def list_servers(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     as_json: Json = False,
-    wait: Wait = _PATIENCE,
+    wait: Wait = START_SECONDS,
 ) -> None:
-    """List the servers with their states and numbers of tools, or one server's tools."""
-    with told(), _started(config, mcp_config, wait, server) as upstreams:
+    """List the servers with their state and number of tools, or the tools of one server."""
+    with reporting_errors(), _started(config, mcp_config, wait, server) as upstreams:
         if server is not None:
             _show_tools(upstreams, server, as_json)
             return
@@ -59,37 +57,37 @@ def list_servers(
 
 @app.command("call")
 def call(
-    tool: Annotated[str, typer.Argument(help="The tool, as server.tool.", metavar="SERVER.TOOL")],
+    tool: Annotated[str, typer.Argument(help="The tool, written server.tool.", metavar="SERVER.TOOL")],
     arguments: Annotated[
         list[str] | None,
         typer.Argument(help="A JSON object, or key=value pairs.", metavar="[ARGUMENT]...", show_default=False),
     ] = None,
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
-    wait: Wait = _PATIENCE,
+    wait: Wait = START_SECONDS,
 ) -> None:
-    """Call one tool of a server and print its data as JSON."""
-    with told():
+    """Call one tool of a server and print its result as JSON."""
+    with reporting_errors():
         server, dot, _ = tool.partition(".")
         if not dot:
-            raise UsageError(f"name the tool as server.tool, not {tool!r}; `moonbox mcp list` shows the servers")
-        given = _arguments(arguments or [])
+            raise UsageError(f"write the tool as server.tool, not '{tool}'; `moonbox mcp list` shows the servers")
         with _started(config, mcp_config, wait, server) as upstreams:
-            found = upstreams.toolbox.get(tool) or _resolved(upstreams, tool)
+            called = upstreams.toolbox.get(tool) or _resolved(upstreams, tool)
+            given = parse_arguments(arguments or [], called, "ARGUMENT")
             try:
-                value = upstreams.call(found.path, _typed(given, found))
+                value = upstreams.call(called.path, given)
             except ToolError as problem:
-                complain(f"{problem.message} ({problem.code})")
+                print_error(f"{problem.message} ({problem.code})")
                 raise typer.Exit(1) from problem
         typer.echo(json.dumps(value, indent=2))
 
 
 @app.command("doctor")
 def doctor(
-    config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False, wait: Wait = _PATIENCE
+    config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False, wait: Wait = START_SECONDS
 ) -> None:
-    """Start every server and say what is wrong with each; exit status 1 when something is."""
-    with told(), _started(config, mcp_config, wait, None) as upstreams:
+    """Start every server and show its problems. The exit status is 1 when there are any."""
+    with reporting_errors(), _started(config, mcp_config, wait, None) as upstreams:
         statuses = upstreams.statuses()
         if as_json:
             print_json([status.to_dict() for status in statuses])
@@ -105,29 +103,31 @@ def doctor(
 @app.command("install")
 def install(
     client: Annotated[
-        str, typer.Option("--client", help="Which client; `--client list` names them.", metavar="NAME")
+        str, typer.Option("--client", help="The client; `--client list` lists them.", metavar="NAME")
     ] = "",
-    name: Annotated[str, typer.Option(help="The entry's name.", metavar="NAME")] = "moonbox",
+    name: Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")] = "moonbox",
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     project: Annotated[
-        bool, typer.Option("--project", metavar="", help="For the project in this folder only.")
+        bool, typer.Option("--project", metavar="", help="Only for the project in this folder.")
     ] = False,
     file: Annotated[
-        Path | None, typer.Option(help="Another file than the client's usual one.", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Option(
+            help="The client's configuration file, if it is not in the usual place.", metavar="FILE", show_default=False
+        ),
     ] = None,
     print_only: Annotated[
         bool, typer.Option("--print", metavar="", help="Print the entry and change nothing.")
     ] = False,
 ) -> None:
-    """Enter moonbox in an MCP client's configuration; what is there stays, and a copy of it is kept."""
-    with told():
-        from moonbox.config.file import Config, find
-        from moonbox.mcp.clients.entry import Entry, snippet
-        from moonbox.mcp.clients.entry import install as write
-        from moonbox.mcp.clients.known import CLIENTS
-        from moonbox.mcp.clients.known import find as find_client
-        from moonbox.project.settings import servers_of
+    """Add moonbox to the configuration of an MCP client. Everything else in the file stays, and a backup is kept."""
+    with reporting_errors():
+        from moonbox.config import Config, find
+        from moonbox.mcp.clients import CLIENTS, Entry, snippet
+        from moonbox.mcp.clients import find as find_client
+        from moonbox.mcp.clients import install as write
+        from moonbox.project.sections import read_servers
 
         if client == "list":
             for known in CLIENTS:
@@ -135,28 +135,28 @@ def install(
             return
         if not client:
             names = ", ".join(known.name for known in CLIENTS)
-            raise UsageError(f"say for which client, with --client NAME; known are: {names}")
+            raise UsageError(f"--client is required; known clients: {names}")
         chosen = find_client(client)
         used = config if config is not None else find()
-        servers_of(Config.load(used), mcp_config)  # a client would show its user nothing of what is wrong with them
+        read_servers(Config.load(used), mcp_config)  # errors in them are shown here: a client would not show any
         entry = Entry.make(name, config=used, mcp_config=mcp_config or [])
         path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
         if print_only:
-            note(f"for {path}:")
+            print_note(f"for {path}:")
             typer.echo(snippet(chosen, entry), nl=False)
             return
-        outcome = write(chosen, entry, path)
-        kept = f"; the file as it was: {outcome.backup}" if outcome.backup is not None else ""
-        typer.echo(f"{_DONE[outcome.done].format(name=name)} {outcome.path}{kept}")
-        if outcome.done != "unchanged":
+        written = write(chosen, entry, path)
+        backup = f"; backup: {written.backup}" if written.backup is not None else ""
+        typer.echo(f"{_DONE[written.done].format(name=name)} {written.path}{backup}")
+        if written.done != "unchanged":
             typer.echo(f"restart {chosen.title} to use it", err=True)
 
 
 _DONE = {
-    "created": "made with an entry {name!r}:",
-    "added": "added an entry {name!r} to",
+    "created": "created with the entry {name!r}:",
+    "added": "added the entry {name!r} to",
     "replaced": "replaced the entry {name!r} in",
-    "unchanged": "the entry {name!r} is there already:",
+    "unchanged": "the entry {name!r} exists already in",
 }
 
 
@@ -167,20 +167,20 @@ def _started(
     """The configured servers (or one of them), started and waited for."""
     from dataclasses import replace
 
-    from moonbox.config.file import Config
-    from moonbox.project.settings import need_mcp, servers_of
+    from moonbox.config import Config
+    from moonbox.project.sections import need_mcp, read_servers
 
-    logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)  # what is wrong is shown in the tables
-    servers = servers_of(Config.load(config), mcp_config)
+    logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)  # problems are shown in the tables
+    servers = read_servers(Config.load(config), mcp_config)
     need_mcp()
     from moonbox.mcp.upstreams.manager import Upstreams
 
     if only is not None and only in {server.name for server in servers}:
         servers = [server for server in servers if server.name == only]
-    # Started even if lazy: whoever asks wants to know.
+    # Started even if lazy: their state is what was asked for.
     with Upstreams(replace(server, lazy=False) for server in servers) as upstreams:
         if not upstreams.wait(wait):
-            note("some servers are still starting; give them longer with --wait")
+            print_note("some servers are still starting; wait longer with --wait")
         yield upstreams
 
 
@@ -190,43 +190,6 @@ def _resolved(upstreams: Upstreams, name: str) -> Tool:
         return upstreams.toolbox.resolve(name)
     except ToolError as problem:
         raise UsageError(problem.message) from None
-
-
-def _arguments(given: Sequence[str]) -> dict[str, Any] | list[tuple[str, str]]:
-    """A JSON object, or key=value pairs."""
-    if len(given) == 1 and given[0].lstrip().startswith("{"):
-        try:
-            data = json.loads(given[0])
-        except ValueError as problem:
-            raise UsageError(f"the arguments are not valid JSON: {problem}") from None
-        return dict(data)
-    pairs = []
-    for item in given:
-        key, equals, text = item.partition("=")
-        if not equals or not key:
-            raise UsageError(f"give the arguments as key=value or as one JSON object, not {item!r}")
-        pairs.append((key, text))
-    return pairs
-
-
-def _typed(given: dict[str, Any] | list[tuple[str, str]], tool: Tool) -> dict[str, Any]:
-    """Pairs as the schema wants them: text for text, else JSON where it is JSON."""
-    if isinstance(given, dict):
-        return given
-    properties = tool.parameters.get("properties", {})
-    arguments: dict[str, Any] = {}
-    for key, text in given:
-        part = properties.get(key)
-        is_text = isinstance(part, dict) and part.get("type") == "string"
-        arguments[key] = text if is_text else _value(text)
-    return arguments
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _show_tools(upstreams: Upstreams, server: str, as_json: bool) -> None:
@@ -244,18 +207,18 @@ def _show_tools(upstreams: Upstreams, server: str, as_json: bool) -> None:
 
 
 def _need_ready(status: Status) -> None:
-    """Nothing is said of further attempts: this command makes none."""
+    """Refuse a server that did not start; this command makes no further attempts."""
     if status.state == "ready":
         return
     if not status.reason:
-        complain(status.why())
+        print_error(status.why())
     else:
-        complain(f"the MCP server '{status.name}' is not available: {status.reason}")
+        print_error(f"the MCP server '{status.name}' is not available: {status.reason}")
     raise typer.Exit(1)
 
 
 def _note(tool: Tool) -> str:
-    """Why scripts do not simply call it."""
+    """Why scripts may not just call it."""
     if tool.policy != "auto":
         return tool.policy
     return "direct: destructive" if tool.hints.destructive else ""
@@ -278,7 +241,7 @@ def _table(statuses: Sequence[Status]) -> Any:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("server", "state", "tools", "protocol", "start", "how it is reached", "why"):
+    for column in ("server", "state", "tools", "protocol", "start", "command or address", "problems"):
         table.add_column(column, justify="right" if column in ("tools", "start") else "left", overflow="fold")
     for status in statuses:
         why = status.reason or "; ".join(status.problems)
@@ -298,15 +261,16 @@ _COLOURS = {"ready": "green", "failed": "red", "retrying": "red", "starting": "y
 
 
 def _diagnose(status: Status) -> None:
-    """One server, in sentences."""
+    """One server in a few lines."""
     good = status.state == "ready" and not status.problems
     mark = typer.style("ok" if good else "off" if status.state == "off" else "!!", fg="green" if good else "red")
     if status.state == "ready":
-        speaks = f"{_line(status.server) or 'a server without a name'}, protocol {_line(status.protocol)}"
-        typer.echo(f"{mark} {_line(status.name)}: {speaks}, {status.tools} tools, up in {seconds(status.seconds or 0)}")
+        tools, time = counted(status.tools, "tool"), seconds(status.seconds or 0)
+        speaks = f"{_line(status.server) or 'unnamed server'}, protocol {_line(status.protocol)}"
+        typer.echo(f"{mark} {_line(status.name)}: {speaks}, {tools}, started in {time}")
     else:
         typer.echo(f"{mark} {_line(status.name)}: {_line(status.reason or status.why())}")
-        typer.echo(f"   reached by: {_line(status.where)}")
+        typer.echo(f"   command or address: {_line(status.where)}")
         for line in status.said.splitlines()[-5:]:
             typer.echo(f"   | {_line(line)}")
     for problem in status.problems:
@@ -314,5 +278,5 @@ def _diagnose(status: Status) -> None:
 
 
 def _line(text: str) -> str:
-    """What a server says, on one line and without a hold on the terminal."""
+    """A text of a server on one line, with its control characters made visible."""
     return visible(text[:300], keep="")

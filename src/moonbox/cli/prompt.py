@@ -1,14 +1,16 @@
-"""The prompt: an editor for scripts with history, highlighting, completion and several lines."""
+"""The prompt: an editor for scripts with history, highlighting, several lines, and completion of names."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
@@ -16,21 +18,27 @@ from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.styles import Style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.formatted_text import AnyFormattedText
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.lexers import Lexer
 
-__all__ = ["Prompt", "history_path"]
+    from moonbox.sandbox.sandbox import Sandbox
+
+__all__ = ["Names", "Prompt", "ScriptCompleter", "history_path"]
 
 _OPENS = re.compile(r"(\b(then|do|else|repeat)|\bfunction\b[^()]*\([^()]*\)|[{(\[])\s*$")
 _CLOSES = re.compile(r"\s*(end\b|else\b|elseif\b|until\b|[})\]])")
 _INDENT = "  "
+_PATH = re.compile(r"[A-Za-z_][\w.]*:?\w*$", re.ASCII)
+_DOCS_KEY = re.compile(r"""docs\[(["'])([^"']*)$""")
+_COMMAND = re.compile(r":(\w*)$")
+_COMMAND_ARGUMENT = re.compile(r":docs\s+(\S*)$")
 _STYLE = Style.from_dict(
     {
         "prompt": "ansicyan bold",
@@ -47,7 +55,7 @@ _STYLE = Style.from_dict(
 
 
 def history_path() -> Path:
-    """Where what was typed is kept: beside the audit trail, in the user's folder for state."""
+    """The file of the history: beside the audit trail, in the user's folder for state."""
     from moonbox.audit.sinks import default_path
 
     return default_path().with_name("repl_history")
@@ -73,12 +81,12 @@ class Prompt:
         )
 
     def ask(self) -> str:
-        """What was typed. KeyboardInterrupt after Ctrl-C, EOFError after Ctrl-D."""
+        """The typed script. KeyboardInterrupt after Ctrl-C, EOFError after Ctrl-D."""
         return self._session.prompt()
 
 
 def _continuation(width: int, line: int, wrapped: int) -> AnyFormattedText:
-    """What stands before a further line; nothing where a long line only wraps."""
+    """The beginning of a further line; blank where a long line only wraps."""
     return [("class:continuation", " " * width if wrapped else "." * (width - 2) + "> ")]
 
 
@@ -115,7 +123,7 @@ def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:
 
 
 def _indentation(line: str) -> str:
-    """How far the line after this one is set in."""
+    """The indentation of the line after this one."""
     indent = line[: len(line) - len(line.lstrip())]
     return indent + _INDENT if _OPENS.search(line) else indent
 
@@ -142,9 +150,102 @@ def _lexer(language: str) -> Lexer | None:
 
 
 def _history(path: Path) -> History:
-    """A file that only its owner can read; in memory where none can be had."""
+    """In a file that only its owner can read; in memory where that fails."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return FileHistory(path)
     return InMemoryHistory()
+
+
+# Completion
+
+
+@dataclass(slots=True)
+class Names:
+    """The names that can be completed, by the table that they are in; "" holds the globals."""
+
+    members: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Table → member → a few words about it."""
+    documented: tuple[str, ...] = ()
+    """What `docs[…]` answers."""
+
+    @classmethod
+    def of(cls, sandbox: Sandbox) -> Names:
+        """The names that every script of this Sandbox finds."""
+        from moonbox.languages.registry import language as language_named
+        from moonbox.sandbox.docs import Docs
+
+        language = language_named(sandbox.language)
+        names = cls(documented=tuple(Docs(sandbox.toolbox, {}, sandbox.language).names()))
+        for name, text in language.docs.items():
+            names.add(name, text.partition("\n")[0])
+        for table, members in language.libraries(sandbox.lua_features).items():
+            for member in members:
+                names.add(f"{table}.{member}", "")
+        for name in language.features.keys() - sandbox.lua_features:
+            for hidden in language.features[name]:
+                names.members[""].pop(hidden, None)
+        for tool in sandbox.toolbox:
+            if tool.policy != "direct":
+                alias = sandbox.toolbox.alias(tool)
+                written = language.tool_name(alias)
+                names.add(written, tool.description.strip().partition("\n")[0])
+        return names
+
+    def add(self, path: str, about: str) -> None:
+        """Add a name and the tables that it is in."""
+        table, _, name = path.rpartition(".")
+        if table:
+            outer, _, inner = table.rpartition(".")
+            self.members.setdefault(outer, {}).setdefault(inner, "")
+        known = self.members.setdefault(table, {})
+        known[name] = about or known.get(name, "")
+
+    def with_globals(self, defined: Mapping[str, str]) -> Names:
+        """The same names, and globals that scripts have defined since."""
+        return Names({**self.members, "": {**self.members.get("", {}), **defined}}, self.documented)
+
+
+class ScriptCompleter(Completer):
+    """Completes the word before the cursor."""
+
+    def __init__(self, names: Names, keywords: Iterable[str], commands: Mapping[str, str]) -> None:
+        self.names = names
+        self._keywords = tuple(keywords)
+        self._commands = commands
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        if text.startswith(":"):
+            return self._of_command(text)
+        line = document.current_line_before_cursor
+        key = _DOCS_KEY.search(line)
+        if key is not None:
+            ending = f"{key[1]}]"
+            return _matching(dict.fromkeys(self.names.documented, ""), key[2], ending)
+        word = _PATH.search(line)
+        return self._of_word(word[0]) if word is not None else ()
+
+    def _of_command(self, text: str) -> Iterator[Completion]:
+        command = _COMMAND.fullmatch(text)
+        if command is not None:
+            return _matching(self._commands, command[1])
+        argument = _COMMAND_ARGUMENT.fullmatch(text)
+        return _matching(dict.fromkeys(self.names.documented, ""), argument[1] if argument else "\0")
+
+    def _of_word(self, word: str) -> Iterator[Completion]:
+        _, colon, method = word.partition(":")
+        if colon:  # a value's methods are those of strings, the only values that have any
+            return _matching(self.names.members.get("string", {}), method)
+        table, _, beginning = word.rpartition(".")
+        offered = self.names.members.get(table, {})
+        if not table:
+            offered = {**offered, **dict.fromkeys(self._keywords, "")}
+        return _matching(offered, beginning)
+
+
+def _matching(offered: Mapping[str, str], beginning: str, ending: str = "") -> Iterator[Completion]:
+    for name in sorted(offered):
+        if name.startswith(beginning):
+            yield Completion(name + ending, -len(beginning), display=name, display_meta=offered[name])

@@ -1,4 +1,4 @@
-"""The command `moonbox repl`."""
+"""The command `moonbox repl`: the loop of the prompt, and its commands such as `:help` and `:docs`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.screen import complain, console, is_terminal, note, told
-from moonbox.cli.settings import Settings, with_settings
+from moonbox.audit.terminal import size, visible
+from moonbox.cli.options import RunOptions, with_run_options
+from moonbox.cli.output import (
+    console,
+    is_terminal,
+    print_error,
+    print_note,
+    reporting_errors,
+    show_error,
+    show_output,
+    show_values,
+    summary,
+)
 from moonbox.errors import MoonboxError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
+from moonbox.suggest import nearest, suggestion
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
 
-__all__ = ["register", "repl"]
+__all__ = ["COMMANDS", "register", "repl"]
 
 _EXAMPLES = """[bold]Examples[/]
 
@@ -33,38 +46,40 @@ At the prompt, :help lists the commands.
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("repl", epilog=_EXAMPLES)(with_settings(repl))
+    app.command("repl", epilog=_EXAMPLES)(with_run_options(repl))
 
 
 def repl(
     *,
     language: Annotated[str, typer.Option(metavar="NAME", help="The language of the scripts.")] = DEFAULT_LANGUAGE,
-    settings: Settings,
+    options: RunOptions,
 ) -> None:
-    """Type scripts at a prompt that keeps its globals.
+    """Run scripts at a prompt that keeps its globals.
 
-    Ctrl-C stops the script that runs, Ctrl-D leaves. Without a terminal,
+    Ctrl-C stops the running script, Ctrl-D exits. Without a terminal,
     scripts are read from standard input, one after another.
     """
     from moonbox.cli.session import Session
 
-    with told(), Session(settings, language) as session:
+    with reporting_errors(), Session(options, language) as session:
         if sys.stdin.isatty() and is_terminal():
             _converse(session)
         elif not _read_all(session):
             raise typer.Exit(1)
 
 
-def _converse(session: Session) -> None:
-    """Ask, run, show, until the person leaves."""
-    from moonbox.cli import colon
-    from moonbox.cli.completion import Names, ScriptCompleter
-    from moonbox.cli.prompt import Prompt
+class _Quit(Exception):
+    """`:quit` was typed."""
 
-    language = session.sandbox.language
+
+def _converse(session: Session) -> None:
+    """Ask, run, show, until the person quits."""
+    from moonbox.cli.prompt import Names, Prompt, ScriptCompleter
+
+    language = language_named(session.sandbox.language)
     names = Names.of(session.sandbox)
-    completer = ScriptCompleter(names, language_named(language).keywords, colon.COMMANDS)
-    prompt = Prompt(language, completer, language_named(language).completeness())
+    completer = ScriptCompleter(names, language.keywords, COMMANDS)
+    prompt = Prompt(language.name, completer, language.completeness())
     _greet(session)
     while True:
         try:
@@ -77,39 +92,37 @@ def _converse(session: Session) -> None:
             continue
         try:
             if text.startswith(":"):
-                colon.obey(text, session)
+                _do(text, session)
             else:
                 _show(session.run(text), session)
             completer.names = names.with_globals(session.repl.globals())
-        except colon.Leave:
+        except _Quit:
             return
         except KeyboardInterrupt:
-            note("\ninterrupted")
-        except MoonboxError as problem:  # a worker that cannot be had now may be had at the next script
-            complain(str(problem))
+            print_note("\ninterrupted")
+        except MoonboxError as problem:  # a worker that is not available now may be at the next script
+            print_error(str(problem))
 
 
 def _greet(session: Session) -> None:
     from moonbox import __version__
 
     count = len(session.sandbox.toolbox)
-    tools = f", {count} tool{'s' * (count != 1)}" if count else ""
-    isolation = "" if session.sandbox.isolation == "process" else ", inline: for scripts that you trust"
+    tools = f", {counted(count, 'tool')}" if count else ""
+    isolation = "" if session.sandbox.isolation == "process" else ", inline: only for scripts that you trust"
     console().print(
         f"moonbox {__version__} ({session.sandbox.language}{tools}{isolation})  :help for help", style="dim"
     )
 
 
 def _read_all(session: Session) -> bool:
-    """Run what standard input holds; False when a script failed."""
-    from moonbox.cli import colon
-
+    """Run the scripts of standard input; False when one failed."""
     good = True
     for text in _chunks(session.sandbox.language):
         if text.startswith(":"):
             try:
-                colon.obey(text, session)
-            except colon.Leave:
+                _do(text, session)
+            except _Quit:
                 break
             continue
         run = session.run(text)
@@ -136,17 +149,118 @@ def _chunks(language: str) -> Iterator[str]:
 
 
 def _show(run: Run, session: Session) -> None:
-    from moonbox.cli.outcome import show_error, show_output, show_values, summary
-
     show_output(run)
     if show_values(run, quote=True):
-        note("shortened; keep it in a global and look at a part of it")
+        print_note("shortened; keep the value in a global to look at parts of it")
     sys.stdout.flush()
     if run.error is not None and run.error.kind != "cancelled":
         show_error(run.error, language=run.language)
     elif run.error is not None:
-        note("\nstopped; globals are kept" if not run.state_lost else "\nstopped")  # after the terminal's own ^C
+        print_note("\nstopped" if run.state_lost else "\nstopped; globals are kept")  # after the terminal's own ^C
     if run.state_lost:
-        complain("the environment was lost with the script: globals are gone")
+        print_error("the worker was stopped with the script: globals are lost")
     if run.calls:
-        note(summary(run))
+        print_note(summary(run))
+
+
+# The commands that begin with a colon
+
+
+def _do(line: str, session: Session) -> None:
+    """Do what a line such as `:docs tools.find` asks for."""
+    name, _, argument = line[1:].strip().partition(" ")
+    if name not in _ACTIONS:
+        near = nearest(name, _ACTIONS)
+        hint = f"did you mean :{near[0]}?" if near else ":help lists the commands"
+        print_error(f"unknown command :{name}; {hint}")
+        return
+    _ACTIONS[name](session, argument.strip())
+
+
+def _help(session: Session, argument: str) -> None:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name, about in COMMANDS.items():
+        table.add_row(f":{name}", about)
+    screen = console()
+    screen.print("Type a script or an expression; Enter runs it once it is complete. Globals are kept, locals are not.")
+    screen.print("Alt-Enter runs it as it is, Tab completes, Ctrl-C stops a script, Ctrl-D exits.\n")
+    screen.print(table)
+
+
+def _docs(session: Session, argument: str) -> None:
+    from rich.table import Table
+
+    from moonbox.sandbox.docs import Docs
+
+    box = session.sandbox
+    docs = Docs(box.toolbox, {}, box.language)
+    screen = console()
+    if argument:
+        try:
+            screen.print(visible(docs.describe(argument)), soft_wrap=True)
+        except MoonboxError:
+            print_error(f"no documentation for '{argument}'{suggestion(argument, docs.names())}")
+        return
+    names = docs.names()
+    table = Table.grid(padding=(0, 2, 0, 0))
+    widest = min(40, max(map(len, names)))
+    table.add_column(no_wrap=True, style="bold", width=widest)
+    table.add_column(no_wrap=True, overflow="ellipsis", width=max(10, screen.width - widest - 4))
+    for name in names:
+        table.add_row(visible(name, keep=""), visible((docs.get(name) or "").partition("\n")[0], keep=""))
+    screen.print(table)
+
+
+def _globals(session: Session, argument: str) -> None:
+    defined = session.repl.globals()
+    screen = console()
+    if not defined:
+        screen.print("no globals yet", style="dim")
+    width = max(map(len, defined), default=0)
+    for name, kind in defined.items():
+        screen.print(f"{visible(name):<{width}}  {visible(kind)}")
+
+
+def _calls(session: Session, argument: str) -> None:
+    from moonbox.audit.timeline import timeline_text
+
+    screen = console()
+    run = session.latest
+    if run is None or not run.calls:
+        screen.print("the latest script made no calls" if run else "no script has run yet", style="dim")
+        return
+    for line in timeline_text(run, screen.width):
+        screen.print(line, soft_wrap=True)
+
+
+def _limits(session: Session, argument: str) -> None:
+    screen = console()
+    for name, value in session.sandbox.limits.to_dict().items():
+        text = "none" if value is None else f"{value:g} s" if name == "timeout" else f"{value:,}"
+        if name in ("max_memory", "max_string", "max_output"):
+            text += f"  ({size(value)})"
+        screen.print(f"{name:<15} {text}")
+
+
+def _reset(session: Session, argument: str) -> None:
+    session.repl.reset()
+    console().print("all globals were removed", style="dim")
+
+
+def _quit(session: Session, argument: str) -> None:
+    raise _Quit
+
+
+_TABLE: dict[str, tuple[Callable[[Session, str], None], str]] = {
+    "help": (_help, "this list"),
+    "docs": (_docs, "list the documentation; :docs NAME shows one entry, for example :docs parallel.map"),
+    "globals": (_globals, "list what scripts have defined"),
+    "calls": (_calls, "show the tool calls of the latest script on a timeline"),
+    "limits": (_limits, "show the limits of a script"),
+    "reset": (_reset, "remove all globals"),
+    "quit": (_quit, "exit (Ctrl-D)"),
+}
+_ACTIONS = {name: action for name, (action, _) in _TABLE.items()}
+COMMANDS = {name: about for name, (_, about) in _TABLE.items()}

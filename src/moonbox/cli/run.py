@@ -1,21 +1,24 @@
-"""The command `moonbox run`."""
+"""The command `moonbox run`, and the script that it is given: a file, standard input or text."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.screen import complain, is_terminal, note, print_json, told
-from moonbox.cli.settings import Settings, with_settings
+from moonbox.cli.options import RunOptions, with_run_options
+from moonbox.cli.output import is_terminal, print_error, print_json, print_note, reporting_errors
+from moonbox.errors import UsageError
+from moonbox.suggest import suggestion
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
-    from moonbox.cli.source import Script
 
-__all__ = ["register", "run"]
+__all__ = ["Script", "read_script", "register", "show_run"]
 
 INTERRUPTED = 130
 _ROWS, _ITEMS = 500, 200
@@ -27,13 +30,13 @@ _EXAMPLES = """[bold]Examples[/]
   moonbox run strange.lua --limits untrusted --audit on
   echo 'return #"abc"' | moonbox run - --json
 
-The exit status is 0, 1 for a script that failed, 2 for wrong use, 130 after Ctrl-C.
+The exit status is 0 for success, 1 for a script that failed, 2 for wrong use, 130 after Ctrl-C.
 """
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("run", epilog=_EXAMPLES)(with_settings(run))
+    app.command("run", epilog=_EXAMPLES)(with_run_options(run))
 
 
 def run(
@@ -49,56 +52,136 @@ def run(
     ] = False,
     language: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What it is written in; else its suffix tells.", show_default=False),
+        typer.Option(metavar="NAME", help="Its language; by default that of the file's suffix.", show_default=False),
     ] = None,
-    settings: Settings,
+    options: RunOptions,
 ) -> None:
-    """Run one script and show what it returns.
+    """Run one script and show its result.
 
-    What it prints and returns goes to standard output: laid out on a
+    What it prints and returns goes to standard output: formatted on a
     terminal, as plain text and JSON in a pipe. Errors, and what your tools
     print, go to standard error.
     """
-    with told():
-        from moonbox.cli.source import read_script
-
+    with reporting_errors():
         script = read_script(file, expression, language)
-        finished = _execute(script, settings)
+        finished = _execute(script, options)
         if as_json:
             print_json(finished.to_dict())
         else:
-            _show(finished, script, settings)
+            show_run(finished, script, recorded=options.trail is not None)
     if finished.error is not None:
         raise typer.Exit(INTERRUPTED if finished.error.kind == "cancelled" else 1)
 
 
-def _execute(script: Script, settings: Settings) -> Run:
+def _execute(script: Script, options: RunOptions) -> Run:
     """Run it; after Ctrl-C the record of what it did until then."""
     from moonbox.cli.session import Session
 
     # Tools print to stdout as they please: only the script's own output belongs there.
-    with contextlib.redirect_stdout(sys.stderr), Session(settings, script.language) as session:
+    with contextlib.redirect_stdout(sys.stderr), Session(options, script.language) as session:
         return session.run(script.text)
 
 
-def _show(run: Run, script: Script, settings: Settings) -> None:
-    from moonbox.cli.outcome import show_error, show_output, show_values, summary
+def show_run(run: Run, script: Script, *, recorded: bool) -> None:
+    """Everything that a person wants to know of it; `recorded` where `moonbox audit` can show more."""
+    from moonbox.cli.output import show_error, show_output, show_values, summary
 
     if run.error is not None and run.error.kind == "cancelled" and not run.calls:
-        note("")  # after the terminal's own ^C; the line of calls has taken it away with itself
+        print_note("")  # after the terminal's own ^C; with calls, the line of calls has removed it
     show_output(run)
     shortened = show_values(run, quote=False, rows=_ROWS, items=_ITEMS)
     sys.stdout.flush()
     if run.error is not None:
         if run.error.kind == "cancelled":
-            complain("interrupted" + (f" after {summary(run)}" if run.calls else ""))
+            print_error("interrupted" + (f" after {summary(run)}" if run.calls else ""))
         else:
             show_error(run.error, language=script.language, name=script.name)
     if not script.text.strip():
-        note(f"{script.name or 'the script'} is empty")
+        print_note(f"{script.name or 'the script'} is empty")
     if shortened:
-        note("shortened for the terminal; pipe it, or use --json, for all of it")
-    if settings.trail is not None:
-        note(f"{summary(run)} · moonbox audit show {run.id[:8]}")
+        print_note("shortened for the terminal; use a pipe or --json to see everything")
+    if recorded:
+        print_note(f"{summary(run)} · moonbox audit show {run.id[:8]}")
     elif run.calls and is_terminal() and run.ok:
-        note(summary(run))
+        print_note(summary(run))
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script to run."""
+
+    text: str
+    language: str
+    name: str | None = None
+    """The file's name, for messages."""
+
+
+def read_script(file: str | None, expression: str | None, language: str | None) -> Script:
+    """The script that the arguments name; UsageError says in one line why there is none."""
+    if file is not None and expression is not None:
+        raise UsageError("use either a file or -e, not both")
+    if expression is not None:
+        return Script(expression, _language(language, None))
+    if file is None:
+        raise UsageError("a script is required: a file, - for standard input, or -e SCRIPT")
+    if file == "-":
+        chosen = _language(language, None)
+        return Script(_text(_read_stdin(), "standard input", chosen), chosen)
+    path = Path(file)
+    data = _read(path)  # before its language: a missing file is the more important error
+    chosen = _language(language, path)
+    return Script(_text(data, f"'{file}'", chosen), chosen, file)
+
+
+def _language(given: str | None, path: Path | None) -> str:
+    """The one that was named, or the one of the file's suffix, or the default."""
+    from moonbox.languages.registry import LANGUAGES
+    from moonbox.languages.registry import language as language_named
+
+    if given is not None:
+        return language_named(given).name
+    suffix = path.suffix.lower() if path is not None else ""
+    for known in LANGUAGES.values():
+        if suffix in (known.suffix, ""):
+            return known.name
+    suffixes = " or ".join(known.suffix for known in LANGUAGES.values())
+    raise UsageError(f"'{path}' does not end in {suffixes}; name its language with --language")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        near = suggestion(path.name, [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else [])
+        raise UsageError(f"the file '{path}' does not exist{near}") from None
+    except IsADirectoryError:
+        raise UsageError(f"'{path}' is a folder, not a script") from None
+    except OSError as problem:
+        raise UsageError(f"'{path}' cannot be read: {problem.strerror}") from None
+
+
+def _read_stdin() -> bytes:
+    try:
+        if sys.stdin.isatty():
+            print("Type a script; Ctrl-D runs it.", file=sys.stderr)
+        return sys.stdin.buffer.read()
+    except KeyboardInterrupt:
+        print_note("")  # after the terminal's own ^C
+        raise
+
+
+def _text(data: bytes, name: str, language: str) -> str:
+    from moonbox.languages.registry import language as language_named
+
+    if data.startswith(b"\x1bLua"):
+        raise UsageError(f"{name} is compiled Lua; only source text can be run")
+    if b"\0" in data:
+        raise UsageError(f"{name} is a binary file, not a script (byte {data.index(0):,} is zero)")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        byte = data[problem.start]
+        raise UsageError(f"{name} is not UTF-8 (byte {problem.start:,} is 0x{byte:02x})") from None
+    if text.startswith("#!"):  # the line that names an interpreter becomes a comment: line numbers stay
+        text = language_named(language).comment + text[2:]
+    return text

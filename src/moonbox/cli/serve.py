@@ -4,47 +4,29 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from moonbox.audit.terminal import visible
-from moonbox.cli.screen import complain, note, told
+from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - read at run time by Typer
+from moonbox.cli.output import print_note, reporting_errors
+from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from moonbox.mcp.server.settings import ServeSettings
+    from pathlib import Path
 
-__all__ = ["ConfigFile", "McpConfig", "register", "serve"]
+    from moonbox.config import Config
+
+__all__ = ["register", "serve"]
 
 _EXAMPLES = """[bold]Examples[/]
 
   moonbox serve                        over stdio, for a client to start
   moonbox serve --mcp-config mcp.json  the servers of another client
   moonbox serve --http                 at http://127.0.0.1:8808/mcp
-  moonbox mcp install --client cursor  enter it in a client
+  moonbox mcp install --client cursor  add it to a client
 """
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        "-c",
-        help="The configuration; by default the nearest moonbox.toml.",
-        metavar="FILE",
-        show_default=False,
-    ),
-]
-McpConfig = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--mcp-config",
-        help="A file with the mcpServers of another client, to put behind moonbox too. May be repeated.",
-        metavar="FILE",
-        show_default=False,
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -55,31 +37,23 @@ def register(app: typer.Typer) -> None:
 def serve(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
-    tools: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tools",
-            "-t",
-            metavar="MODULE:NAME",
-            help="Python tools to offer too. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    tools: Tools = None,
     http: Annotated[
         bool, typer.Option("--http", metavar="", help="Serve over HTTP instead of standard input and output.")
     ] = False,
     host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Where to listen.", show_default="127.0.0.1")
+        str | None, typer.Option(metavar="ADDRESS", help="The address to listen on.", show_default="127.0.0.1")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(metavar="PORT", min=0, max=65_535, help="0 takes any free one.", show_default="8808")
+        int | None,
+        typer.Option(metavar="PORT", min=0, max=65_535, help="The port; 0 takes a free one.", show_default="8808"),
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(
             metavar="TOKEN",
             envvar="MOONBOX_TOKEN",
-            help="What clients must show; needed for any address but this machine's own.",
+            help="The token that clients send; required for any address but a loopback address.",
             show_default=False,
         ),
     ] = None,
@@ -90,69 +64,73 @@ def serve(
             "-v",
             metavar="",
             count=True,
-            help="Say more on standard error; twice for everything.",
+            help="Log more on standard error; -vv logs everything.",
             show_default=False,
         ),
     ] = 0,
 ) -> None:
     """Serve your tools and other MCP servers to MCP clients.
 
-    They are shown one code tool with a catalog of everything, and the few
-    tools that stay direct. Nothing but the protocol goes to standard output.
+    Clients see one code tool with a catalog of all tools, and the few tools
+    that stay direct. Only the protocol goes to standard output.
     """
     _log(verbose)
-    with told():
-        from moonbox.cli.toolrefs import load_tools
-        from moonbox.config.file import Config
+    with reporting_errors():
+        from moonbox.config.serve import ServeSettings
+        from moonbox.project.python_tools import load_tools
         from moonbox.project.serving import run_http, run_stdio
 
-        found = Config.load(config)
+        if not http:
+            _refuse_http_options(host, port)
+        chosen = _configured(config, host=host, port=port, token=(token or None) if http else None)
+        settings = ServeSettings.from_config(chosen)
 
         def load() -> Any:
             return load_tools(tools or ())
 
-        if not http:
-            _refuse_http_options(host, port)
-            if sys.stdin.isatty():
-                note("speaking MCP on standard input and output, as a client starts it; Ctrl-C ends it")
-                note("`moonbox mcp install` enters it in a client, `moonbox serve --http` serves it on an address")
-            run_stdio(found, load, mcp_config or [])
+        if http:
+            run_http(chosen, settings, load, mcp_config or [], announce=_announce)
             return
-        run_http(found, _settings(found, host, port, token), load, mcp_config or [], told=_say)
+        if sys.stdin.isatty():
+            print_note("serving MCP on standard input and output, for a client to start; Ctrl-C stops it")
+            print_note("`moonbox mcp install` adds it to a client, `moonbox serve --http` serves it on an address")
+        run_stdio(chosen, settings, load, mcp_config or [])
 
 
-def _settings(config: Any, host: str | None, port: int | None, token: str | None) -> ServeSettings:
-    from moonbox.mcp.server.settings import ServeSettings
+def _configured(config: Path | None, **options: Any) -> Config:
+    """The configuration, in which options that were given replace keys of [serve]."""
+    from moonbox.config import Config
+    from moonbox.config.reader import read
+    from moonbox.config.serve import ServeSettings
 
-    given: dict[str, Any] = {"host": host, "port": port, "token": token or None}
-    given = {key: value for key, value in given.items() if value is not None}
-    return replace(ServeSettings.from_config(config), **given)
+    given = {key: value for key, value in options.items() if value is not None}
+    read(ServeSettings, given, "")  # an option that is wrong is not an error in the file
+    return Config.load(config).with_changes(serve=given)
 
 
 def _refuse_http_options(host: str | None, port: int | None) -> None:
     for name, value in (("--host", host), ("--port", port)):
         if value is not None:
-            complain(f"{name} belongs to --http; without it MCP is served on standard input and output")
-            raise typer.Exit(2)
+            raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
 
 
-def _say(message: str) -> None:
+def _announce(message: str) -> None:
     typer.echo(message, err=True)
 
 
 def _log(verbose: int) -> None:
-    """Everything that is logged goes to standard error: standard output belongs to the protocol."""
+    """Log to standard error: standard output belongs to the protocol."""
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Harmless("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=level)
     if verbose < 2:
         for noisy in ("mcp", "client", "httpx2", "httpcore2"):
             logging.getLogger(noisy).setLevel(logging.ERROR)
 
 
-class _Harmless(logging.Formatter):
-    """What clients and servers say, without a hold on the terminal."""
+class _VisibleFormatter(logging.Formatter):
+    """Messages of clients and servers, with their control characters made visible."""
 
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))

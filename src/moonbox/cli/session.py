@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.compact import short
+from moonbox.audit.terminal import seconds, visible
 from moonbox.cli.approval import Approver
-from moonbox.cli.calls import CallLine
-from moonbox.cli.screen import console, is_terminal
+from moonbox.cli.output import console, is_terminal
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
+
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
-    from moonbox.cli.settings import Settings
+    from moonbox.cli.options import RunOptions
+    from moonbox.sandbox.recorder import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 
-__all__ = ["Session"]
+__all__ = ["CallLine", "Session"]
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_PER_SECOND = 12
 
 
 class Session:
-    """Opens the Sandbox that the settings describe, and one Repl in it."""
+    """Opens the Sandbox that the options describe, and one Repl in it."""
 
-    def __init__(self, settings: Settings, language: str) -> None:
+    def __init__(self, options: RunOptions, language: str) -> None:
         self._closing = contextlib.ExitStack()
         self._line: CallLine | None = None
         self._approver: Approver | None = None
@@ -35,8 +48,8 @@ class Session:
         if self._approver is not None:
             self._closing.callback(self._approver.close)
         try:
-            self._latest = _Latest(settings.trail)
-            self.sandbox: Sandbox = settings.open(
+            self._latest = _LatestRun(options.trail)
+            self.sandbox: Sandbox = options.open(
                 language=language, approve=self._approver, on_call=self._line, audit=self._latest
             )
             self._closing.callback(self.sandbox.close)
@@ -47,11 +60,11 @@ class Session:
 
     @property
     def latest(self) -> Run | None:
-        """The run before."""
+        """The latest run."""
         return self._latest.run
 
     def run(self, source: str) -> Run:
-        """Run a script. After Ctrl-C it is the record of what the script did until then, with the error `cancelled`."""
+        """Run a script. After Ctrl-C: the record of what the script did until then, with the error `cancelled`."""
         before = self._latest.run
         if self._approver is not None:
             self._approver.begin()
@@ -62,7 +75,7 @@ class Session:
             if self._approver is not None:
                 self._approver.withdraw()
             run = self._latest.run
-            if run is None or run is before:  # it was not even begun
+            if run is None or run is before:  # the script had not begun
                 raise
             return run
 
@@ -75,7 +88,7 @@ class Session:
         self._closing.close()
 
 
-class _Latest:
+class _LatestRun:
     """A sink that remembers the latest run and passes every run on to the trail, if there is one."""
 
     def __init__(self, trail: Any) -> None:
@@ -94,3 +107,91 @@ class _Latest:
     def close(self) -> None:
         if self._trail is not None:
             self._trail.close()
+
+
+class CallLine:
+    """The line on a terminal that shows tool calls as they happen; a Sandbox's `on_call`.
+
+    The line appears with the first call of a run and goes when the run ends. Calls begin and end in threads of the
+    Sandbox, and the line is drawn in a thread of its own, so that one lock guards everything.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._lock = threading.RLock()
+        self._live: Live | None = None
+        self._watching = False
+        self._hidden = 0
+        self._began = 0.0
+        self._made = self._failed = 0
+        self._open: dict[int, CallEntry] = {}
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """For one run."""
+        with self._lock:
+            self._began, self._made, self._failed, self._open = time.monotonic(), 0, 0, {}
+            self._watching = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._watching = False
+                self._stop()
+
+    @contextlib.contextmanager
+    def hidden(self) -> Iterator[None]:
+        """While a person is asked something."""
+        with self._lock:
+            self._hidden += 1
+            self._stop()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._hidden -= 1
+
+    def __call__(self, entry: CallEntry) -> None:
+        """A call has begun or ended; from any thread."""
+        with self._lock:
+            if not self._watching:
+                return
+            if entry.open:
+                self._made += 1
+                self._open[entry.index] = entry
+            else:
+                self._open.pop(entry.index, None)
+                self._failed += entry.status != "ok"
+            if self._live is None and not self._hidden:
+                self._start()
+
+    def _start(self) -> None:
+        from rich.live import Live
+
+        self._live = Live(
+            get_renderable=self._text, console=self._console, refresh_per_second=_PER_SECOND, transient=True
+        )
+        self._live.start(refresh=True)
+
+    def _stop(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _text(self) -> Text:
+        from rich.text import Text
+
+        elapsed = time.monotonic() - self._began
+        failed, waiting = self._failed, list(self._open.values())
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(f"{_SPINNER[int(elapsed * _PER_SECOND) % len(_SPINNER)]} ", "cyan")
+        line.append(counted(self._made, "call"), "bold")
+        if failed:
+            line.append(f", {failed} failed", "red")
+        line.append(f" · {seconds(elapsed)}", "dim")
+        if waiting:
+            line.append(f" · {visible(waiting[0].tool, keep='')} ", "cyan")
+            line.append(visible(short(waiting[0].arguments, 100), keep=""))
+            if len(waiting) > 1:
+                line.append(f" and {len(waiting) - 1} more", "dim")
+        return line

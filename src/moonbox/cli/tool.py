@@ -1,52 +1,65 @@
-"""The commands `moonbox tool init`, `list`, `test` and `check`."""
+"""The commands `moonbox init`, and `moonbox tool init`, `list`, `check` and `test`."""
 
 from __future__ import annotations
 
-import json
-import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.screen import console, print_json, told
+from moonbox.cli.options import ConfigFile, Json, parse_arguments
+from moonbox.cli.output import console, print_json, reporting_errors
 from moonbox.errors import UsageError
 from moonbox.suggest import suggestion
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from moonbox.scripts.library import LoadedScript
-    from moonbox.tools.tool import Tool
 
-__all__ = ["app"]
+__all__ = ["app", "register"]
 
-app = typer.Typer(name="tool", help="Make and test tool scripts.", no_args_is_help=True)
+app = typer.Typer(name="tool", help="Create and test tool scripts.", no_args_is_help=True)
 
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", help="The configuration; by default the nearest moonbox.toml.", metavar="FILE"),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+def register(app: typer.Typer) -> None:
+    """Add the command `init` to the application."""
+    app.command("init")(init_project)
+
+
+def init_project(
+    folder: Annotated[Path, typer.Argument(help="The folder of the project.", metavar="[DIR]")] = Path(),
+) -> None:
+    """Write a commented moonbox.toml and a folder for tool scripts."""
+    with reporting_errors():
+        from moonbox.scripts.templates import write_config
+
+        path = write_config(folder)
+        steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
+        if folder.resolve() != Path.cwd():
+            steps.insert(0, f"cd {shlex.quote(str(folder))}")
+        typer.echo("\n  ".join([f"{path} is ready. Next:\n", *steps]) + "\n")
 
 
 @app.command("init")
 def init(
     name: Annotated[str, typer.Argument(help="The tool's name.", metavar="NAME")],
-    folder: Annotated[Path, typer.Option("--folder", "-d", help="Where to put it.", metavar="DIR")] = Path("tools"),
+    folder: Annotated[Path, typer.Option("--folder", "-d", help="The folder for it.", metavar="DIR")] = Path("tools"),
 ) -> None:
-    """Write a commented tool script that works at once."""
-    with told():
+    """Write a commented tool script that is ready to use."""
+    with reporting_errors():
         from moonbox.scripts.templates import write_tool
 
         path = write_tool(name, folder)
-        typer.echo(f"{path} is ready; try it:\n\n  moonbox tool test {path} --param name=moon\n")
+        typer.echo(f"{path} is ready. Try it:\n\n  moonbox tool test {path} --param name=moon\n")
 
 
 @app.command("list")
 def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
     """List the configured tool scripts."""
-    with told():
+    with reporting_errors():
         scripts = _library(config)
         if as_json:
             print_json([_summary(script) for script in scripts])
@@ -59,7 +72,7 @@ def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
 @app.command("check")
 def check(config: ConfigFile = None, as_json: Json = False) -> None:
     """Load and validate every configured tool script; exit status 1 when one is broken."""
-    with told():
+    with reporting_errors():
         scripts = _library(config)
         broken = [script for script in scripts if script.problem is not None]
         if as_json:
@@ -67,23 +80,22 @@ def check(config: ConfigFile = None, as_json: Json = False) -> None:
         else:
             for script in broken:
                 typer.echo(f"{script.settings.name}: {script.problem}\n", err=True)
-            fine, all_of_them = len(scripts) - len(broken), f"tool script{'s' * (len(scripts) != 1)}"
-            typer.echo(f"{fine} of {len(scripts)} {all_of_them} {'is' if fine == len(scripts) == 1 else 'are'} fine")
+            typer.echo(f"{counted(len(scripts), 'tool script')} checked, {len(broken)} broken")
         if broken:
             raise typer.Exit(1)
 
 
 @app.command("test")
 def test(
-    path: Annotated[Path, typer.Argument(help="The script, or the name of a configured one.", metavar="PATH")],
+    path: Annotated[Path, typer.Argument(help="The script, or the name of a configured script.", metavar="PATH")],
     params: Annotated[
-        list[str] | None, typer.Option("--param", "-p", help="A parameter: key=value.", metavar="KEY=VALUE")
+        list[str] | None, typer.Option("--param", "-p", help="A parameter: key=value. Repeatable.", metavar="KEY=VALUE")
     ] = None,
     config: ConfigFile = None,
     as_json: Json = False,
 ) -> None:
     """Run one tool script with the given parameters and show its result."""
-    with told():
+    with reporting_errors():
         run = _test(path, params or [], config)
         if as_json:
             print_json(run.to_dict())
@@ -103,18 +115,19 @@ def _test(path: Path, params: Sequence[str], config: Path | None) -> Any:
         if script.tool is None:
             raise UsageError(str(script.problem))
         try:
-            bound = script.tool.bind(_arguments(script.tool, params))
+            bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
         except ArgumentError as problem:
             raise UsageError(problem.message) from None
         return library.execute(script.settings.name, bound)
 
 
 def _settings_for(path: Path, config_file: Path | None) -> Any:
-    """The one script: as configured where it is, else as a file of its own with no grants."""
-    from moonbox.config.file import Config
-    from moonbox.scripts.settings import ScriptSettings, ToolsSettings
+    """The one script: with its grants if it is configured, else without any."""
+    from moonbox.config import Config
+    from moonbox.project.sections import read_tools
+    from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 
-    configured = ToolsSettings.from_config(Config.load(config_file))
+    configured = read_tools(Config.load(config_file))
     for item in configured.scripts:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))
@@ -124,35 +137,13 @@ def _settings_for(path: Path, config_file: Path | None) -> Any:
     if not path.is_file():
         names = [item.name for item in configured.scripts]
         names += [file.stem for folder in configured.folders for file in sorted(folder.glob("*.lua"))]
-        hint = suggestion(str(path), names) or "; `moonbox tool list` lists those that are configured"
-        raise UsageError(f"there is no tool script {path}{hint}")
+        hint = suggestion(str(path), names) or "; `moonbox tool list` lists the configured ones"
+        raise UsageError(f"unknown tool script '{path}'{hint}")
     return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
 
 
-def _arguments(tool: Tool, params: Sequence[str]) -> dict[str, Any]:
-    """key=value pairs as the schema wants them: text for strings, JSON for everything else."""
-    properties = tool.parameters.get("properties", {})
-    arguments: dict[str, Any] = {}
-    for item in params:
-        key, given, text = item.partition("=")
-        if not given or not key:
-            raise UsageError(f"--param takes key=value, not {item!r}")
-        kind = properties.get(key, {}).get("type") if isinstance(properties.get(key), dict) else None
-        arguments[key] = text if kind == "string" else _value(text)
-    return arguments
-
-
-def _value(text: str) -> Any:
-    if re.fullmatch(r"true|false|null|-?\d+(\.\d+)?([eE][+-]?\d+)?|[\[{\"].*", text, re.DOTALL):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
-
-
 def _library(config_file: Path | None) -> tuple[LoadedScript, ...]:
-    from moonbox.config.file import Config
+    from moonbox.config import Config
     from moonbox.scripts.library import ScriptLibrary
 
     with ScriptLibrary.from_config(Config.load(config_file)) as library:

@@ -1,4 +1,4 @@
-"""Values for people: JSON-like, coloured, laid out to the terminal's width, and shortened where they are long."""
+"""Values for people: JSON-like, coloured, formatted for the terminal's width, and shortened if they are long."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import binary, clean, pieces
 from moonbox.audit.terminal import visible
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,7 @@ class _Layout:
     _used: int = field(default=1)
 
     def pieces(self, value: Any, room: int, indent: str, taken: int = 0) -> Iterator[Piece]:
-        """The value on one line if it has room there beside what is taken, else one item to a line."""
+        """The value on one line if it fits behind the `taken` characters, else one item to a line."""
         line = self._on_one_line(value, room - taken)
         if line is not None:
             yield from line
@@ -72,24 +73,24 @@ class _Layout:
         opener, closer = ("[", "]") if isinstance(value, list) else ("{", "}")
         deeper = indent + _INDENT
         yield opener, ""
-        shown = 0
+        number = 0
         for key, item in self._members(value):
-            if shown == self.items or self._used >= self.rows:
+            if number == self.items or self._used >= self.rows:
                 break
             self._used += 1
-            shown += 1
+            number += 1
             yield "\n" + deeper, ""
             label = "" if key is None else _key(key)
             if label:
                 yield label, _KEY
                 yield ": ", ""
             yield from self.pieces(item, room - len(_INDENT), deeper, len(label) + len(": ,"))
-            if shown < len(value):
+            if number < len(value):
                 yield ",", ""
-        if shown < len(value):
+        if number < len(value):
             self.shortened = True
             self._used += 1
-            yield f"\n{deeper}… {len(value) - shown:,} more", _NOTE
+            yield f"\n{deeper}… {len(value) - number:,} more", _NOTE
         self._used += 1
         yield f"\n{indent}{closer}", ""
 
@@ -129,7 +130,7 @@ class _Layout:
             yield _quoted(value[: self.chars]), style
             if cut > 0:
                 self.shortened = True
-                yield f" … {cut:,} more characters", _NOTE
+                yield f" … {counted(cut, 'more character')}", _NOTE
         elif isinstance(value, bytes):
             yield visible(binary(value), keep=""), style
         else:

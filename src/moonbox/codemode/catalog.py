@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from moonbox.codemode.definitions import in_format
 from moonbox.tools.signature import first_sentence, render
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -93,7 +94,7 @@ def choose(
         code, why = True, "the code tool is smaller"
     else:
         code, why = False, "direct definitions are smaller"
-    sizes = f"{code_tokens} tokens with the code tool, {direct_tokens} with every tool direct"
+    sizes = f"{counted(code_tokens, 'token')} with the code tool, {direct_tokens:,} with every tool direct"
     return Choice(code, code_tokens, direct_tokens, f"{why} ({sizes})")
 
 

@@ -19,7 +19,7 @@ from moonbox.codemode.definitions import (
     shorten,
 )
 from moonbox.codemode.routing import Routes, explain_misdirected
-from moonbox.codemode.settings import Settings
+from moonbox.config.sections import CodeModeSettings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
 from moonbox.suggest import unknown
@@ -49,7 +49,7 @@ class Reply:
 class CodeMode:
     """What the model is shown of a Sandbox's tools, and the handler of its calls.
 
-    `settings` are those of `Settings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
+    `settings` are those of `CodeModeSettings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CodeMode:
         **settings: Any,
     ) -> None:
         self.sandbox = sandbox
-        self.settings = Settings.from_dict(settings)
+        self.settings = CodeModeSettings.from_dict(settings)
         self._texts = language(sandbox.language).texts
         self._count = count_tokens or rough_tokens
         self._routes = Routes(
@@ -76,12 +76,12 @@ class CodeMode:
     @classmethod
     def from_config(cls, sandbox: Sandbox, config: Mapping[str, Any], **options: Any) -> CodeMode:
         """From a dict or a TOML table; unknown keys, wrong types and unknown tools are refused."""
-        return cls(sandbox, **options, **Settings.checked(config))
+        return cls(sandbox, **options, **vars(CodeModeSettings.from_dict(config)))
 
     @staticmethod
     def config_schema() -> dict[str, Any]:
         """The settings as JSON Schema."""
-        return Settings.schema()
+        return CodeModeSettings.schema()
 
     # What the model is shown
 

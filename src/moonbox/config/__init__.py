@@ -1,1 +1,16 @@
-"""moonbox.toml: where it is, whether it is trusted, its settings, one reader."""
+"""moonbox.toml: where it is found, one reader, and the settings of each section.
+
+file.py        the file: found, read, its variables expanded
+reader.py      a table as a settings model, and what is wrong with it
+sections.py    [sandbox], [limits], [audit], [tools], [codemode], [knowledge]
+mcp.py         [mcp.servers.<name>]
+serve.py       [serve]
+
+The models hold plain data. The packages above make their own objects of them.
+"""
+
+from __future__ import annotations
+
+from moonbox.config.file import FILE_NAME, SECTIONS, Config, find
+
+__all__ = ["FILE_NAME", "SECTIONS", "Config", "find"]

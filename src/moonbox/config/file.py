@@ -1,76 +1,94 @@
-"""moonbox.toml: found, read, expanded, and handed out section by section."""
+"""The configuration file: found, read, its variables expanded, and handed out section by section."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from moonbox.config.reader import check_keys, read, table
 from moonbox.errors import ConfigError
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["FILE_NAME", "Config", "expand"]
+__all__ = ["FILE_NAME", "SECTIONS", "Config", "expand", "find"]
 
 FILE_NAME = "moonbox.toml"
 SECTIONS = ("audit", "codemode", "knowledge", "limits", "mcp", "sandbox", "serve", "tools")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One configuration file. Each section is understood by the part of moonbox that it belongs to."""
+    """One configuration file, with its variables expanded."""
 
     path: Path | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None) -> Config:
-        """Read a file; without a path, moonbox.toml in this folder or the nearest above, or nothing."""
-        found = Path(path) if path is not None else find()
-        if found is None:
+        """Read a file. Without a path: the nearest moonbox.toml, from this folder upwards, or no file at all."""
+        chosen = Path(path) if path is not None else find()
+        if chosen is None:
             return cls()
-        try:
-            text = found.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise ConfigError(f"there is no file {found}; `moonbox init` writes one") from None
-        except IsADirectoryError:
-            raise ConfigError(f"{found} is a folder; it must be a file") from None
-        except UnicodeDecodeError as problem:
-            line = problem.object.count(b"\n", 0, problem.start) + 1
-            raise ConfigError(f"{found} is not UTF-8 text (line {line}); save it as UTF-8") from None
-        except OSError as problem:
-            raise ConfigError(f"{found} cannot be read: {problem.strerror}") from None
-        return cls.parse(text, found, environ=environ)
+        return cls.parse(_read_text(chosen), chosen, environ=environ)
 
     @classmethod
     def parse(cls, text: str, path: Path | None = None, *, environ: Mapping[str, str] | None = None) -> Config:
-        where = path or Path(FILE_NAME)
+        """The same for text that was read already; `path` says where it is from."""
+        name = _display_name(path) or FILE_NAME
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as problem:
-            raise ConfigError(f"{where} is not valid TOML: {problem}") from None
+            raise ConfigError(f"{name} is not valid TOML: {problem}") from None
         for key in data:
             if key not in SECTIONS:
-                raise ConfigError(f"{where} has an unknown section [{key}]; the sections are: {', '.join(SECTIONS)}")
-        return cls(path, expand(data, os.environ if environ is None else environ, str(where)))
+                raise ConfigError(f"{name}: {unknown('section', key, SECTIONS)}")
+        return cls(path, expand(data, os.environ if environ is None else environ, name))
 
     @property
     def folder(self) -> Path:
-        """What relative paths in the file are relative to."""
+        """The folder that relative paths in the file start from."""
         return self.path.resolve().parent if self.path is not None else Path.cwd()
 
-    def section(self, name: str) -> dict[str, Any]:
-        """A top-level table; empty when it is not there."""
-        value = self.data.get(name, {})
-        if not isinstance(value, dict):
-            raise ConfigError(f"[{name}] must be a table, not {value!r}")
-        return dict(value)
+    def section(self, name: str, keys: Iterable[str] | None = None) -> dict[str, Any]:
+        """A top-level table; empty if it is missing. With `keys`, no others may be in it."""
+        with self.naming_file():
+            section = table(self.data.get(name, {}), name)
+            if keys is not None:
+                check_keys(section, keys, name)
+        return section
+
+    def read(self, kind: type[T], name: str) -> T:
+        """A section as its settings model; ConfigError names the file, the table and each key that is wrong."""
+        with self.naming_file():
+            return read(kind, self.data.get(name, {}), name)
+
+    def with_changes(self, **sections: Mapping[str, Any]) -> Config:
+        """A copy in which these keys of these sections have other values."""
+        changed = {name: {**self.section(name), **changes} for name, changes in sections.items()}
+        return Config(self.path, {**self.data, **changed})
+
+    @contextlib.contextmanager
+    def naming_file(self) -> Iterator[None]:
+        """Put the file's name before the message of a ConfigError."""
+        try:
+            yield
+        except ConfigError as problem:
+            name = _display_name(self.path)
+            if not name:
+                raise
+            lines = str(problem).splitlines()
+            raise ConfigError("\n".join(f"{name}: {line}" for line in lines)) from None
 
 
 def find(start: Path | None = None) -> Path | None:
@@ -82,31 +100,62 @@ def find(start: Path | None = None) -> Path | None:
     return None
 
 
-def expand(value: Any, environ: Mapping[str, str], path: str) -> Any:
-    """Put environment variables in: ${NAME}, or ${NAME:-default}; $${…} stays as ${…}. One pass only."""
+def _read_text(path: Path) -> str:
+    name = _display_name(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"the file '{name}' does not exist; `moonbox init` creates one") from None
+    except IsADirectoryError:
+        raise ConfigError(f"'{name}' is a folder, not a file") from None
+    except UnicodeDecodeError as problem:
+        line = problem.object.count(b"\n", 0, problem.start) + 1
+        raise ConfigError(f"'{name}' is not UTF-8 (line {line}); save it as UTF-8") from None
+    except OSError as problem:
+        raise ConfigError(f"'{name}' cannot be read: {problem.strerror}") from None
+
+
+def _display_name(path: Path | None) -> str:
+    """The path as messages show it: relative where it is below the working folder."""
+    if path is None:
+        return ""
+    with contextlib.suppress(ValueError, OSError):
+        return str(path.absolute().relative_to(Path.cwd()))
+    return str(path)
+
+
+def expand(value: Any, environ: Mapping[str, str], where: str) -> Any:
+    """Replace the variables in every text: ${NAME}, or ${NAME:-default}; $${…} stays as ${…}. One pass only.
+
+    `where` begins the messages: it names the file, and may name a table in it.
+    """
     if isinstance(value, dict):
         return {
-            key: expand(item, environ, f"{path}: {key}" if ":" not in path else f"{path}.{key}")
+            key: expand(item, environ, f"{where}: {key}" if ":" not in where else f"{where}.{key}")
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [expand(item, environ, f"{path}[{index}]") for index, item in enumerate(value)]
+        return [expand(item, environ, f"{where}[{index}]") for index, item in enumerate(value)]
     if not isinstance(value, str) or "${" not in value:
         return value
 
-    def put_in(match: re.Match[str]) -> str:
-        if match.start() > 0 and value[match.start() - 1] == "$":
-            return match.group(0)
-        name, given, default = match.group(1).partition(":-")
-        if not _NAME.fullmatch(name):
-            raise ConfigError(f"{path}: ${{{match.group(1)}}} does not name an environment variable")
-        found = environ.get(name)
-        if found is None or (found == "" and given):
-            if given:
-                return default
-            raise ConfigError(
-                f"{path}: the environment variable {name} is not set; set it, or give a default: ${{{name}:-default}}"
-            )
-        return found
+    def replacement(match: re.Match[str]) -> str:
+        escaped = match.start() > 0 and value[match.start() - 1] == "$"
+        return match[0] if escaped else _variable(match[1], environ, where)
 
-    return _VARIABLE.sub(put_in, value).replace("$${", "${")
+    return _VARIABLE.sub(replacement, value).replace("$${", "${")
+
+
+def _variable(text: str, environ: Mapping[str, str], where: str) -> str:
+    """The value of what stands between the braces."""
+    name, has_default, default = text.partition(":-")
+    if not _VARIABLE_NAME.fullmatch(name):
+        raise ConfigError(f"{where}: '${{{text}}}' is not the name of an environment variable")
+    value = environ.get(name)
+    if value is not None and not (value == "" and has_default):
+        return value
+    if has_default:
+        return default
+    raise ConfigError(
+        f"{where}: the environment variable {name} is not set; set it, or give a default: ${{{name}:-default}}"
+    )

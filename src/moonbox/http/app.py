@@ -1,8 +1,9 @@
-"""The application: routes of the HTTP API on a Service."""
+"""The application: the routes of the HTTP API, and the service behind them."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -12,24 +13,82 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
-from moonbox.errors import PoolTimeout, WorkerError
+from moonbox.audit.sinks import MemorySink
+from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
 from moonbox.http.failures import Refused, failure, of_script, of_tool
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from starlette.requests import Request
 
-    from moonbox.http.service import Service
+    from moonbox.audit.records import Run
+    from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.tools.tool import Tool
 
-__all__ = ["create_app", "routes"]
+__all__ = ["Service", "create_app", "routes"]
 
-_MOST_RUNS = 500
+_MAX_LISTED_RUNS = 500
+_REMEMBERED_RUNS = 200
+
+
+@dataclass(slots=True)
+class Service:
+    """What the API serves: the tools and runs, without any HTTP."""
+
+    sandbox: Sandbox
+    builtin: Collection[str] = ()
+    """Paths of the tools that are part of moonbox."""
+    trail: Any = None
+    """Where runs are read from; without one the latest runs are kept in memory."""
+    refresh: Callable[[], object] = field(default=lambda: None)
+    """Called before tools are listed or called: picks up changed files."""
+    recent: MemorySink = field(default_factory=lambda: MemorySink(_REMEMBERED_RUNS))
+
+    def tools(self) -> list[dict[str, Any]]:
+        self.refresh()
+        return [self.describe(tool) for tool in self.sandbox.toolbox]
+
+    def describe(self, tool: Tool) -> dict[str, Any]:
+        return {
+            "name": tool.path,
+            "description": tool.description,
+            "builtin": tool.path in self.builtin,
+            "parameters": tool.parameters,
+            "returns": tool.returns,
+        }
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Run:
+        self.refresh()
+        return self._remember(await self.sandbox.acall(name, arguments))
+
+    async def run(self, source: str) -> Run:
+        return self._remember(await self.sandbox.arun(source))
+
+    def runs(self, limit: int, offset: int) -> list[dict[str, Any]]:
+        return [summary.to_dict() for summary in self._readable().list(limit, offset)]
+
+    def find(self, run: str) -> Run | None:
+        try:
+            record: Run = self._readable().get(run)
+        except (AuditError, UsageError):
+            return None
+        return record
+
+    def _remember(self, run: Run) -> Run:
+        if self.trail is None:
+            self.recent.write(run)
+        return run
+
+    def _readable(self) -> Any:
+        return self.trail if self.trail is not None else self.recent
 
 
 def create_app(service: Service, access: Access | None = None) -> Starlette:
-    """An ASGI application; serve it with any ASGI server."""
+    """An ASGI application, for any ASGI server."""
     return Starlette(
         routes=routes(service),
         middleware=[Middleware(Guard, access=access or Access())],
@@ -38,7 +97,7 @@ def create_app(service: Service, access: Access | None = None) -> Starlette:
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes alone, for an application that has others too."""
+    """Only the routes, for an application that has others too."""
     api = _Api(service)
     return [
         Route("/health", api.health, methods=["GET"]),
@@ -91,13 +150,13 @@ class _Api:
         )
 
     async def list_runs(self, request: Request) -> Response:
-        limit, offset = _number(request, "limit", 50, _MOST_RUNS), _number(request, "offset", 0, 10**9)
+        limit, offset = _number(request, "limit", 50, _MAX_LISTED_RUNS), _number(request, "offset", 0, 10**9)
         return JSONResponse({"runs": self._service.runs(limit, offset)})
 
     async def get_run(self, request: Request) -> Response:
         run = self._service.find(request.path_params["id"])
         if run is None:
-            raise Refused(404, "unknown_run", "there is no run with this id")
+            raise Refused(404, "unknown_run", "unknown run id")
         return JSONResponse(run.to_dict())
 
     async def openapi(self, _: Request) -> Response:
@@ -125,12 +184,12 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _number(request: Request, name: str, default: int, most: int) -> int:
+def _number(request: Request, name: str, default: int, maximum: int) -> int:
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) <= most):
-        raise Refused(400, "invalid_arguments", f"{name} must be a whole number from 0 to {most}")
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) <= maximum):
+        raise Refused(400, "invalid_arguments", f"{name} must be a whole number from 0 to {maximum}")
     return int(text)
 
 
@@ -147,4 +206,4 @@ async def _http(_: Request, problem: Exception) -> Response:
 
 
 async def _broken(_: Request, __: Exception) -> Response:
-    return failure(500, "internal", "something went wrong inside moonbox; its log says what")
+    return failure(500, "internal", "internal error; the log of moonbox has the details")

@@ -1,4 +1,4 @@
-"""Failures as HTTP answers: {"error": {"code", "message"}} and a status that follows from the kind, never from text."""
+"""Errors as HTTP responses: {"error": {"code", "message"}}, and a status that depends only on the code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CODE_STATUS = {
     "bad_result": 502,
     "limit_time": 504,
 }
-"""For a tool's own error codes; any other code is 502: the request was right, and the tool failed."""
+"""For the error codes of tools; any other code is 502: the request was valid, and the tool failed."""
 
 KIND_STATUS = {
     "syntax": 400,
@@ -36,11 +36,11 @@ KIND_STATUS = {
     "crashed": 500,
     "cancelled": 503,
 }
-"""For a script's error kinds."""
+"""For the error kinds of scripts."""
 
 
 class Refused(Exception):
-    """A request that is answered with an error."""
+    """Raised to answer a request with an error."""
 
     def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         self.status, self.code, self.message, self.headers = status, code, message, headers

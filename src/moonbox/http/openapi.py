@@ -1,4 +1,4 @@
-"""The OpenAPI document of the HTTP API, made from the tools that are served."""
+"""The OpenAPI document of the HTTP API, generated from the tools that are served."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _ERROR: dict[str, Any] = {
     },
     "required": ["error"],
 }
-_ANSWERS = ("400", "401", "403", "404", "405", "413", "415", "421", "422", "500", "502", "503", "504")
+_ERROR_STATUSES = ("400", "401", "403", "404", "405", "413", "415", "421", "422", "500", "502", "503", "504")
 _LITERAL = frozenset({"enum", "const", "default", "examples", "required"})
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
 def document(tools: list[dict[str, Any]]) -> dict[str, Any]:
-    """OpenAPI 3.1, one path for each tool."""
+    """An OpenAPI 3.1 document with one path for each tool."""
     paths: dict[str, Any] = {
         "/health": _get("health", "Whether the server is up", {"status": {"const": "ok"}}),
-        "/tools/list": _get("listTools", "Every tool", {"tools": {"type": "array", "items": {"type": "object"}}}),
+        "/tools/list": _get("listTools", "All tools", {"tools": {"type": "array", "items": {"type": "object"}}}),
         "/run": {"post": _post("run", "Run a script", _script(), {"result": {}, "run": {"type": "string"}})},
         "/runs": _get(
             "listRuns", "The latest runs", {"runs": {"type": "array"}}, [_query("limit", 500), _query("offset", 10**9)]
         ),
-        "/runs/{id}": _get("getRun", "One run, whole", {"id": {"type": "string"}}, [_ID]),
+        "/runs/{id}": _get("getRun", "The complete record of a run", {"id": {"type": "string"}}, [_ID]),
     }
     schemas: dict[str, Any] = {"Error": _ERROR}
     for tool in tools:
@@ -43,9 +43,9 @@ def document(tools: list[dict[str, Any]]) -> dict[str, Any]:
         text = json.dumps(tool["parameters"]).replace('"#/$defs/', f'"#/components/schemas/{key}.')
         schema = _optional_may_be_null(json.loads(text))
         schemas.update({f"{key}.{name}": part for name, part in schema.pop("$defs", {}).items()})
-        returned = {"result": {}, "run": {"type": "string"}}
+        fields = {"result": {}, "run": {"type": "string"}}
         paths[f"/tools/{tool['name']}"] = {
-            "post": _post(f"call.{key}", tool["description"] or tool["name"], schema, returned)
+            "post": _post(f"call.{key}", tool["description"] or tool["name"], schema, fields)
         }
     return {
         "openapi": "3.1.0",
@@ -57,7 +57,7 @@ def document(tools: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _optional_may_be_null(schema: Any) -> Any:
-    """null for a field that is not required counts as leaving it out, at any depth."""
+    """A schema in which optional properties may be null, at any depth: null means that they are left out."""
     if isinstance(schema, list):
         return [_optional_may_be_null(part) for part in schema]
     if not isinstance(schema, dict):
@@ -66,9 +66,9 @@ def _optional_may_be_null(schema: Any) -> Any:
     changed.update({key: part for key, part in schema.items() if key in _LITERAL})
     properties = changed.get("properties")
     if isinstance(properties, dict):
-        needed = schema.get("required", ())
+        required = schema.get("required", ())
         changed["properties"] = {
-            name: part if name in needed else {"anyOf": [part, {"type": "null"}]} for name, part in properties.items()
+            name: part if name in required else {"anyOf": [part, {"type": "null"}]} for name, part in properties.items()
         }
     return changed
 
@@ -90,8 +90,8 @@ def _post(name: str, summary: str, body: dict[str, Any], fields: dict[str, Any])
 
 def _responses(fields: dict[str, Any]) -> dict[str, Any]:
     schema = {"type": "object", "properties": fields, "required": list(fields)}
-    failed = {"description": "what went wrong", "content": _json({"$ref": "#/components/schemas/Error"})}
-    return {"200": {"description": "done", "content": _json(schema)}, **dict.fromkeys(_ANSWERS, failed)}
+    failed = {"description": "error", "content": _json({"$ref": "#/components/schemas/Error"})}
+    return {"200": {"description": "success", "content": _json(schema)}, **dict.fromkeys(_ERROR_STATUSES, failed)}
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def _script() -> dict[str, Any]:
     }
 
 
-def _query(name: str, most: int) -> dict[str, Any]:
-    schema = {"type": "integer", "minimum": 0, "maximum": most}
+def _query(name: str, maximum: int) -> dict[str, Any]:
+    schema = {"type": "integer", "minimum": 0, "maximum": maximum}
     return {"name": name, "in": "query", "required": False, "schema": schema}
 
 

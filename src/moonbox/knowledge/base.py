@@ -15,6 +15,7 @@ from moonbox.knowledge.store import MAX_DOCUMENT, document_range, open_store, po
 from moonbox.knowledge.sync import sync_lock, synchronise
 from moonbox.knowledge.text import joined
 from moonbox.suggest import unknown
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     import os
@@ -238,8 +239,7 @@ def _source_info(db: sqlite3.Connection, number: int, name: str, configured: boo
         notes.append(f"the last scan failed: {report.get('error')}")
     if report.get("problem_count"):
         first = report["problems"][0]
-        notes.append(
-            f"{report['problem_count']:,} items could not be read, first {first['source_id']}: {first['message']}"
-        )
+        unread = counted(report["problem_count"], "item")
+        notes.append(f"{unread} could not be read, first {first['source_id']}: {first['message']}")
     notes += report.get("notes", [])
     return SourceInfo(name, configured, status in ("ok", "running"), documents, when, tuple(notes))

@@ -1,4 +1,4 @@
-"""The `[knowledge]` section of the configuration.
+"""The knowledge base that the section [knowledge] describes: its store, its sources and its embedder.
 
 [knowledge]
 path = ".moonbox/knowledge.db"
@@ -15,17 +15,17 @@ path = "docs"
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.config.reader import check_keys, read, schema
+from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
 from moonbox.errors import ConfigError
-from moonbox.knowledge.contract import read, schema, suggestion
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from moonbox.knowledge.connectors.fetching import Fetch
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
@@ -33,18 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectorKind", "KnowledgeConfig", "builtin_connectors"]
 
-DEFAULT_PATH = Path(".moonbox") / "knowledge.db"
-PROVIDERS = ["openai", "local"]
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
-T = TypeVar("T")
+PROVIDERS = ("openai", "local")
 
 
 class ConnectorKind(Protocol):
     """How a source of one kind is made from its table in the configuration."""
 
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> Connector:
-        """The connector; `where` names the table in errors, which are ConfigErrors."""
+        """The connector. `where` names the table in messages of ConfigError."""
         ...
 
     def schema(self) -> dict[str, Any]:
@@ -54,9 +50,9 @@ class ConnectorKind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeConfig:
-    """The whole section, checked."""
+    """The whole section, with its sources made."""
 
-    path: Path = DEFAULT_PATH
+    path: Path = DEFAULT_STORE
     sources: Mapping[str, Connector] = field(default_factory=dict)
     embeddings: OpenAIEmbeddings | None = None
     local_embeddings: bool = False
@@ -65,29 +61,18 @@ class KnowledgeConfig:
     def from_dict(
         cls, data: Mapping[str, Any], base_dir: Path, *, connectors: Mapping[str, ConnectorKind] | None = None
     ) -> KnowledgeConfig:
-        """Read the section; relative paths are relative to `base_dir`. Unknown keys are refused.
+        """From the table; relative paths are relative to `base_dir`. Unknown keys are refused.
 
         `connectors` replaces the built-in kinds; extend it as `{**builtin_connectors(), "mine": kind}`.
         """
-        if not isinstance(data, Mapping):
-            raise ConfigError(f"knowledge must be a table, not {type(data).__name__}")
-        for key in data:
-            if key not in ("path", "embeddings", "sources"):
-                raise ConfigError(
-                    f"knowledge: unknown key {key!r}; {suggestion(key, ['path', 'embeddings', 'sources'])}"
-                )
+        table = KnowledgeTable.from_dict(data)
         kinds = builtin_connectors() if connectors is None else connectors
-        path, tables = data.get("path", str(DEFAULT_PATH)), data.get("sources", {})
-        if not isinstance(path, str) or not path:
-            raise ConfigError(f"knowledge.path must be a file's path, not {path!r}")
-        if not isinstance(tables, Mapping):
-            raise ConfigError(f"knowledge.sources must be a table of tables, not {type(tables).__name__}")
-        sources = {name: _source(name, table, base_dir, kinds) for name, table in tables.items()}
-        embeddings, local = _embeddings(data.get("embeddings"))
-        return cls(_resolved(Path(path), base_dir), sources, embeddings, local)
+        sources = {name: _source(name, options, base_dir, kinds) for name, options in table.sources.items()}
+        embeddings, local = _embeddings(table.embeddings)
+        return cls(_resolved(table.path, base_dir), sources, embeddings, local)
 
     def embedder(self) -> Embedder | None:
-        """What turns texts into vectors, when the configuration names something."""
+        """The configured embedder, or None."""
         if self.local_embeddings:
             from moonbox.knowledge.embedding import LocalEmbedder
 
@@ -106,21 +91,14 @@ class KnowledgeConfig:
         kinds = builtin_connectors() if connectors is None else connectors
         local = {"type": "object", "properties": {}, "additionalProperties": False}
         providers = [_tagged("provider", "openai", schema(OpenAIEmbeddings)), _tagged("provider", "local", local)]
-        return {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string", "default": str(DEFAULT_PATH), "description": "The file of the store."},
-                "embeddings": {"oneOf": providers},
-                "sources": {
-                    "type": "object",
-                    "propertyNames": {"pattern": f"^{NAME.pattern}$"},
-                    "additionalProperties": {
-                        "oneOf": [_tagged("connector", name, kind.schema()) for name, kind in kinds.items()]
-                    },
-                },
-            },
-            "additionalProperties": False,
+        sources = [_tagged("connector", name, kind.schema()) for name, kind in kinds.items()]
+        whole = schema(KnowledgeTable)
+        whole["properties"]["embeddings"] |= {"anyOf": [{"oneOf": providers}, {"type": "null"}]}
+        whole["properties"]["sources"] |= {
+            "propertyNames": {"pattern": f"^{SOURCE_NAME.pattern}$"},
+            "additionalProperties": {"oneOf": sources},
         }
+        return whole
 
 
 def builtin_connectors(fetch: Fetch | None = None) -> dict[str, ConnectorKind]:
@@ -150,39 +128,38 @@ class _Kind:
         return schema(self.options)
 
 
-def _source(name: Any, table: Any, base_dir: Path, kinds: Mapping[str, ConnectorKind]) -> Connector:
-    where = f"knowledge.sources.{name}"
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise ConfigError(f"{where}: a source's name must be letters, digits, - and _, at most 64 of them")
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table, not {type(table).__name__}")
-    options = dict(table)
-    kind = options.pop("connector", None)
-    if kind is None:
-        raise ConfigError(f"{where}.connector is missing; choose one of: {', '.join(kinds)}")
-    if not isinstance(kind, str) or kind not in kinds:
-        raise ConfigError(f"{where}: unknown connector {kind!r}; {suggestion(kind, list(kinds))}")
-    return kinds[kind].build(options, base_dir, where)
+def _source(name: str, table: Mapping[str, Any], base_dir: Path, kinds: Mapping[str, ConnectorKind]) -> Connector:
+    section = f"knowledge.sources.{name}"
+    kind, options = _choice("connector", table, kinds, section)
+    return kinds[kind].build(options, base_dir, section)
 
 
-def _embeddings(table: Any) -> tuple[OpenAIEmbeddings | None, bool]:
+def _embeddings(table: Mapping[str, Any] | None) -> tuple[OpenAIEmbeddings | None, bool]:
     if table is None:
         return None, False
-    where = "knowledge.embeddings"
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table, not {type(table).__name__}")
-    options = dict(table)
-    provider = options.pop("provider", None)
-    if provider == "openai":
-        from moonbox.knowledge.embedding import OpenAIEmbeddings
+    section = "knowledge.embeddings"
+    provider, options = _choice("provider", table, PROVIDERS, section)
+    if provider == "local":
+        check_keys(options, ["provider"], section)
+        return None, True
+    from moonbox.knowledge.embedding import OpenAIEmbeddings
 
-        return read(OpenAIEmbeddings, options, where), False
-    if provider != "local":
-        problem = "is missing" if provider is None else f"must not be {provider!r}"
-        raise ConfigError(f"{where}.provider {problem}; choose one of: {', '.join(PROVIDERS)}")
-    if options:
-        raise ConfigError(f'{where}: unknown key {next(iter(options))!r}; provider = "local" takes no others')
-    return None, True
+    return read(OpenAIEmbeddings, options, section), False
+
+
+def _choice(
+    key: str, table: Mapping[str, Any], known: Mapping[str, Any] | tuple[str, ...], section: str
+) -> tuple[str, dict[str, Any]]:
+    """The key that says which kind of table this is, and the rest of the table."""
+    options = dict(table)
+    chosen = options.pop(key, None)
+    if chosen is None:
+        raise ConfigError(f"[{section}] {key} is missing; choose one of: {', '.join(known)}")
+    if not isinstance(chosen, str):
+        raise ConfigError(f"[{section}] {key} must be a string, not {chosen!r}")
+    if chosen not in known:
+        raise ConfigError(f"[{section}] {unknown(key, chosen, known)}")
+    return chosen, options
 
 
 def _resolved(path: Path, base_dir: Path) -> Path:

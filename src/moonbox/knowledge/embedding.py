@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, MissingExtra
-from moonbox.knowledge.contract import CLOSED, positive
 from moonbox.knowledge.errors import EmbeddingError
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 A language is one folder. Its module `language.py` fills in one `Language`; its words for models (`texts.toml`) and for
 scripts (`docs.toml`) are plain files, which know nothing of Python, so that a host in another language can read them.
 
-Lua's engine runs Lua as it is. A language that is compiled to Lua has a translator, which runs in the host, and a
-runtime in Lua, which runs in the worker; see `translation.py`. A language with an engine of its own brings that engine
-under the protocols of `engine.py`, and its own `explain`; nothing else here depends on what runs a script.
+Lua's engine runs Lua as it is. A language that is compiled to Lua brings its compiler and its runtime as Lua files,
+which both run in the worker; see `translation.py`. A language with an engine of its own brings that engine under the
+protocols of `engine.py`, and its own `explain`; nothing else here depends on what runs a script.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.errors import ScriptError
-    from moonbox.languages.translation import Translator
     from moonbox.limits import Limits
 
 __all__ = ["EngineError", "Explain", "Language"]
@@ -30,7 +29,7 @@ __all__ = ["EngineError", "Explain", "Language"]
 
 @dataclass(frozen=True, slots=True)
 class EngineError:
-    """What an engine (or a translator) reports of a run that failed."""
+    """What an engine reports of a run that failed."""
 
     kind: str
     """ "syntax", "runtime", "tool" or "stop"."""
@@ -112,10 +111,8 @@ class Language:
     """Optional parts of the language, and the globals that each opens."""
     libraries: Callable[[Collection[str]], dict[str, list[str]]] = _no_libraries
     """The members of its libraries when these features are open."""
-    translator: Callable[[], Translator] | None = None
-    """Makes a compiler to Lua; None where the engine runs the language as it is."""
     runtime: Callable[[], str] | None = None
-    """The Lua chunk that what the translator makes is run by."""
+    """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
 
     @property
     def texts(self) -> Texts:

@@ -8,10 +8,9 @@ from moonbox.errors import UsageError
 from moonbox.languages.language import EngineError, Language
 from moonbox.languages.lua.language import LUA
 from moonbox.languages.rhai.language import RHAI
-from moonbox.languages.translation import BadSyntax, Translator
 from moonbox.suggest import nearest
 
-__all__ = ["DEFAULT_LANGUAGE", "LANGUAGES", "BadSyntax", "EngineError", "Language", "Translator", "language"]
+__all__ = ["DEFAULT_LANGUAGE", "LANGUAGES", "EngineError", "Language", "language"]
 
 LANGUAGES = MappingProxyType({each.name: each for each in (LUA, RHAI)})
 DEFAULT_LANGUAGE = LUA.name

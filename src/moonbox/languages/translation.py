@@ -1,13 +1,15 @@
-"""Languages that are compiled to Lua: the translator's contract, and what is common to explaining their errors.
+"""Languages that are compiled to Lua inside the worker: what is common to explaining their errors.
 
-The runtime of such a language is a Lua chunk that returns `function(host) … return R end`, where R has `new_state()`,
-`run(state, chunk)`, `operations(state)`, `export(value)`, `import(value)`, `type_of(value)`, and raises tables with
-`kind`, `message`, `text`, `line`, `position`, `trace` and `hint`. What `host` offers is in lua/prelude/guest.lua.
+Such a language gives the engine its compiler and its runtime as one Lua chunk that returns `function(host) … return R
+end`, where R has `new_state()`, `run(state, source)`, `compile(source)`, `operations(state)`, `export(value)`,
+`import(value)`, `type_of(value)`, and raises tables with `kind` ("syntax" of a script that does not compile),
+`message`, `text`, `line`, `position`, `trace` and `hint`. What `host` offers is in lua/prelude/guest.lua.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast
+import json
+from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.errors import LIMIT_NAMES, ErrorKind, Frame, LimitName, ScriptError, is_denial
 from moonbox.languages.limits import limit_hint, limit_message
@@ -18,39 +20,16 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["BadSyntax", "Translator", "completeness_of", "explain_translated"]
+__all__ = ["completeness_of", "explain_translated"]
 
 _LONGEST_LINE = 200
 _LONGEST_MESSAGE = 4_000
 
 
-class BadSyntax(Exception):
-    """A script that does not compile, in its own language's words."""
-
-    def __init__(self, message: str, line: int | None, column: int | None, hint: str | None) -> None:
-        self.message, self.line, self.column, self.hint = message, line, column, hint
-        super().__init__(message)
-
-    @property
-    def error(self) -> EngineError:
-        """The same as what an engine reports."""
-        from moonbox.languages.language import EngineError
-
-        where = {"line": self.line, "column": self.column, "hint": self.hint}
-        return EngineError("syntax", self.message, extra=where)
-
-
-class Translator(Protocol):
-    """Compiles scripts of one language to Lua; one for each Sandbox, so that it may remember."""
-
-    def translate(self, source: str) -> str:
-        """The Lua chunk; raises BadSyntax, and nothing else."""
-
-
 def explain_translated(
     error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits
 ) -> ScriptError:
-    """What the translator or the language's runtime reported: `extra` has the position, the hint and the data."""
+    """What the language's compiler or runtime reported: `extra` has the position, the hint and the data."""
     source = list(sources.values())[-1] if sources else ""
     line, column = _positive(error.extra.get("line")), _positive(error.extra.get("column"))
     hint = error.extra.get("hint")
@@ -79,18 +58,22 @@ def explain_translated(
     return ScriptError(known, message, data=error.data, **fields)
 
 
-def completeness_of(make: Callable[[], Translator]) -> Callable[[str], bool]:
-    """Whether a text is complete, for a language whose compiler says where it stopped."""
-    translator = make()
+def completeness_of(runtime: Callable[[], str]) -> Callable[[str], bool]:
+    """Whether a text is complete, for a language whose compiler says where it stopped; it is asked in this process."""
+    from moonbox.languages.engine import create_engine
+
+    engine = create_engine()
+    environment = {"tools": [], "functions": [], "values": [], "features": [], "runtime": runtime().encode()}
+    engine.configure(environment)
 
     def is_complete(text: str) -> bool:
-        try:
-            translator.translate(text)
-        except BadSyntax as problem:
-            lines = text.rstrip().split("\n")
-            at_end = (problem.line or 1, problem.column or 1) > (len(lines), len(lines[-1]))
-            return not at_end or "string" in problem.message
-        return True
+        report = engine.check(text.encode("utf-8", "replace"))
+        if report.kind != "syntax":
+            return True
+        where = json.loads(report.extra)
+        lines = text.rstrip().split("\n")
+        at_end = (where.get("line") or 1, where.get("column") or 1) > (len(lines), len(lines[-1]))
+        return not at_end or b"string" in report.message
 
     return is_complete
 

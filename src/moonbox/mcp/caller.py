@@ -1,4 +1,4 @@
-"""The caller: on whose behalf a tool runs, known to whatever runs for it, in any thread."""
+"""The caller: the client for which a tool runs, known in every thread that runs for it."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ __all__ = ["CALLER", "Caller", "approve", "watch"]
 
 
 class Caller(Protocol):
-    """The client whose call is being answered. Every method may be called in any thread or loop."""
+    """The client whose call is in progress. Every method may be called in any thread or event loop."""
 
     @property
     def client(self) -> str:
-        """The same for two callers exactly when they are the same client."""
+        """The same for two callers exactly if they are the same client."""
 
     @property
     def wants_progress(self) -> bool: ...
 
     def progress(self, message: str) -> None:
-        """Tell the client how far its call is."""
+        """Report progress to the client."""
 
     def call_changed(self, entry: CallEntry) -> None:
-        """A call of its script began or ended."""
+        """A tool call of its script began or ended."""
 
     async def approve(self, call: ToolCall) -> Decision:
-        """Ask the person behind the client; raises Denied where that cannot be."""
+        """Ask the person behind the client; raises Denied if that is impossible."""
 
     async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
-        """Pass a question of an upstream on to the client."""
+        """Forward a request of an upstream server to the client."""
 
 
 CALLER: ContextVar[Caller | None] = ContextVar("moonbox_mcp_caller", default=None)
 
 
 async def approve(call: ToolCall) -> Any:
-    """For `Sandbox(approve=…)`: asks whoever the call is made for."""
+    """For `Sandbox(approve=…)`: asks the current caller."""
     from moonbox.errors import Denied
 
     caller = CALLER.get()
     if caller is None:
         raise Denied(
-            f"the tool '{call.name}' needs a person's approval and nobody can be asked here; do without it",
+            f"the tool '{call.name}' needs approval, and there is nobody to ask; continue without it",
             code="approval_unavailable",
         )
     return await caller.approve(call)
 
 
 def watch(entry: CallEntry) -> None:
-    """For `Sandbox(on_call=…)`: tells whoever the call is made for."""
+    """For `Sandbox(on_call=…)`: informs the current caller."""
     caller = CALLER.get()
     if caller is not None:
         caller.call_changed(entry)

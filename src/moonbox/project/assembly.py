@@ -3,7 +3,7 @@
 [sandbox]  [limits]  [audit]     the Sandbox and its trail
 [tools]                          tool scripts
 [knowledge]                      the tools search, get and sources
-[mcp.servers.<name>]             servers of others
+[mcp.servers.<name>]             MCP servers
 [codemode]                       what the model is shown
 [serve]                          how it is served
 """
@@ -11,24 +11,36 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.file import Config
-from moonbox.project import parts
-from moonbox.project.settings import servers_of
+from moonbox.config import Config
+from moonbox.config.sections import read_limits
+from moonbox.errors import ConfigError, MissingExtra, UsageError
+from moonbox.project.sections import (
+    read_audit,
+    read_codemode,
+    read_knowledge,
+    read_sandbox,
+    read_servers,
+    read_tools,
+)
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
 
+    from moonbox.audit.sinks import Sink
     from moonbox.codemode.mode import CodeMode
+    from moonbox.config.mcp import ServerSettings
+    from moonbox.config.sections import CodeModeSettings
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.library import ScriptLibrary
+    from moonbox.tools.tool import Tool
 
 __all__ = ["Assembly", "assemble"]
 
@@ -54,14 +66,14 @@ class Assembly:
         return ("search", "get", "sources") if self.knowledge is not None else ()
 
     def start(self, seconds: float = 0.0) -> Assembly:
-        """Start the MCP servers, with nobody to answer what they ask back, and wait so long for them."""
+        """Start the MCP servers, without a client to answer their requests, and wait up to `seconds` for them."""
         if self.upstreams is not None:
             self.upstreams.start()
             self.upstreams.wait(seconds)
         return self
 
     def refresh(self) -> bool:
-        """Take up changed tool scripts; whether there were any."""
+        """Load tool scripts that have changed; whether there were any."""
         return self.scripts is not None and self.scripts.refresh()
 
     def close(self) -> None:
@@ -84,31 +96,175 @@ def assemble(
     approve: Callable[..., Any] | None = None,
     on_call: Callable[..., None] | None = None,
 ) -> Assembly:
-    """Make what the configuration describes, with these Python tools beside it.
+    """Make what the configuration describes, with these Python tools added.
 
-    `mcp_config` names files with the `mcpServers` of other clients. ConfigError says what is wrong with which setting.
+    `mcp_config` names files with the `mcpServers` of other clients. ConfigError says which setting is wrong.
     """
     config = config or Config()
     with contextlib.ExitStack() as closing:
-        sink = parts.open_trail_sink(config)
-        servers = servers_of(config, mcp_config)
-        mode_settings, servers = parts.routing(config, servers)
-        sandbox = closing.enter_context(parts.open_sandbox(config, tools, sink, approve, on_call))
+        sink = _open_sink(config)
+        settings, servers = _route(read_codemode(config), read_servers(config, mcp_config))
+        sandbox = closing.enter_context(_open_sandbox(config, tools, sink, approve, on_call))
         toolbox = sandbox.toolbox
-        knowledge = parts.open_knowledge(config, closing)
-        built_in = parts.built_in_tools(knowledge)
-        with parts.named("[knowledge]"):
+        knowledge = _open_knowledge(config, closing)
+        built_in = _knowledge_tools(knowledge)
+        with _in_section(config, "knowledge"):
             toolbox.add(built_in)
-        scripts = parts.open_scripts(config, sink, built_in, closing)
+        scripts = _open_scripts(config, sink, built_in, closing)
         if scripts is not None:
-            with parts.named("[tools]"):
+            with _in_section(config, "tools"):
                 toolbox.follow(scripts.toolbox)
-        upstreams, media = parts.make_upstreams(servers, closing)
+        upstreams, media = _make_upstreams(servers, closing)
         if upstreams is not None:
-            with parts.named("[mcp.servers]"):
+            with _in_section(config, "mcp.servers"):
                 toolbox.follow(upstreams.toolbox)
-        mode = closing.enter_context(parts.open_mode(sandbox, mode_settings))
-        return Assembly(
-            config, sandbox, mode, upstreams, scripts, knowledge, media, parts.readable(sink), closing.pop_all()
-        )
+        mode = closing.enter_context(_open_mode(config, sandbox, settings))
+        trail = sink if hasattr(sink, "get") and hasattr(sink, "list") else None
+        return Assembly(config, sandbox, mode, upstreams, scripts, knowledge, media, trail, closing.pop_all())
     raise AssertionError
+
+
+@contextlib.contextmanager
+def _in_section(config: Config, section: str) -> Iterator[None]:
+    """What is wrong with a setting that only its part can judge, as an error in the configuration."""
+    with config.naming_file():
+        try:
+            yield
+        except MissingExtra:
+            raise
+        except UsageError as problem:
+            raise ConfigError(f"[{section}] {problem}") from None
+
+
+def _open_sandbox(
+    config: Config,
+    tools: Any,
+    sink: Sink | None,
+    approve: Callable[..., Any] | None,
+    on_call: Callable[..., None] | None,
+) -> Sandbox:
+    from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.tools.toolbox import Toolbox
+
+    settings, limits, audit = read_sandbox(config), read_limits(config), read_audit(config)
+    toolbox = Toolbox()
+    toolbox.follow(Toolbox.of(tools))  # ours to add to, theirs to change
+    with _in_section(config, "sandbox"):
+        return Sandbox(
+            toolbox,
+            limits=limits,
+            language=settings.language,
+            isolation=settings.isolation,
+            lua_features=settings.lua_features,
+            min_workers=settings.min_workers,
+            max_workers=settings.max_workers,
+            allow_nan=settings.allow_nan,
+            approve=approve,
+            on_call=on_call,
+            audit=sink,
+            redact=audit.redact or None,
+        )
+
+
+def _open_sink(config: Config) -> Sink | None:
+    from moonbox.audit.sinks import default_path, open_sink
+
+    settings = read_audit(config)
+    if not settings.enabled:
+        return None
+    if settings.path is None:
+        return open_sink(default_path(), fsync=settings.fsync)
+    kind, colon, rest = settings.path.partition(":")
+    prefix, path = (f"{kind}:", rest) if colon and kind in ("sqlite", "jsonl") else ("", settings.path)
+    with _in_section(config, "audit"):
+        if settings.path == "memory":
+            return open_sink("memory")
+        return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync)
+
+
+def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> KnowledgeBase | None:
+    if not config.section("knowledge"):
+        return None
+    from moonbox.knowledge.base import KnowledgeBase
+
+    return closing.enter_context(KnowledgeBase.from_config(read_knowledge(config)))
+
+
+def _knowledge_tools(knowledge: KnowledgeBase | None) -> list[Tool]:
+    if knowledge is None:
+        return []
+    from moonbox.knowledge.tools import knowledge_tools
+
+    return knowledge_tools(knowledge)
+
+
+def _open_scripts(
+    config: Config, sink: Sink | None, built_in: list[Tool], closing: contextlib.ExitStack
+) -> ScriptLibrary | None:
+    from moonbox.scripts.library import ScriptLibrary
+
+    settings = read_tools(config)
+    if not settings.scripts and not settings.folders:
+        return None
+    # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
+    context = {tool.name: _context_function(tool) for tool in built_in}
+    audit = None if sink is None else _SharedSink(sink)
+    with config.naming_file():
+        return closing.enter_context(ScriptLibrary(settings, audit=audit, context=context))
+
+
+def _context_function(tool: Tool) -> Callable[..., Any]:
+    """A built-in tool as `context.<name>(value, options)`."""
+    first = next(iter(tool.parameters.get("properties", {})), None)
+
+    def call(value: Any = None, options: Mapping[str, Any] | None = None) -> Any:
+        arguments = {} if first is None or value is None else {first: value}
+        return tool.call(tool.bind({**(options or {}), **arguments}))
+
+    return call
+
+
+def _make_upstreams(
+    servers: list[ServerSettings], closing: contextlib.ExitStack
+) -> tuple[Upstreams | None, Media | None]:
+    if not servers:
+        return None, None
+    from moonbox.mcp.media import Media
+    from moonbox.mcp.upstreams.manager import Upstreams
+    from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
+
+    media = Media()
+    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media)
+    closing.callback(upstreams.close)
+    return upstreams, media
+
+
+def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[CodeModeSettings, list[ServerSettings]]:
+    """Tools of servers are not known yet: `keep_visible` becomes a rule of the server that will have them."""
+    kept, changed = list(settings.keep_visible), []
+    for server in servers:
+        mine = [name for name in kept if name.startswith(f"{server.name}.")]
+        kept = [name for name in kept if name not in mine]
+        changed.append(server.with_direct([name.removeprefix(f"{server.name}.") for name in mine]) if mine else server)
+    return replace(settings, keep_visible=tuple(kept)), changed
+
+
+def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings) -> CodeMode:
+    from moonbox.codemode.mode import CodeMode
+
+    with _in_section(config, "codemode"):
+        # Whoever serves decides which conversations end: it knows which of them are running.
+        return CodeMode.from_config(sandbox, vars(settings), idle_seconds=None, max_conversations=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedSink:
+    """A sink that another closes."""
+
+    inner: Sink
+
+    def write(self, run: Any) -> None:
+        self.inner.write(run)
+
+    def close(self) -> None:
+        """Not ours to close."""

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.project.assembly import assemble
-from moonbox.project.settings import need_mcp
+from moonbox.project.sections import need_mcp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from moonbox.config.file import Config
+    from moonbox.config import Config
+    from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.server import MoonboxServer
-    from moonbox.mcp.server.settings import ServeSettings
     from moonbox.project.assembly import Assembly
 
 __all__ = ["http_app", "mcp_server", "run_http", "run_stdio"]
@@ -29,20 +29,17 @@ _GRACE = 10
 _BACKLOG = 2048
 
 
-def run_stdio(config: Config, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
-    """Serve MCP on standard input and output until the client goes or a signal ends it."""
+def run_stdio(config: Config, settings: ServeSettings, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
+    """Serve MCP on standard input and output until the client closes it or a signal stops it."""
     need_mcp()
-    from moonbox.mcp.server.settings import ServeSettings
-    from moonbox.mcp.server.stdio import serve_stdio, taken_over
-
-    settings = ServeSettings.from_config(config)
+    from moonbox.mcp.server.stdio import capture_stdio, serve_stdio
 
     async def serve(assembly: Assembly, stdin: int, stdout: int) -> None:
         with _stopped_by_signals():
             await serve_stdio(mcp_server(assembly, settings), stdin, stdout)
 
-    # The streams come first, because a user's module may print while it is loaded.
-    with taken_over() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as assembly:
+    # The streams come first, because a module with tools may print while it is loaded.
+    with capture_stdio() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as assembly:
         asyncio.run(serve(assembly, stdin, stdout))
 
 
@@ -52,9 +49,12 @@ def run_http(
     load_tools: Callable[[], Any],
     mcp_config: list[Path],
     *,
-    told: Callable[[str], None],
+    announce: Callable[[str], None],
 ) -> None:
-    """Serve MCP at /mcp and, where one token stands for every client, the HTTP API beside it."""
+    """Serve MCP at /mcp and, unless clients have tokens of their own, the HTTP API at the same address.
+
+    `announce` is called with one line as soon as clients can connect.
+    """
     try:
         import uvicorn
     except ImportError:
@@ -76,15 +76,15 @@ def run_http(
         listening = _listen(settings.host, settings.port)
         port = listening.getsockname()[1]
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
-        told(f"serving MCP on http://{name}:{port}/mcp")
-        # uvicorn stops at a signal and then raises it anew: it must not end us before everything is closed.
+        announce(f"serving MCP on http://{name}:{port}/mcp")
+        # uvicorn stops at a signal and then raises it again: it must not end the process before everything is closed.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket on this address; says which part of it is wrong."""
+    """A socket that listens on this address; UsageError says which part of the address is wrong."""
     host = host.strip("[]")
     name = f"[{host}]" if ":" in host else host
     try:
@@ -92,23 +92,23 @@ def _listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError:
-        raise UsageError(f"there is no address {name}; give one of this machine with --host") from None
+        raise UsageError(f"the host '{name}' has no address; choose another with --host") from None
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(_BACKLOG)  # whoever is told the address may connect at once
+        listening.listen(_BACKLOG)  # clients may connect as soon as they know the address
     except OSError as problem:
         listening.close()
         match problem.errno:
             case errno.EADDRINUSE:
-                message = f"{name}:{port} is not free; choose another with --port"
+                message = f"{name}:{port} is in use; choose another port with --port"
             case errno.EACCES | errno.EPERM:
-                message = f"port {port} may not be used by you; choose one above 1023 with --port"
+                message = f"permission denied for port {port}; choose one above 1023 with --port"
             case errno.EADDRNOTAVAIL:
                 message = f"{name} is not an address of this machine; choose another with --host"
             case _:
-                message = f"{name}:{port} cannot be listened on: {problem.strerror}"
+                message = f"cannot listen on {name}:{port}: {problem.strerror}"
         raise UsageError(message) from None
     return listening
 
@@ -128,7 +128,7 @@ def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:
 
 
 def http_app(assembly: Assembly, settings: ServeSettings) -> Any:
-    """The ASGI application: MCP, and the HTTP API where it can tell its clients by the one token."""
+    """The ASGI application: MCP, and the HTTP API unless clients have tokens of their own."""
     from moonbox.mcp.server.web import create_app
 
     other = None
@@ -138,13 +138,12 @@ def http_app(assembly: Assembly, settings: ServeSettings) -> Any:
 
 
 def _api(assembly: Assembly, settings: ServeSettings) -> Any:
-    from moonbox.http.app import create_app
+    from moonbox.http.app import Service, create_app
     from moonbox.http.guard import Access
-    from moonbox.http.service import Service
 
     names = settings.host_names
     if not names:
-        return None  # the API answers only to names that it was told
+        return None  # the API accepts only Host headers that it knows
     service = Service(assembly.sandbox, builtin=assembly.builtin, trail=assembly.trail, refresh=assembly.refresh)
     access = Access(token=settings.token, hosts=tuple(sorted(names)), origins=settings.origins)
     return create_app(service, access)
@@ -162,7 +161,7 @@ def _assembled(config: Config, load_tools: Callable[[], Any], mcp_config: list[P
 
 @contextlib.contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """End as if the client had gone, so that servers and workers end with us."""
+    """Stop as if the client had closed the connection, so that servers and workers are stopped too."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.audit.records import Run
-    from moonbox.languages.registry import BadSyntax
     from moonbox.limits import Limits
     from moonbox.sandbox.conversation import Ended
     from moonbox.sandbox.exchange import Exchange
@@ -33,8 +32,6 @@ class Attempt:
         link: Link,
         exchange: Exchange,
         update: bytes,
-        translated: str,
-        bad: BadSyntax | None,
         too_large: bool,
         limits: Limits,
         sources: Mapping[str, str],
@@ -51,15 +48,14 @@ class Attempt:
         self._lost_before = state_lost_before
         self._counted = link.sent, link.received
         self._language = language(exchange.recorder.language)
-        self.calls_expected = bool(toolbox) and (self._language.translator is not None or "tools" in translated)
+        source = exchange.recorder.source
+        self.calls_expected = bool(toolbox) and (self._language.runtime is not None or "tools" in source)
         """A guess: the script will call tools."""
-        self.opening = update + exchange.begin(translated.encode("utf-8", "replace"))
+        self.opening = update + exchange.begin(source.encode("utf-8", "replace"))
         self.refused: Run | None = None
-        """The record of a script that does not compile or is too large; then nothing is sent."""
-        if bad is not None:
-            self.refused = self._record(None, self._explained(bad.error))
-        elif too_large:
-            said = f"the script has {len(translated)} characters, too many for max_memory = {limits.max_memory} bytes"
+        """The record of a script that is too large; then nothing is sent."""
+        if too_large:
+            said = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             self.refused = self._record(None, self._stopped("memory", said))
 
     def ended(self, ended: Ended) -> Run:

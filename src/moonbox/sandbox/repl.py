@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, UsageError, WorkerError
-from moonbox.languages.registry import LANGUAGES, BadSyntax
+from moonbox.languages.registry import LANGUAGES
 from moonbox.sandbox.attempt import Attempt
 from moonbox.sandbox.blocking import BlockingDrive, Lost
 from moonbox.sandbox.clock import RunClock
@@ -335,29 +335,17 @@ class Repl:
         )
         pipeline = self._pipeline if limits is self._limits else self._make_pipeline(limits)
         exchange = Exchange(limits, pipeline, recorder, self._number, self._sandbox._on_call)
-        translated, bad = self._translate(source)
-        too_large = len(translated) > limits.max_memory // _SOURCE_SHARE
+        too_large = len(source) > limits.max_memory // _SOURCE_SHARE
         return Attempt(
             link=self._held.link,
             exchange=exchange,
-            update=b"" if bad or too_large else self._update_worker(limits),
-            translated=translated,
-            bad=bad,
+            update=b"" if too_large else self._update_worker(limits),
             too_large=too_large,
             limits=limits,
             sources=self._sources,
             toolbox=self.toolbox,
             state_lost_before=lost_before,
         )
-
-    def _translate(self, source: str) -> tuple[str, BadSyntax | None]:
-        """The script as the engine takes it; what does not compile costs no round trip to the worker."""
-        if self._sandbox._translator is None:
-            return source, None
-        try:
-            return self._sandbox._translator.translate(source), None
-        except BadSyntax as problem:
-            return "", problem
 
     def _conclude(self, attempt: Attempt, run: Run) -> Run:
         """The run is over: keep the record, and the worker if it lives."""

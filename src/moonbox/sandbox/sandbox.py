@@ -77,7 +77,6 @@ class Sandbox:
         self.limits = limits or Limits()
         self.language = language
         spoken = language_named(language)
-        self._translator = spoken.translator() if spoken.translator is not None else None
         self._runtime = spoken.runtime() if spoken.runtime is not None else None
         self.isolation = isolation
         self.lua_features = frozenset(lua_features)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.errors import KnowledgeError
+from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.environment import read_source, script_repl
-from moonbox.scripts.settings import ScriptSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -86,7 +86,7 @@ class ScriptConnectorKind:
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> ScriptConnector:
         name = where.rpartition(".")[2]
         try:
-            settings = ScriptSettings.from_dict(name, dict(options), base_dir, where=f"[{where}]")
+            settings = ScriptSettings.from_dict(name, dict(options), base_dir, section=where)
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
         return ScriptConnector(settings, where, self.make_api)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.scripts.settings import ScriptSettings
+    from moonbox.scripts.configured import ScriptSettings
 
 __all__ = ["define_host_functions", "file_stamp", "read_source", "script_repl"]
 

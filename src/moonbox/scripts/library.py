@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.file import Config
+from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.limits import Limits
+from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
 from moonbox.scripts.environment import file_stamp, read_source, script_repl
-from moonbox.scripts.settings import ScriptSettings, ToolsSettings
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from moonbox.config.file import FILE_NAME
+from moonbox.config import FILE_NAME
 from moonbox.errors import UsageError
 from moonbox.languages.names import is_identifier
 

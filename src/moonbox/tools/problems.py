@@ -17,6 +17,7 @@ from moonbox.languages.names import is_identifier
 from moonbox.suggest import nearest, suggestion
 from moonbox.tools.document import Document, Kinds, Schema, accepts, kind_of
 from moonbox.tools.signature import type_text
+from moonbox.wording import counted
 
 __all__ = ["find_problems", "path_text", "short"]
 
@@ -147,7 +148,7 @@ class _Walker:
         for keyword, wording in _RULES.items():
             if keyword in schema and self.breaks(keyword, schema, value):
                 rule = json.dumps(schema[keyword], ensure_ascii=False) if keyword == "const" else schema[keyword]
-                yield f"expected {wording.format(rule)}, got {_amount(keyword, value)}"
+                yield f"expected {_bound(wording, rule)}, got {_amount(keyword, value)}"
 
     def union(self, schema: dict[str, Any], keyword: str, value: Any, path: tuple[str | int, ...]) -> None:
         before = len(self.problems)
@@ -190,7 +191,7 @@ class _Walker:
             first, items = items, schema.get("additionalItems")
         heads = first if isinstance(first, list) else []
         if len(value) > len(heads) and items is False:
-            self.note(path, f"expected at most {len(heads)} items, got {len(value)}")
+            self.note(path, f"expected at most {counted(len(heads), 'item')}, got {len(value)}")
         for index, item in enumerate(value):
             if len(self.problems) > MOST_PROBLEMS:
                 return
@@ -206,6 +207,12 @@ def _takes_bytes(schema: dict[str, Any], wanted: Kinds, document: Document) -> b
     branches = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
     parts = [document.deref(branch) for branch in branches]
     return any(isinstance(part, dict) and part.get("format") == "binary" for part in parts)
+
+
+def _bound(wording: str, rule: Any) -> str:
+    """A rule in words; a noun behind the number is in the singular or the plural."""
+    start, noun, end = wording.partition("{} ")
+    return f"{start}{counted(rule, end.removesuffix('s'))}" if noun and isinstance(rule, int) else wording.format(rule)
 
 
 def _amount(keyword: str, value: Any) -> str:

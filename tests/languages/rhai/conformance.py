@@ -16,13 +16,12 @@ from typing import Any
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from languages.rhai.machine import Machine
-from moonbox.languages.rhai import ParseLimits, RhaiSyntaxError
-from moonbox.languages.rhai.syntax.parser import parse, parse_expression
+from languages.rhai.machine import Machine, NoScript
 
 CASES = Path(__file__).parents[4] / "shared" / "rhai" / "cases.json"
 WHY_SKIPPED = "the reference's cases are not here (../shared/rhai/cases.json)"
 _MOST_OPERATIONS = 50_000_000
+_OF_THE_PARSER = ("max_string_size", "max_array_size", "max_map_size", "max_functions", "max_variables")
 
 
 @dataclass
@@ -50,7 +49,7 @@ def check(case: dict[str, Any]) -> Result:
     wanted = _wanted(case)
     try:
         found, operations = _found(case)
-    except RhaiSyntaxError as error:
+    except NoScript as error:
         found, operations = {"error": error.text}, 0
     wanted = {key: value for key, value in wanted.items() if key in found or key == "error"}
     return Result(case, wanted == found, repr(wanted), repr(found), operations)
@@ -68,20 +67,13 @@ def _wanted(case: dict[str, Any]) -> dict[str, Any]:
 def _found(case: dict[str, Any]) -> tuple[dict[str, Any], int]:
     method = case.get("method", "eval")
     limits = {name: value[0] if len(value) == 1 else value for name, value in case.get("limits", {}).items()}
-    depths = limits.get("max_expr_depths", (64, 32))
-    parse_limits = ParseLimits(
-        expr_depth=depths[0],
-        function_expr_depth=depths[1],
-        max_string=limits.get("max_string_size"),
-        max_array=limits.get("max_array_size"),
-        max_map=limits.get("max_map_size"),
-        max_functions=limits.get("max_functions"),
-        max_variables=limits.get("max_variables"),
-    )
-    if method.startswith("compile"):
-        (parse_expression if method == "compile_expression" else parse)(case["script"], parse_limits)
-        return {}, 0
     names = {"max_string_size": "max_string", "max_array_size": "max_array", "max_map_size": "max_map"}
+    parsed = {names.get(key, key): value for key, value in limits.items() if key in _OF_THE_PARSER}
+    depths = limits.get("max_expr_depths", (64, 32))
+    parse_limits = parsed | {"expr_depth": depths[0], "function_expr_depth": depths[1]}
+    if method.startswith("compile"):
+        _machine(()).check(case["script"], parse_limits, single=method == "compile_expression")
+        return {}, 0
     run_limits = {"max_operations": limits.get("max_operations", _MOST_OPERATIONS)}
     run_limits |= {name: limits[key] for key, name in names.items() if key in limits}
     machine = _machine(tuple(run_limits.items()))

@@ -1,4 +1,4 @@
-"""A bare Lua state with the Rhai runtime in it, for tests."""
+"""A bare Lua state with the Rhai compiler and runtime in it, for tests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from lupa import lua54
 
-from moonbox.languages.rhai import ParseLimits, compile, runtime_source
+from moonbox.languages.rhai.language import runtime_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Later", "Machine", "Outcome", "Stopped", "ToolFailed"]
+__all__ = ["Later", "Machine", "NoScript", "Outcome", "Stopped", "ToolFailed"]
 
 _HOST = """
 local runtime, limits, tools, printed, clock = ...
@@ -27,6 +27,7 @@ local host = {
   },
   limits = limits, null = null, array_mt = array_mt, clock = clock,
   print = printed,
+  load = function(text) return load(text, "=rhai", "t", {}) end,
   has_tool = function(name) return tools[name] ~= nil end,
   stop = function(limit, message) error({stop = STOP, limit = limit, message = message}, 0) end,
   is_stop = function(problem) return type(problem) == "table" and rawget(problem, "stop") == STOP end,
@@ -58,14 +59,31 @@ local R = assert(load(runtime, "=rhai runtime", "t", {}))()(host)
 return R, host
 """
 
-_RUN = """
-local R, state, text = ...
-local chunk, problem = load(text, "=rhai", "t", {})
-if not chunk then return "internal", "Lua refuses the chunk: " .. problem end
-local fine, value = pcall(R.run, state, chunk)
+_PROTECTED = """
+local call, name, first, second, third = ...
+local fine, value = pcall(call[name], first, second, third)
 if fine then return "value", value end
 return "error", value
 """
+
+# Runs the compiler and counts the Lua instructions that it takes, in thousands.
+_MEASURE = """
+local R, source = ...
+local steps = 0
+debug.sethook(function() steps = steps + 1 end, "", 1000)
+local fine, text = pcall(R.compiler.compile, source)
+debug.sethook()
+return steps, fine and #text or 0
+"""
+
+
+class NoScript(Exception):
+    """A text that does not compile: what was wrong, where, and what to write instead if that is known."""
+
+    def __init__(self, problem: Any) -> None:
+        self.message, self.text, self.hint = str(problem.message), str(problem.text), problem.hint
+        self.line, self.position = problem.line, problem.position
+        super().__init__(self.text)
 
 
 class ToolFailed(Exception):
@@ -122,7 +140,8 @@ class Machine:
             runtime_source(), table(limits or {}), table(wrapped), self.prints.append, clock or (lambda: 0.0)
         )
         self.state = self.runtime.new_state()
-        self._run = self.lua.execute("return function(...) " + _RUN + " end")
+        self._protected = self.lua.execute("return function(...) " + _PROTECTED + " end")
+        self._measure = self.lua.execute("return function(...) " + _MEASURE + " end")
         self._is_array = self.lua.eval("function(host, t) return getmetatable(t) == host.array_mt end")
         self._is_null = self.lua.eval("function(host, t) return rawequal(t, host.null) end")
         self._export = self.lua.eval(
@@ -130,11 +149,36 @@ class Machine:
         )
         self._as_array = self.lua.eval("function(host, t) return setmetatable(t, host.array_mt) end")
 
-    def run(self, source: str, parse_limits: ParseLimits | None = None) -> Outcome:
-        """Compile and run; a syntax error is raised."""
-        text = compile(source, parse_limits).lua
+    def compile(self, source: str, limits: Mapping[str, int] | None = None) -> str:
+        """The Lua text of a script; raises NoScript."""
+        return str(self._compiler("compile", source, self._limits(limits)))
+
+    def check(self, source: str, limits: Mapping[str, int] | None = None, *, single: bool = False) -> None:
+        """Parse a script, or a single expression; raises NoScript."""
+        self._compiler("check", source, self._limits(limits), single)
+
+    def compiling(self, source: str) -> tuple[int, int]:
+        """What compiling takes: Lua instructions in thousands, and the size of the text that it gives."""
+        steps, size = self._measure(self.runtime, source)
+        return int(steps), int(size)
+
+    def _compiler(self, name: str, *arguments: Any) -> Any:
+        kind, value = self._protected(self.runtime.compiler, name, *arguments)
+        if kind == "value":
+            return value
+        if isinstance(value, str) or value.kind != "syntax":
+            raise AssertionError(f"the compiler failed: {value}")
+        raise NoScript(value)
+
+    def _limits(self, limits: Mapping[str, int] | None) -> Any:
+        return None if limits is None else self.lua.table_from(dict(limits))
+
+    def run(self, source: str, parse_limits: Mapping[str, int] | None = None) -> Outcome:
+        """Compile and run; raises NoScript."""
         before = len(self.prints)
-        kind, value = self._run(self.runtime, self.state, text)
+        kind, value = self._protected(self.runtime, "run", self.state, source, self._limits(parse_limits))
+        if kind == "error" and not isinstance(value, str) and value.kind == "syntax":
+            raise NoScript(value)
         outcome = Outcome(kind, raw=value, prints=[str(each) for each in self.prints[before:]])
         outcome.operations = self.runtime.operations(self.state)
         if kind == "value":

@@ -1,73 +1,128 @@
-"""The compiler: results, errors, the cache, and time in proportion to the text."""
+"""The compiler: results, errors, what it remembers, and work in proportion to the text."""
 
 from __future__ import annotations
 
-import contextlib
-import time
-
 import pytest
 
-from moonbox.errors import MoonboxError
-from moonbox.languages.rhai import Compiler, ParseLimits, RhaiSyntaxError, compile
+from .machine import Machine, NoScript
 
 
-def test_the_same_text_gives_the_same_chunk() -> None:
-    assert compile("let x = 1; x + 1") == compile("let x = 1; x + 1")
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    return Machine()
 
 
-def test_a_syntax_error_tells_where_and_what_to_write() -> None:
-    with pytest.raises(RhaiSyntaxError) as caught:
-        compile("let x = 1;\nlet y = null;")
+def test_the_same_text_gives_the_same_chunk(machine: Machine) -> None:
+    assert machine.compile("let x = 1; x + 1") == machine.compile("let x = 1; x + 1")
+
+
+def test_a_syntax_error_tells_where_and_what_to_write(machine: Machine) -> None:
+    with pytest.raises(NoScript) as caught:
+        machine.compile("let x = 1;\nlet y = null;")
     error = caught.value
-    assert isinstance(error, MoonboxError)
     assert (error.message, error.line, error.position) == ("'null' is a reserved keyword", 2, 9)
     assert error.text == str(error) == "Syntax error: 'null' is a reserved keyword (line 2, position 9)"
     assert error.hint == "Rhai has no null: the empty value is ()"
 
 
-def test_an_error_without_a_position() -> None:
-    with pytest.raises(RhaiSyntaxError) as caught:
-        compile("x" * 250_001)
+def test_an_error_without_a_position(machine: Machine) -> None:
+    with pytest.raises(NoScript) as caught:
+        machine.compile("x" * 250_001)
     assert str(caught.value) == "Syntax error: the script is longer than 250,000 characters"
     assert caught.value.line is None
 
 
-def test_limits_of_the_parser() -> None:
-    with pytest.raises(RhaiSyntaxError, match="Expression exceeds maximum complexity"):
-        compile("1 + (2 + (3 + (4 + 5)))", ParseLimits(expr_depth=4))
-    with pytest.raises(RhaiSyntaxError, match="Length of string exceeds the maximum limit"):
-        compile('"abcdef"', ParseLimits(max_string=5))
-    with pytest.raises(RhaiSyntaxError, match="Number of functions defined exceeds maximum limit"):
-        compile("fn a() {} fn b() {}", ParseLimits(max_functions=1))
+@pytest.mark.parametrize(
+    ("source", "line", "position"),
+    [
+        ("let é", 1, 5),
+        ('"é" null', 1, 5),
+        ("/* é */ null", 1, 9),
+        ("// é\nnull", 2, 1),
+        ("/* é\nü */ null", 2, 6),
+        ("`é${1}ü${2}` null", 1, 14),
+        ('#"é\nü"# null', 2, 5),
+        ('"é\\q"', 1, 4),
+        ("'éé'", 1, 1),
+        ("\r\n\tnull", 2, 2),
+        ("x" * 70_000 + " null", 1, 65_535),
+    ],
+)
+def test_positions_count_characters(machine: Machine, source: str, line: int, position: int) -> None:
+    with pytest.raises(NoScript) as caught:
+        machine.compile(source)
+    assert (caught.value.line, caught.value.position) == (line, position)
+
+
+def test_a_text_that_is_not_utf_8(machine: Machine) -> None:
+    compile_bytes = machine.lua.eval("function(R) return pcall(R.compiler.compile, '\\xff') end")
+    fine, problem = compile_bytes(machine.runtime)
+    assert not fine
+    assert problem.text == "Syntax error: the script is not valid UTF-8"
+
+
+def test_limits_of_the_parser(machine: Machine) -> None:
+    with pytest.raises(NoScript, match="Expression exceeds maximum complexity"):
+        machine.compile("1 + (2 + (3 + (4 + 5)))", {"expr_depth": 4})
+    with pytest.raises(NoScript, match="Length of string exceeds the maximum limit"):
+        machine.compile('"abcdef"', {"max_string": 5})
+    with pytest.raises(NoScript, match="Number of functions defined exceeds maximum limit"):
+        machine.compile("fn a() {} fn b() {}", {"max_functions": 1})
+
+
+def _compiled(machine: Machine, *sources: str) -> list[str]:
+    """The sources that were compiled in this order, as against those that were remembered."""
+    noting = machine.lua.eval(
+        """function(R, note)
+          local compile = R.compiler.compile
+          R.compiler.compile = function(source, limits) note(source) return compile(source, limits) end
+        end"""
+    )
+    compiled: list[str] = []
+    noting(machine.runtime, compiled.append)
+    for source in sources:
+        machine.run(source)
+    return compiled
 
 
 def test_recent_scripts_are_remembered() -> None:
-    compiler = Compiler(remember=2)
-    first = compiler.compile("1")
-    assert compiler.compile("1") is first
-    compiler.compile("2")
-    assert compiler.compile("1") is first
-    compiler.compile("3")  # "2" was used longest ago
-    assert compiler.compile("1") is first
-    second = compiler.compile("2")
-    compiler.compile("3")
-    compiler.compile("4")
-    assert compiler.compile("2") is not second
+    assert _compiled(Machine(), "1", "2", "1", "2", "1") == ["1", "2"]
 
 
-def test_memory_for_scripts_is_bounded() -> None:
-    compiler = Compiler(remember_size=2_000)
-    small = compiler.compile("1")
-    assert compiler.compile("1") is small
-    compiler.compile("'a'; " * 400)
-    assert compiler.compile("1") is not small
+def test_scripts_of_long_ago_are_forgotten() -> None:
+    others = [f"{number} + 0" for number in range(200)]
+    assert _compiled(Machine(), "1", *others, "1").count("1") == 2
 
 
-def test_errors_are_not_remembered_as_results() -> None:
-    compiler = Compiler()
+def test_a_script_in_use_stays_remembered() -> None:
+    steps = [source for number in range(200) for source in ("1", f"{number} + 0")]
+    assert _compiled(Machine(), *steps).count("1") == 1
+
+
+def test_long_scripts_are_not_remembered() -> None:
+    long = "'a'; " * 2_000
+    assert _compiled(Machine(), long, long) == [long, long]
+
+
+def test_what_does_not_compile_is_not_remembered() -> None:
+    machine = Machine()
     for _ in range(2):
-        with pytest.raises(RhaiSyntaxError):
-            compiler.compile("let")
+        with pytest.raises(NoScript):
+            machine.run("let")
+
+
+def test_a_remembered_script_runs_afresh() -> None:
+    machine = Machine()
+    for _ in range(3):
+        assert machine.run("let a = [1]; a.push(2); let f = || a.len(); f.call()").raw == 2
+
+
+def test_a_run_that_does_not_compile_counts_no_operations() -> None:
+    machine = Machine()
+    assert machine.run("1 + 1").operations > 0
+    with pytest.raises(NoScript):
+        machine.run("let")
+    assert machine.runtime.operations(machine.state) == 0
 
 
 _REPEATED = {
@@ -77,33 +132,53 @@ _REPEATED = {
     "functions": lambda n: "".join(f"fn f{i}(a) {{ f{i + 1}(a) }}\n" for i in range(n)),
     "closures": lambda n: "".join(f"let f{i} = |x| x + {i};" for i in range(n)),
     "interpolation": lambda n: "let x = 1; `" + "${x} " * n + "`",
+    "constants in text": lambda n: "`" + "${1} " * n + "`",
     "elements": lambda n: "let x = 1; [" + "x, " * n + "]",
     "keys": lambda n: "#{" + ",".join(f"k{i}: {i}" for i in range(n)) + "}",
     "cases": lambda n: "switch x {" + ",".join(f"{i} => {i}" for i in range(n)) + "}",
     "calls in scope": lambda n: "".join(f"let a{i} = 0;" for i in range(n)) + "fn f() {} " + "f!();" * n,
+    "calls": lambda n: "".join(f"let a{i} = 0;" for i in range(n)) + "".join(f"g{i}(1);" for i in range(n)),
+    "looking for variables": lambda n: "".join(f'let a{i} = is_def_var("b");' for i in range(n)),
+    "names in closures": lambda n: "".join(f"let a{i} = 0;" for i in range(n)) + "[|| " * 5 + "1" + "]" * 5,
+    "changes": lambda n: "let a = []; let b = 0;" + "a.push({ b += 1; b }); [b, { b = 2; b }];" * n,
     "statements": lambda n: "let x = 0;" + "x += 1;" * n,
     "comments": lambda n: "/*" * n + "*/" * n,
     "open comments": lambda n: "/*" * n,
     "backticks": lambda n: "`" * n,
+    "quotes": lambda n: '"é" + ' * (n // 50) + '"é"',
+    "characters": lambda n: "let s = [" + '"é",' * n + "];",
     "digits": lambda n: "1" * n,
     "underscores": lambda n: "1" + "_" * n,
+    "zeros": lambda n: "0" + "_" * n + "x1",
     "open brackets": lambda n: "[" * n,
     "long constants": lambda n: f'const A = "{"a" * n}";' + "print(A + A);" * n,
+    "hashes": lambda n: "#" * n,
+    "raw text": lambda n: 'let a = #"' + "\n" * n + '"#;',
 }
 
 
 @pytest.mark.parametrize("name", _REPEATED)
-def test_time_and_size_grow_with_the_text(name: str) -> None:
-    small, large = _measured(_REPEATED[name](200)), _measured(_REPEATED[name](2_000))
-    assert large[0] < max(30 * small[0], 0.3), "ten times the text took more than 30 times as long"
+def test_work_and_size_grow_with_the_text(machine: Machine, name: str) -> None:
+    small, large = machine.compiling(_REPEATED[name](200)), machine.compiling(_REPEATED[name](2_000))
+    assert large[0] < max(14 * small[0], 500), "ten times the text took more than 14 times the instructions"
     assert large[1] < max(14 * small[1], 100_000), "ten times the text gave more than 14 times as much Lua"
 
 
-def _measured(source: str) -> tuple[float, int]:
-    best, size = 1e9, 0
-    for _ in range(2):
-        started = time.process_time()
-        with contextlib.suppress(RhaiSyntaxError):
-            size = len(compile(source).lua)
-        best = min(best, time.process_time() - started)
-    return best, size
+_EXPLODING = {
+    "calls in scope of each other": lambda k: (
+        "fn c(){1} fn b(){" + "c!();" * k + "} fn a(){" + "b!();" * k + "} " + "a!();" * k
+    ),
+    "a function in scope of itself": lambda k: "fn a(){" + "a!();" * k + "} " + "a!();" * k,
+    "a large function in scope": lambda k: "fn a(){" + "let x = [1, 2, 3];" * k + "} " + "a!();" * k,
+}
+
+
+@pytest.mark.parametrize("name", _EXPLODING)
+def test_calls_in_scope_meet_a_limit(machine: Machine, name: str) -> None:
+    source = _EXPLODING[name](100)
+    with pytest.raises(NoScript) as caught:
+        machine.compile(source)
+    assert caught.value.message == "Too many calls that run in the caller's scope"
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("call the function as ")
+    assert machine.compiling(source)[0] < 20_000  # thousands of instructions

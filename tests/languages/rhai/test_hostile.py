@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
-from moonbox.languages.rhai import RhaiSyntaxError, compile
-
-from .machine import Machine
+from .machine import Machine, NoScript
 
 _LUA_WORDS = (
     "and break do else elseif end false for function goto if in local nil not or repeat return then true until while"
@@ -119,9 +116,9 @@ def test_many_locals_arguments_and_closures(machine: Machine) -> None:
         ("let x = 1; " + " + ".join(["x"] * 80), "Expression exceeds maximum complexity"),
     ],
 )
-def test_our_own_limits_are_told(script: str, message: str) -> None:
-    with pytest.raises(RhaiSyntaxError) as caught:
-        compile(script)
+def test_our_own_limits_are_told(machine: Machine, script: str, message: str) -> None:
+    with pytest.raises(NoScript) as caught:
+        machine.compile(script)
     assert caught.value.message == message
     assert caught.value.line == 1
 
@@ -129,9 +126,9 @@ def test_our_own_limits_are_told(script: str, message: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["(", "[", "{", "#{a:", "!", "- ", "if true {", "`${", "x.", "f(", "|| ", "1 + ", "{ let x = "]
 )
-def test_nesting_without_end(piece: str) -> None:
-    with pytest.raises(RhaiSyntaxError):
-        compile(piece * 5_000)
+def test_nesting_without_end(machine: Machine, piece: str) -> None:
+    with pytest.raises(NoScript):
+        machine.compile(piece * 5_000)
 
 
 _NESTED = (
@@ -154,12 +151,13 @@ def test_as_deep_as_the_parser_lets_it_lua_takes_it(machine: Machine, outer: str
         for level in range(70):
             script = (outer if level % 2 else inner).replace("@", script)
             try:
-                deepest = compile(f"fn g(x) {{ {script} }} g(1)")
-            except RhaiSyntaxError:
+                machine.compile(f"fn g(x) {{ {script} }} g(1)")
+            except NoScript:
                 break
+            deepest = script
         assert deepest is not None
-        kind, value = machine._run(machine.runtime, machine.state, deepest.lua)
-        assert kind == "value" or (kind == "error" and value.kind in ("runtime", "limit")), value
+        outcome = machine.run(f"fn g(x) {{ {deepest} }} g(1)")
+        assert outcome.kind in ("value", "runtime", "limit"), outcome.text
 
 
 @pytest.mark.parametrize(
@@ -200,10 +198,9 @@ def test_growth_meets_a_limit(script: str) -> None:
         'let s = "["; s.pad(999000, "["); try { parse_json(s); } catch { } false',
     ],
 )
+@pytest.mark.timeout(60)  # the square of these texts would take hours
 def test_no_search_takes_the_square_of_its_text(machine: Machine, script: str) -> None:
-    started = time.process_time()
     assert machine.run(script).raw is False
-    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -232,6 +229,6 @@ def test_nothing_of_the_host_is_there(machine: Machine, name: str) -> None:
     call = f'{name} "x" as y;' if name == "import" else f'{name}("x")'
     try:
         outcome = machine.run(call)
-    except RhaiSyntaxError:
+    except NoScript:
         return
     assert outcome.kind == "runtime"

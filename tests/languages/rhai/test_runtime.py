@@ -170,9 +170,11 @@ def test_the_clock_is_the_hosts() -> None:
     assert Machine(clock=lambda: next(times)).run("let t = timestamp(); t.elapsed").raw == 2.5
 
 
-def test_a_host_may_offer_nothing() -> None:
+def test_a_host_may_offer_nothing_but_the_library_and_load() -> None:
     machine = Machine()
-    host = machine.lua.eval("function(R, host) for k in pairs(host) do if k ~= 'lib' then host[k] = nil end end end")
+    host = machine.lua.eval(
+        "function(R, host) for k in pairs(host) do if k ~= 'lib' and k ~= 'load' then host[k] = nil end end end"
+    )
     host(machine.runtime, machine.host)
     assert machine.run("[1].map(|x| x + 1)[0]").raw == 2
     assert machine.run("nope()").text == "Function not found: nope () (line 1, position 1)"

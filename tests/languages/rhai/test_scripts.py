@@ -23,9 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.languages.rhai import RhaiSyntaxError
-
-from .machine import Later, Machine, Stopped, ToolFailed
+from .machine import Later, Machine, NoScript, Stopped, ToolFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +114,7 @@ def _seen(machine: Machine, step: str, calls: list[str], head: dict[str, str]) -
     seen: dict[str, Any] = {"error": "", "text": "", "prints": ""}
     try:
         outcome = machine.run(step)
-    except RhaiSyntaxError as error:
+    except NoScript as error:
         seen |= {"error": "syntax", "text": error.text.removeprefix("Syntax error: ")}
         hint, operations = error.hint, 0
     else:

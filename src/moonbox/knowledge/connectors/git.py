@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
+from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.connectors.files import DOCUMENTS, Globs, document_item, printable
-from moonbox.knowledge.contract import CLOSED, positive
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of

@@ -140,6 +140,12 @@ class LuaVM:
             self._engine[b"collect"]()
         return report
 
+    def check(self, source: bytes) -> EngineReport:
+        """Compile a script without running it. No limit holds: this is for scripts that somebody types at a prompt."""
+        report = EngineReport()
+        self._fill(report, self._engine[b"check"](source, b"script"))
+        return report
+
     def interrupt(self, number: int, reason: int) -> bool:
         """From another thread: stop that run. False when it is not under way; it stops as soon as it begins."""
         self._early = number, reason

@@ -1,4 +1,4 @@
-"""Rhai's entry in the registry of languages."""
+"""Rhai's entry in the registry of languages: a compiler to Lua and a runtime, both Lua files that the worker loads."""
 
 from __future__ import annotations
 
@@ -11,25 +11,44 @@ from moonbox.languages.translation import completeness_of, explain_translated
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.languages.translation import Translator
+__all__ = ["COMPILER", "RHAI", "RUNTIME", "runtime_source"]
 
-__all__ = ["RHAI"]
+_FOLDER = Path(__file__).parent
+# The files of each folder, in the order in which they build on each other.
+COMPILER = (
+    *("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements"),
+    *("constants", "purity", "folding", "optimizer", "scopes", "types"),
+    *("writer", "write_operators", "write_calls", "write_chains", "write_expressions"),
+    *("write_branches", "write_statements", "compile"),
+)
+RUNTIME = (
+    *("values", "errors", "format", "sizes", "search", "operators", "comparison", "ranges", "access", "tools", "calls"),
+    *("parallel", "core", "numbers", "strings", "sorting", "arrays", "maps", "blobs", "json", "state"),
+)
+_END = """
+return function(host)
+  local C, R = {}, {}
+  for i = 1, #compiler do compiler[i](C, host.lib) end
+  R.compiler = C
+  for i = 1, #runtime do runtime[i](R, host.lib, host) end
+  C.raise = R.syntax_error
+  return R
+end
+"""
 
 
-def _translator() -> Translator:
-    from moonbox.languages.rhai.guest import RhaiTranslator
-
-    return RhaiTranslator()
-
-
-def _runtime() -> str:
-    from moonbox.languages.rhai.source import runtime_source
-
-    return runtime_source()
+def runtime_source() -> str:
+    """The Lua files as one chunk, which returns `function(host) … return R end`."""
+    parts = ["local compiler,runtime={},{}"]
+    for folder, names in (("compiler", COMPILER), ("runtime", RUNTIME)):
+        for name in names:
+            text = (_FOLDER / folder / f"{name}.lua").read_text(encoding="utf-8")
+            parts.append(f"{folder}[#{folder}+1]=(function()\n{text}\nend)()")
+    return "\n".join([*parts, _END])
 
 
 def _completeness() -> Callable[[str], bool]:
-    return completeness_of(_translator)
+    return completeness_of(runtime_source)
 
 
 RHAI = Language(
@@ -38,10 +57,9 @@ RHAI = Language(
     comment="//",
     lexer="rust",  # Pygments has none for Rhai, which looks like Rust
     first_index=0,
-    folder=Path(__file__).parent,
+    folder=_FOLDER,
     explain=explain_translated,
     completeness=_completeness,
     parameter_aliases=frozenset({"rhai", "rhai_code"}),
-    translator=_translator,
-    runtime=_runtime,
+    runtime=runtime_source,
 )

@@ -1,4 +1,4 @@
-"""Tokens: who a client is, from tokens of our own or from JWTs of an authorization server."""
+"""Authentication: who a client is, by a configured token or by a JWT of an authorization server."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.provider import AccessToken
 
-from moonbox.mcp.server.settings import check_url
+from moonbox.config.serve import check_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp.server.auth.provider import TokenVerifier
 
-    from moonbox.mcp.server.settings import OAuthSettings, ServeSettings
+    from moonbox.config.serve import OAuthSettings, ServeSettings
 
-__all__ = ["JwtVerifier", "OwnTokens", "verifier"]
+__all__ = ["ConfiguredTokens", "JwtVerifier", "make_verifier"]
 
 log = logging.getLogger("moonbox.mcp")
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-"""Signatures by a private key alone: with a shared secret anybody who can check a token could make one."""
+"""Asymmetric signatures only: with a shared secret, whoever can verify a token could also make one."""
 _METADATA = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
-_LONGEST_TOKEN = 16_384
-_SECONDS = 10.0
-_FETCH_AGAIN = 10.0
+_MAX_TOKEN = 16_384
+_TIMEOUT_SECONDS = 10.0
+_REFETCH_SECONDS = 10.0
 
 
-def verifier(settings: ServeSettings) -> TokenVerifier | None:
-    """What the settings demand of clients; None where they demand nothing."""
-    found: list[TokenVerifier] = []
+def make_verifier(settings: ServeSettings) -> TokenVerifier | None:
+    """The verifier that the settings require; None if clients need not authenticate."""
+    verifiers: list[TokenVerifier] = []
     named = {**settings.tokens, **({"token": settings.token} if settings.token is not None else {})}
     if named:
         scopes = [] if settings.oauth is None else list(settings.oauth.scopes)
         resource = None if settings.oauth is None else settings.oauth.resource
-        found.append(OwnTokens(named, scopes, resource))
+        verifiers.append(ConfiguredTokens(named, scopes, resource))
     if settings.oauth is not None:
-        found.append(JwtVerifier(settings.oauth))
-    return _Any(found) if found else None
+        verifiers.append(JwtVerifier(settings.oauth))
+    return _AnyOf(verifiers) if verifiers else None
 
 
-class OwnTokens:
+class ConfiguredTokens:
     """Tokens from the configuration, each with the name of its client."""
 
     def __init__(self, tokens: dict[str, str], scopes: list[str], resource: str | None) -> None:
@@ -56,7 +56,7 @@ class OwnTokens:
     async def verify_token(self, token: str) -> AccessToken | None:
         given = _digest(token)
         match = None
-        for name, wanted in self._digests.items():  # all of them, so that time tells nothing
+        for name, wanted in self._digests.items():  # always all of them, so that the time taken reveals nothing
             if hmac.compare_digest(given, wanted):
                 match = name
         if match is None:
@@ -65,12 +65,12 @@ class OwnTokens:
 
 
 class JwtVerifier:
-    """Signed tokens of one issuer, made out to us and still valid."""
+    """Signed tokens of one issuer, issued for this server and not expired."""
 
     def __init__(self, settings: OAuthSettings) -> None:
         self._settings = settings
         self._keys: dict[str, Any] = {}
-        self._fetched = -_FETCH_AGAIN
+        self._fetched = -_REFETCH_SECONDS
         self._fetching = asyncio.Lock()
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -79,7 +79,7 @@ class JwtVerifier:
         try:
             claims = self._claims(token, await self._key(token))
         except (jwt.PyJWTError, ValueError, OSError) as problem:
-            log.warning("a token was refused: %s", type(problem).__name__)
+            log.warning("invalid token: %s", type(problem).__name__)
             return None
         client = claims.get("client_id") or claims.get("azp") or claims.get("sub") or "unknown"
         return AccessToken(
@@ -107,15 +107,15 @@ class JwtVerifier:
         return claims
 
     async def _key(self, token: str) -> Any:
-        """The issuer's key that the token names. The issuer is not asked more often because strangers name others."""
+        """The issuer's key that the token names; unknown names cannot make us fetch the keys more often."""
         import jwt
 
-        if len(token) > _LONGEST_TOKEN:
+        if len(token) > _MAX_TOKEN:
             raise ValueError("too long")
         name = str(jwt.get_unverified_header(token).get("kid"))
         if name not in self._keys:
             async with self._fetching:
-                if name not in self._keys and time.monotonic() - self._fetched >= _FETCH_AGAIN:
+                if name not in self._keys and time.monotonic() - self._fetched >= _REFETCH_SECONDS:
                     self._fetched = time.monotonic()
                     self._keys = await asyncio.to_thread(self._fetch)
         if name not in self._keys:
@@ -125,40 +125,40 @@ class JwtVerifier:
     def _fetch(self) -> dict[str, Any]:
         import jwt
 
-        keys = jwt.PyJWKClient(self._settings.jwks_url or self._jwks_url(), timeout=_SECONDS).get_signing_keys()
+        keys = jwt.PyJWKClient(self._settings.jwks_url or self._jwks_url(), timeout=_TIMEOUT_SECONDS).get_signing_keys()
         return {str(key.key_id): key.key for key in keys}
 
     def _jwks_url(self) -> str:
-        """From the issuer's own metadata, which must name that issuer."""
+        """From the issuer's metadata, which must name the same issuer."""
         import httpx2
 
         for ending in _METADATA:
             try:
-                answer = httpx2.get(self._settings.issuer.rstrip("/") + ending, timeout=_SECONDS)
+                answer = httpx2.get(self._settings.issuer.rstrip("/") + ending, timeout=_TIMEOUT_SECONDS)
             except httpx2.HTTPError as problem:
                 raise ValueError(f"the metadata of {self._settings.issuer} cannot be read") from problem
             data = answer.json() if answer.status_code == 200 else {}
             if isinstance(data, dict) and data.get("issuer") == self._settings.issuer and data.get("jwks_uri"):
                 check_url("jwks_uri", str(data["jwks_uri"]))
                 return str(data["jwks_uri"])
-        raise ValueError(f"the metadata of {self._settings.issuer} name no keys")
+        raise ValueError(f"the metadata of {self._settings.issuer} contains no keys")
 
 
-class _Any:
+class _AnyOf:
     def __init__(self, verifiers: Sequence[TokenVerifier]) -> None:
         self._verifiers = verifiers
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        for each in self._verifiers:
-            found = await each.verify_token(token)
-            if found is not None:
-                return found
+        for verifier in self._verifiers:
+            access = await verifier.verify_token(token)
+            if access is not None:
+                return access
         return None
 
 
 def _scopes(claims: dict[str, Any]) -> list[str]:
-    said = claims.get("scope", claims.get("scp", ""))
-    return said.split() if isinstance(said, str) else [str(item) for item in said or ()]
+    scopes = claims.get("scope", claims.get("scp", ""))
+    return scopes.split() if isinstance(scopes, str) else [str(item) for item in scopes or ()]
 
 
 def _digest(token: str) -> bytes:

@@ -1,8 +1,9 @@
-"""Resources: a client's own runs, media that its tools returned, and the state of the servers."""
+"""The resources of the server: a client's own runs, media that tools returned, and the status of the upstreams."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -23,12 +24,13 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, UsageError
 from moonbox.mcp.media import PREFIX as MEDIA
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Trail
     from moonbox.mcp.media import Media
-    from moonbox.mcp.server.peer import Peer
+    from moonbox.mcp.server.sessions import Client
     from moonbox.mcp.upstreams.manager import Upstreams
 
 __all__ = ["RUNS", "SERVERS", "Resources"]
@@ -40,29 +42,31 @@ _JSON = "application/json"
 
 
 class Resources:
-    """Each client sees its own runs alone. They are read from the trail where there is one, else kept for a while."""
+    """Each client sees only its own runs, read from the trail if there is one, otherwise from memory."""
 
     def __init__(self, *, trail: Trail | None, media: Media, upstreams: Upstreams | None) -> None:
-        self._kept = MemorySink(_REMEMBERED) if trail is None else None
-        self._trail: Trail = self._kept if self._kept is not None else trail  # type: ignore[assignment]  # one of them is
+        self._memory: MemorySink | None = None
+        if trail is None:
+            trail = self._memory = MemorySink(_REMEMBERED)
+        self._trail: Trail = trail
         self._media = media
         self._upstreams = upstreams
         self._runs: OrderedDict[str, OrderedDict[str, RunSummary]] = OrderedDict()
 
-    def note(self, owner: str, run: Run) -> None:
-        """Remember whose run it was."""
-        mine = self._runs.setdefault(owner, OrderedDict())
+    def add_run(self, owner: str, run: Run) -> None:
+        """Remember the owner of a run."""
+        runs = self._runs.setdefault(owner, OrderedDict())
         self._runs.move_to_end(owner)
-        mine[run.id] = RunSummary.of(run)
-        if self._kept is not None:
-            self._kept.write(run)
-        if len(mine) > _REMEMBERED:
-            mine.popitem(last=False)
+        runs[run.id] = RunSummary.of(run)
+        if self._memory is not None:
+            self._memory.write(run)
+        if len(runs) > _REMEMBERED:
+            runs.popitem(last=False)
         if len(self._runs) > _MOST_OWNERS:
             self._runs.popitem(last=False)
 
-    def list(self, peer: Peer) -> ListResourcesResult:
-        runs = [_run_resource(summary) for summary in reversed(self._runs.get(peer.owner, {}).values())]
+    def list(self, client: Client) -> ListResourcesResult:
+        runs = [_run_resource(summary) for summary in reversed(self._runs.get(client.owner, {}).values())]
         servers = [
             Resource(
                 uri=SERVERS,
@@ -86,30 +90,27 @@ class Resources:
                 ResourceTemplate(
                     uri_template=MEDIA + "{id}",
                     name="media",
-                    description="An image, sound or file from a tool.",
+                    description="An image, audio clip or file that a tool returned.",
                 ),
             ]
         )
 
-    async def read(self, peer: Peer, uri: str) -> ReadResourceResult:
+    async def read(self, client: Client, uri: str) -> ReadResourceResult:
         if uri == SERVERS and self._upstreams is not None:
             states = [status.to_dict() for status in self._upstreams.statuses()]
             for state in states:
-                state.pop("said")  # what a process wrote is for whoever runs the server
+                state.pop("said")  # what a process wrote is only for whoever runs moonbox
             text = json.dumps({"servers": states})
             return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
         if uri.startswith(MEDIA) and (medium := self._media.get(uri)) is not None:
             blob = BlobResourceContents(uri=uri, mime_type=medium.mime_type, blob=medium.data)
             return ReadResourceResult(contents=[blob])
-        if uri.startswith(RUNS) and (run := uri.removeprefix(RUNS)) in self._runs.get(peer.owner, {}):
-            try:
-                found = await asyncio.to_thread(self._trail.get, run)
-            except (UsageError, AuditError):
-                found = None
-            if found is not None:
-                contents = TextResourceContents(uri=uri, mime_type=_JSON, text=found.to_json())
+        if uri.startswith(RUNS) and (run := uri.removeprefix(RUNS)) in self._runs.get(client.owner, {}):
+            with contextlib.suppress(UsageError, AuditError):
+                record = await asyncio.to_thread(self._trail.get, run)
+                contents = TextResourceContents(uri=uri, mime_type=_JSON, text=record.to_json())
                 return ReadResourceResult(contents=[contents])
-        raise MCPError(INVALID_PARAMS, f"there is no resource {uri[:200]}", {"uri": uri[:200]})
+        raise MCPError(INVALID_PARAMS, f"unknown resource {uri[:200]}", {"uri": uri[:200]})
 
 
 def _run_resource(summary: RunSummary) -> Resource:
@@ -119,5 +120,5 @@ def _run_resource(summary: RunSummary) -> Resource:
         name=f"run {summary.id[:8]}",
         title=summary.title or None,
         mime_type=_JSON,
-        description=f"{ended}, {summary.calls} calls, {summary.wall:.3f} s",
+        description=f"{ended}, {counted(summary.calls, 'call')}, {summary.wall:.3f} s",
     )

@@ -1,36 +1,34 @@
-"""MoonboxServer: an MCP server that offers a CodeMode, whatever transport and protocol a client comes by."""
+"""MoonboxServer: an MCP server that offers a CodeMode, on any transport and in every protocol version."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types import INVALID_PARAMS, ListToolsResult
+from mcp_types import INVALID_PARAMS, ClientCapabilities, ListToolsResult
+from pydantic import ValidationError
 
 from moonbox._version import __version__
-from moonbox.codemode.mode import Reply
-from moonbox.errors import MoonboxError
+from moonbox.config.serve import ServeSettings
 from moonbox.mcp.media import Media
-from moonbox.mcp.server import answers
-from moonbox.mcp.server.announcer import Announcer
-from moonbox.mcp.server.conversations import META_KEY, STATE, Busy, Conversations, Place, session_key
-from moonbox.mcp.server.ongoing import Ongoing, OngoingCalls, Rules
-from moonbox.mcp.server.peer import Peer
+from moonbox.mcp.server.calls import Calls
+from moonbox.mcp.server.notifications import ChangeNotifier
+from moonbox.mcp.server.questions import StandaloneCaller
 from moonbox.mcp.server.resources import Resources
-from moonbox.mcp.server.settings import ServeSettings
-from moonbox.mcp.server.shares import Shares, TooMany
-from moonbox.mcp.server.shown import Shown, View
-from moonbox.mcp.server.starting import Starting
+from moonbox.mcp.server.sessions import Client, session_key
+from moonbox.mcp.server.tools import ToolRunner, ToolViews
+from moonbox.mcp.upstreams.callbacks import ClientFeatures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp_types import (
         CallToolRequestParams,
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.sinks import Trail
     from moonbox.codemode.mode import CodeMode
+    from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.manager import Upstreams
 
     Request = ServerRequestContext[Any, Any]
@@ -54,18 +53,18 @@ __all__ = ["MoonboxServer"]
 log = logging.getLogger("moonbox.mcp")
 
 NAME = "moonbox"
-_LOOK_AT_FILES = 1.0
-_SWEEP = 5.0
+_REFRESH_SECONDS = 1.0
+_SWEEP_SECONDS = 5.0
 
 
 class MoonboxServer:
-    """Ties the protocol to a CodeMode. `app` is the SDK's server; run it inside `running()`.
+    """Connects the protocol with a CodeMode. `app` is the SDK's server; run it inside of `running()`.
 
     mode        what clients are shown
-    upstreams   the servers behind it, started when the first client is there (or by whoever made them)
+    upstreams   the servers behind it, started with the first request
     trail       where runs can be read; without one the latest are kept in memory
-    media       what upstream tools returned beside text
-    refresh     called each second: takes up changed files
+    media       what upstream tools returned besides text
+    refresh     called each second: picks up changed files
     """
 
     def __init__(
@@ -78,27 +77,16 @@ class MoonboxServer:
         media: Media | None = None,
         refresh: Callable[[], object] | None = None,
     ) -> None:
-        self.mode = mode
         self.settings = settings or ServeSettings()
-        self._media = media or Media()
         self._refresh = refresh
-        self._shown = Shown(mode, structured=self.settings.structured)
-        self.starting = Starting(upstreams, self.settings.start_wait)
-        self.resources = Resources(trail=trail, media=self._media, upstreams=upstreams)
-        self.conversations = Conversations(
-            mode.end, idle_seconds=self.settings.idle_seconds, most=self.settings.max_conversations
-        )
-        self._ongoing = OngoingCalls(
-            Rules(
-                self.settings.answer_seconds,
-                self.settings.resume_seconds,
-                self.settings.direct_without_asking,
-                self._direct_name,
-            )
-        )
-        self._shares = Shares(self.settings.max_calls, self.settings.max_waiting)
-        self._announcer = Announcer(mode.sandbox.toolbox, self._shown)
-        self.app = _Server(
+        media = media or Media()
+        self.upstreams = UpstreamStarter(upstreams, self.settings.start_wait)
+        self._resources = Resources(trail=trail, media=media, upstreams=upstreams)
+        self._views = ToolViews(mode, structured=self.settings.structured)
+        self._calls = Calls(self.settings, self._views.direct_name)
+        self._runner = ToolRunner(mode, self.settings, self._calls, media, self._resources.add_run)
+        self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
+        self.app = _SdkServer(
             NAME,
             version=__version__,
             on_list_tools=self._list_tools,
@@ -106,147 +94,147 @@ class MoonboxServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscriptions_listen=self._announcer.listen,
-            get_tool_input_schema=lambda name: self._shown.view(asks=False, stateless=True, modern=True).schema(name),
+            on_subscriptions_listen=self._notifier.listen,
+            get_tool_input_schema=self._views.input_schema,
         )
         self.app.describe = lambda: mode.system_prompt
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
-        # In place of the SDK's own, which records spans that moonbox records better: with scripts, calls and limits.
-        self.app.middleware[:] = [RequestStateBoundary(security, default_audience=NAME), self.starting]
+        # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
+        self.app.middleware[:] = [RequestStateBoundary(security, default_audience=NAME), self.upstreams]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MoonboxServer]:
-        """While this lasts, changes are announced and what is idle ends; then every call is stopped."""
-        tasks = [asyncio.create_task(work) for work in (self._announcer.run(), self._sweep(), self._look_at_files())]
+        """While this lasts, clients are notified of changes and idle state ends; then all calls are stopped."""
+        background = (self._notifier.run(), self._sweep(), self._refresh_files())
+        tasks = [asyncio.create_task(work) for work in background]
         try:
             yield self
         finally:
-            self._announcer.listen.close()
+            self._notifier.listen.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._ongoing.close()
-            await self.starting.stop()
+            await self._calls.close()
+            await self.upstreams.stop()
 
     def end_session(self, owner: str, session: str) -> None:
         """A client has ended its session: its state ends too."""
-        self.conversations.end(session_key(owner, session))
-        self._announcer.gone(f"{owner}|{session}")
+        self._runner.conversations.end(session_key(owner, session))
+        self._notifier.remove(f"{owner}|{session}")
 
-    # Tools
+    # Requests
 
     async def _list_tools(self, context: Request, _: PaginatedRequestParams | None) -> ListToolsResult:
-        peer = Peer.of(context)
-        await self.starting.wait()
-        self._announcer.listed(peer)
-        return ListToolsResult(tools=list(self._shown.to(peer).tools))
+        client = Client.of(context)
+        await self.upstreams.wait()
+        self._notifier.add(client)
+        return ListToolsResult(tools=list(self._views.of(client).tools))
 
     async def _call_tool(self, context: Request, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        peer = Peer.of(context)
+        client = Client.of(context)
         if params.request_state is not None:
-            ongoing = self._ongoing.resume(params.request_state, peer)
-            if ongoing is None:
-                raise MCPError(INVALID_PARAMS, "the call that waited for this answer is over; call the tool again")
-            ongoing.answered(params.input_responses)
-            return await self._ongoing.go_on(ongoing, peer)
-        await self.starting.wait()
-        view = self._shown.to(peer)
-        return await self._ongoing.answer(
-            peer, lambda ongoing: self._work(ongoing, peer, params, view), script=params.name == view.code
+            call = self._calls.find(params.request_state, client)
+            if call is None:
+                raise MCPError(INVALID_PARAMS, "the call that asked for this input has ended; call the tool again")
+            call.take_answers(params.input_responses)
+            return await self._calls.resume(call, client)
+        await self.upstreams.wait()
+        view = self._views.of(client)
+        return await self._calls.begin(
+            client,
+            lambda call: self._runner.run(call, client, params, view),
+            script=params.name == view.code_tool,
         )
-
-    async def _work(self, ongoing: Ongoing, peer: Peer, params: CallToolRequestParams, view: View) -> CallToolResult:
-        """Carry a call out, when it is the client's turn."""
-        try:
-            async with self._shares.slot(peer.share):
-                if params.name == view.code:
-                    return await self._run_script(ongoing, peer, params)
-                return await self._call_direct(peer, params, view)
-        except (TooMany, Busy) as problem:
-            return answers.refused(str(problem))
-        except MoonboxError as problem:
-            log.exception("a call of %s failed", params.name)
-            return answers.refused(str(problem))
-
-    async def _run_script(self, ongoing: Ongoing, peer: Peer, params: CallToolRequestParams) -> CallToolResult:
-        arguments = dict(params.arguments or {})
-        meta: Any = params.meta or {}
-        named, state = meta.get(META_KEY), None
-        if peer.session is None:
-            state = arguments.pop(STATE, None)
-        place = self.conversations.place(peer, _text(named), _text(state))
-        await self._ongoing.make_way(place.key)
-        ongoing.conversation = place.key
-        with self.conversations.using(place.key):
-            reply = await self.mode.areply(params.name, arguments, conversation=place.key)
-            if place.handle is not None and not await self._has_globals(place):
-                place = Place(place.key, None, place.note)
-        if place.handle is None and peer.session is None and named is None:
-            self.conversations.end(place.key)
-        self._note(peer, reply)
-        return answers.of_code(
-            reply,
-            place,
-            self._media,
-            structured=self.settings.structured,
-            max_chars=self.mode.settings.max_chars,
-        )
-
-    async def _has_globals(self, place: Place) -> bool:
-        """Whether there is anything to go on with: else the client need not hear of it."""
-        with contextlib.suppress(MoonboxError):
-            return bool(await asyncio.to_thread(self.mode.repl(place.key).globals))
-        return False
-
-    async def _call_direct(self, peer: Peer, params: CallToolRequestParams, view: View) -> CallToolResult:
-        needing = view.needing.get(params.name)
-        if needing is not None:
-            run = await self.mode.sandbox.acall(needing.path, params.arguments or {})
-            reply = Reply(run.for_model(self.mode.settings.max_chars), not run.ok, run)
-        else:
-            reply = await self.mode.areply(params.name, params.arguments or {})
-        self._note(peer, reply)
-        listed = next((tool for tool in view.tools if tool.name == params.name), None)
-        has_schema = listed is not None and listed.output_schema is not None
-        return answers.of_direct(reply, self._media, has_schema=has_schema)
-
-    def _note(self, peer: Peer, reply: Reply) -> None:
-        if reply.run is not None:
-            self.resources.note(peer.owner, reply.run)
-
-    def _direct_name(self, path: str) -> str | None:
-        return self._shown.view(asks=False).names.get(path)
-
-    # Resources
 
     async def _list_resources(self, context: Request, _: PaginatedRequestParams | None) -> ListResourcesResult:
-        return self.resources.list(Peer.of(context))
+        return self._resources.list(Client.of(context))
 
     async def _list_templates(self, _: Request, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-        return self.resources.templates()
+        return self._resources.templates()
 
     async def _read_resource(self, context: Request, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await self.resources.read(Peer.of(context), str(params.uri))
+        return await self._resources.read(Client.of(context), str(params.uri))
 
     # In the background
 
     async def _sweep(self) -> None:
         while True:
-            await asyncio.sleep(min(_SWEEP, self.settings.idle_seconds / 2))
-            self._ongoing.sweep()
-            self.conversations.sweep()
+            await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.idle_seconds / 2))
+            self._calls.stop_abandoned()
+            self._runner.conversations.end_idle()
 
-    async def _look_at_files(self) -> None:
+    async def _refresh_files(self) -> None:
         while self._refresh is not None:
-            await asyncio.sleep(_LOOK_AT_FILES)
+            await asyncio.sleep(_REFRESH_SECONDS)
             try:
                 await asyncio.to_thread(self._refresh)
-            except Exception as problem:  # noqa: BLE001 - a folder that cannot be read now may be read later
+            except Exception as problem:  # noqa: BLE001 - a folder that cannot be read now may be readable later
                 log.warning("tool scripts: %s", problem)
 
 
-class _Server(Server[Any]):
-    """The SDK's server, which says what changes it announces, and whose instructions follow the tools."""
+class UpstreamStarter:
+    """Middleware that starts the upstreams with the first request, and tells them what the client supports.
+
+    Over stdio there is one client, whose features are known. Over HTTP clients differ: `start_for_all` announces what
+    a client may support, and a question that a client does not support is refused when it comes.
+    """
+
+    def __init__(self, upstreams: Upstreams | None, wait_seconds: float) -> None:
+        self._upstreams = upstreams
+        self._wait_seconds = wait_seconds
+        self._wait_until: float | None = None
+        self._latest: Request | None = None
+
+    async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
+        if ctx.request_id is not None and ctx.request is None:
+            self._latest = ctx
+            if self._wait_until is None:
+                await self._start(_client_features(ctx, self._standalone_caller))
+        return await call_next(ctx)
+
+    async def start_for_all(self) -> None:
+        await self._start(ClientFeatures(sampling=True, elicitation=True))
+
+    async def wait(self) -> None:
+        """Give servers that are still starting some time, counted from the first request."""
+        if self._upstreams is not None and self._wait_until is not None:
+            await self._upstreams.async_wait(max(0.0, self._wait_until - time.monotonic()))
+
+    async def stop(self) -> None:
+        if self._upstreams is not None and self._wait_until is not None:
+            await self._upstreams.aclose()
+
+    async def _start(self, features: ClientFeatures) -> None:
+        self._wait_until = time.monotonic() + self._wait_seconds
+        if self._upstreams is not None:
+            await self._upstreams.start_here(features)
+
+    def _standalone_caller(self) -> Caller | None:
+        """The client of the latest request: over stdio there is only one."""
+        return None if self._latest is None else StandaloneCaller(Client.of(self._latest), asyncio.get_running_loop())
+
+
+def _client_features(context: Request, caller: Callable[[], Caller | None]) -> ClientFeatures:
+    """What the client supports, according to the handshake or to its request."""
+    capabilities = context.session.client_capabilities
+    if context.method == "initialize":
+        try:
+            declared = (context.params or {}).get("capabilities", {})
+            capabilities = ClientCapabilities.model_validate(declared, by_name=False)
+        except ValidationError:
+            capabilities = None
+    if capabilities is None:
+        return ClientFeatures(caller=caller)
+    return ClientFeatures(
+        sampling=capabilities.sampling is not None,
+        elicitation=capabilities.elicitation is not None,
+        roots=capabilities.roots is not None,
+        caller=caller,
+    )
+
+
+class _SdkServer(Server[Any]):
+    """The SDK's server, announcing list changes, with instructions that follow the tools."""
 
     describe: Callable[[], str]
     """Makes the instructions."""
@@ -257,9 +245,8 @@ class _Server(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        options = notification_options or NotificationOptions(tools_changed=True)
-        made = super().create_initialization_options(options, experimental_capabilities, extensions)
-        return made.model_copy(update={"instructions": self.describe() or None})
+        notifications = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(notifications, experimental_capabilities, extensions)
 
     @property
     def instructions(self) -> str | None:
@@ -267,8 +254,4 @@ class _Server(Server[Any]):
 
     @instructions.setter
     def instructions(self, _: str | None) -> None:
-        """Set by the SDK's constructor; ours are made when they are asked for."""
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+        """Set by the SDK's constructor; ours are made when they are read."""

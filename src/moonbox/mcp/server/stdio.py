@@ -1,4 +1,4 @@
-"""Serving over stdio: one client, on our own standard input and output, which carry nothing but the protocol."""
+"""Serving over stdio: one client, on our own standard input and output, which carry only the protocol."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
-from moonbox.mcp.lines import Incoming, Outgoing
+from moonbox.mcp.streams import MessageReader, MessageWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from moonbox.mcp.server.server import MoonboxServer
 
-__all__ = ["serve_stdio", "taken_over"]
+__all__ = ["capture_stdio", "serve_stdio"]
 
-_LONGEST_LINE = 64 * 1024 * 1024
+_MAX_LINE = 64 * 1024 * 1024
 _CHUNK = 256 * 1024
-_LAST_ANSWERS = 2.0
-"""Seconds for answers that are still owed when a client has closed its side."""
+_LAST_RESPONSES_SECONDS = 2.0
+"""For responses that are still due when the client has closed its side."""
 
 
 @contextlib.contextmanager
-def taken_over() -> Iterator[tuple[int, int]]:
-    """Take standard input and output over: two private files; until this ends, whatever prints, prints to stderr."""
+def capture_stdio() -> Iterator[tuple[int, int]]:
+    """Private copies of standard input and output; until this ends, everything that is printed goes to stderr."""
     with (
         _diverted(0, os.devnull, os.O_RDONLY) as stdin,
         _diverted(1, 2, 0) as stdout,
@@ -41,41 +41,41 @@ def taken_over() -> Iterator[tuple[int, int]]:
 
 
 async def serve_stdio(server: MoonboxServer, stdin: int, stdout: int) -> None:
-    """Serve on these files until the client goes.
+    """Serve on these file descriptors until the client disconnects.
 
-    Pipes and sockets are read by the event loop itself: no thread stands between a message and its answer, and a signal
-    need not wait for the client's next line.
+    Unlike the SDK's transport, this reads pipes and sockets on the event loop itself: no thread is between a message
+    and its response, and a signal need not wait for the client's next line.
     """
-    wire = _Wire(await _reader(stdin), await _writer(stdout))
-    incoming = Incoming(wire.chunk, wire.parsed, wire.settled, longest=_LONGEST_LINE)
+    pipes = _Pipes(await _reader(stdin), await _writer(stdout))
+    reader = MessageReader(pipes.read, pipes.parse, pipes.wait_for_responses, max_line=_MAX_LINE)
+    writer = MessageWriter(pipes.write, pipes.sent)
     try:
         async with server.running():
-            outgoing = Outgoing(wire.write, wire.sent)
-            await server.app.run(incoming, outgoing, server.app.create_initialization_options())
+            await server.app.run(reader, writer, server.app.create_initialization_options())
     finally:
-        wire.close()
+        pipes.close()
 
 
-class _Wire:
-    """The client's side of the pipes, and the answers that it is owed."""
+class _Pipes:
+    """The pipes to the client, and the responses that are due."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: Any) -> None:
         self._reader = reader
         self._writer = writer
-        self._owed = 0
+        self._due = 0
         self._answered = asyncio.Event()
 
-    async def chunk(self) -> bytes:
+    async def read(self) -> bytes:
         return await self._reader.read(_CHUNK)
 
-    async def parsed(self, line: bytes) -> SessionMessage | Exception | None:
+    async def parse(self, line: bytes) -> SessionMessage | Exception | None:
         if not line.strip():
             return None
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError as problem:
             return problem
-        self._owed += isinstance(message, JSONRPCRequest)
+        self._due += isinstance(message, JSONRPCRequest)
         return SessionMessage(message)
 
     async def write(self, data: bytes) -> None:
@@ -87,14 +87,14 @@ class _Wire:
 
     def sent(self, item: SessionMessage) -> None:
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            self._owed -= 1
+            self._due -= 1
             self._answered.set()
 
-    async def settled(self, _: str) -> None:
-        """Answers to what the client asked before it closed its side still go out, if they come soon."""
+    async def wait_for_responses(self, _: str) -> None:
+        """Responses to requests from before the client closed its side still go out, if they come soon."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_ANSWERS):
-                while self._owed > 0:
+            async with asyncio.timeout(_LAST_RESPONSES_SECONDS):
+                while self._due > 0:
                     self._answered.clear()
                     await self._answered.wait()
 
@@ -108,13 +108,13 @@ async def _reader(fd: int) -> asyncio.StreamReader:
     if _is_pipe(fd):
         source = os.fdopen(fd, "rb", buffering=0)
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
-    else:  # a file or a terminal, which no event loop can wait for
+    else:  # no event loop can wait for a file or a terminal: a thread feeds what it reads to the loop
         threading.Thread(target=_feed, args=(fd, reader, loop), daemon=True).start()
     return reader
 
 
 def _feed(fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.suppress(RuntimeError, OSError):  # the loop has been closed meanwhile
+    with contextlib.suppress(RuntimeError, OSError):  # the loop was closed meanwhile
         while chunk := os.read(fd, _CHUNK):
             loop.call_soon_threadsafe(reader.feed_data, chunk)
         loop.call_soon_threadsafe(reader.feed_eof)
@@ -130,7 +130,7 @@ async def _writer(fd: int) -> Any:
 
 
 class _FileWriter:
-    """Writes to a file or a terminal, neither of which makes us wait."""
+    """Writes to a file or a terminal, which never block for long."""
 
     def __init__(self, sink: Any) -> None:
         self._sink = sink
@@ -140,7 +140,7 @@ class _FileWriter:
             data = data[self._sink.write(data) :]
 
     async def drain(self) -> None:
-        """Written is written."""
+        """Nothing is buffered."""
 
     def close(self) -> None:
         self._sink.close()
@@ -156,15 +156,15 @@ def _is_pipe(fd: int) -> bool:
 
 @contextlib.contextmanager
 def _diverted(fd: int, instead: str | int, flags: int) -> Iterator[int]:
-    """A private copy of a standard stream, whose number stands for something else meanwhile."""
+    """A private copy of a standard stream, whose descriptor leads elsewhere meanwhile."""
     private = os.dup(fd)
     other = os.open(instead, flags) if isinstance(instead, str) else os.dup(instead)
     os.dup2(other, fd)
     os.close(other)
-    back = os.dup(private)  # the private copy belongs to whoever is given it
+    back = os.dup(private)  # the private copy is closed by whoever gets it
     try:
         yield private
     finally:
-        sys.stdout.flush()  # what was printed meanwhile by whoever held on to the old object
+        sys.stdout.flush()  # what was printed meanwhile through a reference to the old object
         os.dup2(back, fd)
         os.close(back)

@@ -1,8 +1,9 @@
-"""Serving over streamable HTTP: the MCP endpoint as an ASGI application, and a server to run it."""
+"""Serving over streamable HTTP: the MCP endpoint as an ASGI application."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -14,9 +15,9 @@ from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Mount, Route
 
-from moonbox.mcp.server.auth import verifier
-from moonbox.mcp.server.guard import guarded
-from moonbox.mcp.server.peer import owner_of
+from moonbox.mcp.server.auth import make_verifier
+from moonbox.mcp.server.sessions import RequestRate, current_owner
+from moonbox.net import guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.server import MoonboxServer
 
-__all__ = ["PATH", "create_app"]
+__all__ = ["PATH", "create_app", "guarded"]
 
 PATH = "/mcp"
 
 
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
-    """An ASGI application that serves MCP at /mcp; every other path is for `other`."""
+    """An ASGI application that serves MCP at /mcp; all other paths go to `other`."""
     settings = server.settings
     manager = StreamableHTTPSessionManager(
         server.app,
@@ -42,8 +44,8 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     )
     endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), server)
     routes: list[BaseRoute] = []
-    checks = verifier(settings)
-    if checks is not None:
+    verifier = make_verifier(settings)
+    if verifier is not None:
         metadata = None
         scopes: Sequence[str] = ()
         if settings.oauth is not None:
@@ -56,7 +58,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
             )
         endpoint = RequireAuthMiddleware(endpoint, list(scopes), metadata)
         endpoint = AuthContextMiddleware(endpoint)
-        endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(checks))
+        endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(verifier))
     routes.append(Route(PATH, endpoint=guarded(endpoint, settings)))
     if other is not None:
         routes.append(Mount("/", app=other))
@@ -64,14 +66,30 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with server.running(), manager.run():
-            await server.starting.start_for_all()
+            await server.upstreams.start_for_all()
             yield
 
     return Starlette(routes=routes, lifespan=lifespan)
 
 
+def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
+    """The endpoint behind checks of Host and Origin, and of how many requests an address sends."""
+    callers = guard.Callers(settings.host_names, frozenset(settings.origins))
+    rate = RequestRate(settings.requests_per_minute)
+
+    def check_rate(scope: guard.Scope) -> guard.Refusal | None:
+        client = scope.get("client")
+        wait = rate.wait(client[0] if client else "unknown")
+        if not wait:
+            return None
+        message = "too many requests from this address; try again later"
+        return guard.Refusal(429, "too_many_requests", message, {"Retry-After": str(math.ceil(wait))})
+
+    return guard.Guard(app, callers.check, check_rate)
+
+
 class _Endpoint:
-    """The SDK's endpoint; ends a conversation when its client ends the session."""
+    """The SDK's endpoint; a conversation ends when its client ends the session."""
 
     def __init__(self, app: ASGIApp, server: MoonboxServer) -> None:
         self._app = app
@@ -83,15 +101,15 @@ class _Endpoint:
             return
         status = 0
 
-        async def watched(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
-        await self._app(scope, receive, watched)
+        await self._app(scope, receive, send_and_note)
         session = _header(scope, b"mcp-session-id")
         if session and status < 300:
-            self._server.end_session(owner_of(), session)
+            self._server.end_session(current_owner(), session)
 
 
 def _header(scope: Any, name: bytes) -> str | None:

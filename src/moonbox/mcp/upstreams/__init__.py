@@ -1,1 +1,1 @@
-"""Upstreams: MCP servers of others, started, watched, restarted, and offered as tools."""
+"""Upstreams: other MCP servers, started, supervised, and offered as tools."""

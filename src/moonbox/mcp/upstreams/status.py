@@ -1,28 +1,27 @@
-"""The state of an upstream, as a value that any thread may read."""
+"""The status of an upstream server, as a value that any thread may read."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-__all__ = ["STATES", "State", "Status"]
+__all__ = ["State", "Status"]
 
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
-STATES: tuple[str, ...] = get_args(State)
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """How one server is.
 
-    off        switched off in the configuration
-    idle       started at the first call
-    starting   being started, or connected to
-    ready      answers
-    retrying   lost or not reached; tried again after a while
-    failed     given up after several attempts; a call tries once more
-    closed     ended with us
+    off        disabled in the configuration
+    idle       lazy, and not called yet
+    starting   being started or connected to
+    ready      connected
+    retrying   lost or not reached; the next start is due after a while
+    failed     given up after several starts; a call tries once more
+    closed     ended together with moonbox
     """
 
     name: str
@@ -32,7 +31,7 @@ class Status:
     """Why it is not ready."""
     tools: int = 0
     problems: tuple[str, ...] = ()
-    """Tools that could not be taken, and why."""
+    """What is wrong with its tools."""
     protocol: str = ""
     server: str = ""
     """What the server calls itself."""
@@ -41,32 +40,26 @@ class Status:
     attempts: int = 0
     """Starts that failed since it was last ready."""
     retry_at: float | None = None
-    """On the monotonic clock: when it is tried again."""
+    """When the next start is due, on the monotonic clock."""
     restarts: int = 0
     said: str = ""
     """The end of what the process wrote to its standard error."""
 
-    @property
-    def settled(self) -> bool:
-        """Whether the first attempt is over, however it ended."""
-        return self.state != "starting"
-
     def why(self) -> str:
         """One sentence for whoever wants to call it."""
+        server = f"the MCP server '{self.name}'"
         match self.state:
             case "retrying":
-                again = f"{self.reason}; it is tried again in {self._rest():.0f} s"
-                return f"the MCP server '{self.name}' is not available: {again}"
+                return f"{server} is not available: {self.reason}; next attempt in {self._retry_in():.0f} s"
             case "failed":
-                tried = f"after {self.attempts} attempts: {self.reason}; it is tried once more now"
-                return f"the MCP server '{self.name}' is not available {tried}"
+                return f"{server} is not available after {self.attempts} attempts: {self.reason}; trying once more now"
             case "starting":
-                return f"the MCP server '{self.name}' is still starting"
+                return f"{server} is still starting"
             case "off":
-                return f"the MCP server '{self.name}' is switched off"
+                return f"{server} is disabled"
             case "closed":
-                return f"the MCP server '{self.name}' was ended"
-        return f"the MCP server '{self.name}' is {self.state}"
+                return f"{server} was closed"
+        return f"{server} is {self.state}"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -80,10 +73,10 @@ class Status:
             "server": self.server,
             "seconds": self.seconds,
             "attempts": self.attempts,
-            "retry_in": None if self.retry_at is None else round(self._rest(), 1),
+            "retry_in": None if self.retry_at is None else round(self._retry_in(), 1),
             "restarts": self.restarts,
             "said": self.said,
         }
 
-    def _rest(self) -> float:
+    def _retry_in(self) -> float:
         return max(0.0, (self.retry_at or 0.0) - time.monotonic())

@@ -1,70 +1,110 @@
-"""Tools of upstreams as tools of ours: name, schema, annotations, policy."""
+"""Tools of upstream servers as tools of ours: definitions, results as plain data for scripts, and a cache of listings.
+
+structured content                      as it is
+one block of text                       the text; data if it is a JSON object or array
+several blocks of text                  joined with line breaks; an array of data if each is JSON
+an image or audio                       {type, mimeType, size, uri}; the bytes stay in the host, `uri` names them there
+an embedded resource                    {type = "resource", uri, mimeType, text}, or size and media instead of text
+a link to a resource                    {type = "resource_link", uri, name, description, mimeType, size}
+text together with others, or several   {text, content = {…}}
+nothing                                 null
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ToolDefinitionError
-from moonbox.mcp.upstreams.results import WRAPPED
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+from mcp_types import Tool as McpTool
+
+from moonbox.errors import ToolDefinitionError, ToolError
+from moonbox.mcp.media import Media, Medium
 from moonbox.tools.hints import Hints
-from moonbox.tools.tool import Policy, Tool
+from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from mcp_types import Tool as Listed
+    from mcp_types import CallToolResult, ContentBlock
 
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
-__all__ = ["MOST_TOOLS", "Offer", "annotations_of", "make_tools", "placeholder"]
+    Invoke = Callable[[McpTool, dict[str, Any]], Awaitable[Any]]
 
-MOST_TOOLS = 2_000
-_LONGEST_DESCRIPTION = 16_000
+__all__ = [
+    "MAX_TOOLS",
+    "ResultSchemas",
+    "ToolCache",
+    "annotations_of",
+    "convert_tools",
+    "default_cache_folder",
+    "placeholder",
+    "result_value",
+]
+
+MAX_TOOLS = 2_000
+_MAX_PROBLEMS = 20
+_MAX_DESCRIPTION = 16_000
+_MAX_ERROR = 2_000
+_MAX_CACHED_BYTES = 8_000_000
+_WRAPPED = "x-fastmcp-wrap-result"
+"""In a result schema: the value is wrapped in an object {result = …}, which MCP requires."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What a server's listing came to: tools, and what is wrong with the others."""
+class ConvertedTools:
+    """The tools of a server, and the problems with those that were left out."""
 
     tools: tuple[Tool, ...] = ()
     problems: tuple[str, ...] = ()
 
 
-def make_tools(
-    listed: Sequence[Listed], settings: ServerSettings, invoke: Callable[[Listed, dict[str, Any]], Awaitable[Any]]
-) -> Offer:
-    """The tools that are wanted; one that cannot be taken is reported and left out."""
+def convert_tools(listed: Sequence[McpTool], settings: ServerSettings, invoke: Invoke) -> ConvertedTools:
+    """The tools that the settings include; an invalid one is reported and left out."""
     tools: dict[str, Tool] = {}
     problems: list[str] = []
-    if len(listed) > MOST_TOOLS:
-        problems.append(f"it lists {len(listed):,} tools; those after the first {MOST_TOOLS:,} are left out")
-    for item in listed[:MOST_TOOLS]:
+    if len(listed) > MAX_TOOLS:
+        problems.append(f"it lists {len(listed):,} tools; only the first {MAX_TOOLS:,} are used")
+    for item in listed[:MAX_TOOLS]:
         if not settings.offers(item.name):
             continue
         if item.name in tools:
-            problems.append(f"it lists {item.name!r} twice")
+            problems.append(f"it lists the tool {item.name!r} twice")
             continue
         try:
-            tools[item.name] = _make(item, settings, invoke)
+            tools[item.name] = _convert(item, settings, invoke)
         except ToolDefinitionError as problem:
             problems.append(str(problem)[:300])
     known = {item.name for item in listed}
     problems += [
         f"the configuration names a tool {name!r} that it does not have" for name in settings.tools if name not in known
     ]
-    return Offer(tuple(tools.values()), tuple(problems[:20]))
+    return ConvertedTools(tuple(tools.values()), tuple(problems[:_MAX_PROBLEMS]))
 
 
-def placeholder(refuse: Callable[[], Exception]) -> Tool:
-    """Stands where tools would be that were never seen: tells the model that there is such a server."""
+def placeholder(error: Callable[[], Exception]) -> Tool:
+    """A tool in place of tools that were never listed: it shows the model that the server exists."""
 
     async def unavailable(_: dict[str, Any]) -> Any:
-        raise refuse()
+        raise error()
 
     return Tool.from_schema(
         name="unavailable",
-        description="This MCP server is configured but could not be reached yet. Call it to learn why.",
+        description="This MCP server is configured, but could not be reached yet. Call this tool to see why.",
         parameters={"type": "object", "properties": {}},
         call=unavailable,
         hints={"read_only": True},
@@ -73,11 +113,11 @@ def placeholder(refuse: Callable[[], Exception]) -> Tool:
 
 def annotations_of(tool: Tool) -> Hints:
     """What the tool says about itself, whatever policy the configuration gave it."""
-    said = tool.meta.get("mcp_hints")
-    return said if isinstance(said, Hints) else tool.hints
+    hints = tool.meta.get("mcp_hints")
+    return hints if isinstance(hints, Hints) else tool.hints
 
 
-def _make(item: Listed, settings: ServerSettings, invoke: Callable[[Listed, dict[str, Any]], Awaitable[Any]]) -> Tool:
+def _convert(item: McpTool, settings: ServerSettings, invoke: Invoke) -> Tool:
     async def call(arguments: dict[str, Any]) -> Any:
         return await invoke(item, arguments)
 
@@ -87,30 +127,195 @@ def _make(item: Listed, settings: ServerSettings, invoke: Callable[[Listed, dict
         name=item.name,
         description=_description(item),
         parameters=item.input_schema,
-        returns=_returned(item.output_schema),
+        returns=_script_schema(item.output_schema),
         call=call,
         policy=policy or "auto",
-        hints=_routed(hints, policy),
+        # A destructive tool stays direct because of its hint, unless the configuration says auto.
+        hints=replace(hints, destructive=None) if policy == "auto" else hints,
         meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints},
     )
 
 
-def _routed(hints: Hints, policy: Policy | None) -> Hints:
-    """A destructive tool stays direct by its hint; a configuration that says auto has the last word."""
-    return replace(hints, destructive=None) if policy == "auto" else hints
-
-
-def _description(item: Listed) -> str:
+def _description(item: McpTool) -> str:
     text = item.description or item.title or (item.annotations.title if item.annotations else None) or ""
-    return text if len(text) <= _LONGEST_DESCRIPTION else text[:_LONGEST_DESCRIPTION] + "…"
+    return text if len(text) <= _MAX_DESCRIPTION else text[:_MAX_DESCRIPTION] + "…"
 
 
-def _returned(schema: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The schema of what scripts get: the inner one of a value that is wrapped only for the protocol's sake."""
-    if schema is None or not schema.get(WRAPPED):
+def _script_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The schema of what scripts get: that of the value itself if it is wrapped only for MCP."""
+    if schema is None or not schema.get(_WRAPPED):
         return schema
     properties = schema.get("properties")
     inner = properties.get("result") if isinstance(properties, dict) else None
     if not isinstance(inner, dict):
         return schema
     return {**inner, **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
+
+
+class ResultSchemas:
+    """Validators of the result schemas that tools declare, compiled at the first result."""
+
+    def __init__(self) -> None:
+        self._validators: dict[str, tuple[McpTool, Any]] = {}
+
+    def check(self, name: str, tool: McpTool, result: CallToolResult) -> None:
+        """Raise ToolError if a result does not match its tool's schema: scripts are written according to it."""
+        if tool.output_schema is None or result.is_error:
+            return
+        if result.structured_content is None:
+            raise ToolError(f"{name} declares a result schema, but returned no structured content", code="bad_result")
+        validator = self._validator(name, tool)
+        problem = next(validator.iter_errors(result.structured_content), None) if validator is not None else None
+        if problem is not None:
+            raise ToolError(
+                f"the result of {name} does not match its declared schema: {problem.message[:300]}", code="bad_result"
+            )
+
+    def _validator(self, name: str, tool: McpTool) -> Any:
+        import jsonschema_rs
+
+        known, validator = self._validators.get(name, (None, None))
+        if known is not tool:  # listed again, perhaps with another schema
+            try:
+                schema = tool.output_schema or {}
+                validator = jsonschema_rs.validator_for(schema, validate_formats=False, retriever=_no_remote_schema)
+            except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError):
+                validator = None  # nothing can be checked against an invalid schema
+            self._validators[name] = (tool, validator)
+        return validator
+
+
+def _no_remote_schema(uri: str) -> Any:
+    raise ValueError(f"{uri} is not fetched")
+
+
+def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: Media | None = None) -> Any:
+    """The value for the script; raises ToolError if the result is an error."""
+    if result.is_error:
+        raise _error(result)
+    if result.structured_content is not None:
+        value = result.structured_content
+        if schema is not None and schema.get(_WRAPPED) and isinstance(value, dict) and set(value) == {"result"}:
+            return value["result"]
+        return value
+    texts = [block.text for block in result.content if isinstance(block, TextContent)]
+    others = [_reference(block, media) for block in result.content if not isinstance(block, TextContent)]
+    if not others:
+        return _text_value(texts)
+    if len(others) == 1 and not texts:
+        return others[0]
+    return {**({"text": _text_value(texts)} if texts else {}), "content": others}
+
+
+def _text_value(texts: list[str]) -> Any:
+    if len(texts) <= 1:
+        return texts[0] if texts else None  # a single text that is JSON becomes data later, as with every other tool
+    values = [_json(text) for text in texts]
+    return values if all(value is not None for value in values) else "\n".join(texts)
+
+
+def _json(text: str) -> Any:
+    if text.lstrip()[:1] not in {"{", "["}:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _reference(block: ContentBlock, media: Media | None) -> dict[str, Any]:
+    """A block that is not text, without its bytes; fields that are None are left out."""
+    fields: dict[str, Any] = {"type": block.type}
+    match block:
+        case ImageContent() | AudioContent():
+            uri = None if media is None else media.keep(Medium(block.type, block.mime_type, block.data))
+            fields |= {"mimeType": block.mime_type, "size": _decoded_size(block.data), "uri": uri}
+        case EmbeddedResource(resource=TextResourceContents() as inner):
+            fields |= {"uri": inner.uri, "text": inner.text, "mimeType": inner.mime_type}
+        case EmbeddedResource(resource=BlobResourceContents() as inner):
+            kind = inner.mime_type or "application/octet-stream"
+            uri = None if media is None else media.keep(Medium("resource", kind, inner.blob))
+            fields |= {"uri": inner.uri, "mimeType": kind, "size": _decoded_size(inner.blob), "media": uri}
+        case ResourceLink():
+            fields |= {"uri": block.uri, "name": block.name, "description": block.description}
+            fields |= {"mimeType": block.mime_type, "size": block.size}
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _decoded_size(data: str) -> int:
+    """How many bytes base64 text stands for."""
+    return len(data) * 3 // 4 - data[-2:].count("=")
+
+
+def _error(result: CallToolResult) -> ToolError:
+    texts = [block.text for block in result.content if isinstance(block, TextContent)]
+    message = "\n".join(text.strip() for text in texts if text.strip()) or "the tool failed without a message"
+    if len(message) > _MAX_ERROR:
+        message = message[:_MAX_ERROR] + "…"
+    data = result.structured_content
+    code = "tool_error"
+    if isinstance(data, dict) and isinstance(data.get("code"), str) and 0 < len(data["code"]) <= 60:
+        code = data["code"]
+    return ToolError(message, code=code, data=data)
+
+
+def default_cache_folder() -> Path:
+    """$MOONBOX_HOME/mcp-tools, or a folder in the user's cache."""
+    if home := os.environ.get("MOONBOX_HOME"):
+        return Path(home).expanduser() / "mcp-tools"
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
+    return base / "moonbox" / "mcp-tools"
+
+
+class ToolCache:
+    """The tools that servers had last time, so that the catalog is complete before the servers are up.
+
+    One file for each server; losing it costs nothing but time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, settings: ServerSettings) -> list[McpTool] | None:
+        """The tools that the server had last time; None if they are not known."""
+        path = self._path(settings)
+        try:
+            if path.stat().st_size > _MAX_CACHED_BYTES:
+                return None
+            data = json.loads(path.read_bytes())
+            return [McpTool.model_validate(item, by_name=False) for item in data["tools"]]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def put(self, settings: ServerSettings, tools: Sequence[McpTool]) -> None:
+        """Store them, if possible."""
+        listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+        text = json.dumps({"server": settings.name, "tools": listed}, ensure_ascii=True).encode()
+        if len(text) > _MAX_CACHED_BYTES:
+            return
+        path = self._path(settings)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if path.is_file() and path.read_bytes() == text:
+                return
+            handle, temporary = tempfile.mkstemp(dir=path.parent)
+            with os.fdopen(handle, "wb") as file:
+                file.write(text)
+            os.replace(temporary, path)  # noqa: PTH105 - both are names, not Paths
+        except OSError:
+            return
+
+    def _path(self, settings: ServerSettings) -> Path:
+        """By how the server is reached; of variables and headers, which may be secret, only the names count."""
+        key = [
+            settings.name,
+            settings.command,
+            list(settings.args),
+            settings.url,
+            str(settings.cwd),
+            sorted(settings.env),
+            sorted(settings.headers),
+        ]
+        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
+        return self._folder / f"{digest}.json"

@@ -1,4 +1,4 @@
-"""Upstream: one server of others, kept running, and its tools."""
+"""One upstream server: kept running by a supervisor task, with its tools and its status."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import contextlib
 import logging
 import random
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.terminal import visible
 from moonbox.errors import ToolError
-from moonbox.mcp.upstreams.broker import Offers
-from moonbox.mcp.upstreams.connection import Connection, connect
-from moonbox.mcp.upstreams.faults import Lost, is_lost, of_call, sentence, unavailable
-from moonbox.mcp.upstreams.process import ServerProcess
+from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
+from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
+from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, unavailable
 from moonbox.mcp.upstreams.status import Status
-from moonbox.mcp.upstreams.tools import make_tools, placeholder
-from moonbox.mcp.upstreams.underway import UnderWay
-from moonbox.mcp.upstreams.web import WebServer
+from moonbox.mcp.upstreams.tools import convert_tools, placeholder
 from moonbox.tools.hints import Hints
 from moonbox.tools.toolbox import Toolbox
 
@@ -28,113 +25,140 @@ if TYPE_CHECKING:
 
     from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult
-    from mcp_types import Tool as Listed
+    from mcp_types import Tool as McpTool
 
+    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
-    from moonbox.mcp.upstreams.listing import Listings
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.mcp.upstreams.connection import Transport
+    from moonbox.mcp.upstreams.tools import ToolCache
 
-__all__ = ["Upstream"]
+__all__ = ["RelistDelay", "Timing", "Upstream"]
 
 log = logging.getLogger("moonbox.mcp")
 
-FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
-MOST_ATTEMPTS = 6
-WORTH_WAITING = 2.0
-"""Seconds that a call waits for an attempt that is due soon, instead of failing at once."""
-_CALM, _LONGEST_CALM = 0.1, 10.0
-"""Seconds between a change of the tools and listing them anew."""
-_HEALTH_SECONDS = 5.0
-_STEADY_SECONDS = 10.0
-"""A server that held this long starts afresh with its attempts."""
+MAX_ATTEMPTS = 6
+_STABLE_SECONDS = 10.0
+"""A server that ran this long begins to count its failed starts anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long a supervisor waits, in seconds."""
+
+    first_delay: float = 0.5
+    """Before the second start; doubled for each further one."""
+    max_delay: float = 30.0
+    worth_waiting: float = 2.0
+    """A call waits for a start that is due this soon, instead of failing at once."""
+    health_check: float = 5.0
+    """For an answer after a call timed out; without one the server is restarted."""
+
+
+class RelistDelay:
+    """How long to wait after a change before the tools are listed again; it doubles while the changes do not stop."""
+
+    first, longest = 0.1, 10.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seconds = self.first
+        self._listed_at = clock()
+
+    def next(self) -> float:
+        """The seconds to wait now."""
+        soon = self._clock() - self._listed_at < 2 * self._seconds
+        self._seconds = min(self.longest, self._seconds * 2) if soon else self.first
+        return self._seconds
+
+    def listed(self) -> None:
+        """The tools are being listed again."""
+        self._listed_at = self._clock()
 
 
 class Upstream:
-    """The supervisor of one server. Everything but `status` and `toolbox` belongs to the loop that runs it."""
+    """The supervisor of one server. All but `status` and `toolbox` belongs to the event loop that runs it."""
 
     def __init__(
         self,
         settings: ServerSettings,
         *,
-        invoke: Callable[[Upstream, Listed, dict[str, Any]], Awaitable[Any]],
-        listings: Listings | None = None,
+        invoke: Callable[[Upstream, McpTool, dict[str, Any]], Awaitable[Any]],
+        cache: ToolCache | None = None,
+        timing: Timing | None = None,
     ) -> None:
         self.settings = settings
         self.toolbox = Toolbox()
-        state: Any = "idle" if settings.enabled else "off"
-        self.status = Status(settings.name, state, settings.where)
-        self.under_way = UnderWay(settings.name)
+        self.status = Status(settings.name, "idle" if settings.enabled else "off", settings.where)
+        self.callbacks = Callbacks(settings.name)
+        self.settled = asyncio.Event()
+        """Set when waiting gains nothing: the first start is over, or the tools are known from an earlier run."""
         self._invoke = invoke
-        self._listings = listings
-        self._listed: list[Listed] | None = None
-        self._recalled = False
+        self._cache = cache
+        self._timing = timing or Timing()
+        self._listed: list[McpTool] | None = None
         self._connection: Connection | None = None
-        self._transport: Any = None
-        self._wanted = asyncio.Event()
-        self._moved = asyncio.Event()
-
-    @property
-    def settled(self) -> bool:
-        """Whether waiting gains nothing: its first attempt is over, or its tools are known from the last time."""
-        return self._recalled or self.status.settled
+        self._transport: Transport | None = None
+        self._start_requested = asyncio.Event()
+        self._status_changed = asyncio.Event()
+        self._health_check: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
-        """Its process, where it is one of ours."""
-        return self._transport.pid if isinstance(self._transport, ServerProcess) else None
+        """The server's process, if we started one."""
+        return None if self._transport is None else self._transport.pid
 
-    # Running
+    # The supervisor
 
-    def recall(self) -> None:
-        """Offer the tools of the last time, until the server itself has spoken."""
-        listed = self._listings.get(self.settings) if self._listings is not None else None
+    def load_cached_tools(self) -> None:
+        """Offer the tools of an earlier run until the server has listed its own."""
+        listed = self._cache.get(self.settings) if self._cache is not None else None
         if listed is not None:
-            self._recalled = True
             self._publish(listed)
+            self.settled.set()
 
-    def begin(self) -> None:
-        """Say what `run` will do first."""
-        self._move("idle" if self._waits else "starting")
+    def begin(self) -> asyncio.Task[None] | None:
+        """Start the supervisor task on the running loop; None if the server is switched off."""
+        if not self.settings.enabled:
+            self.settled.set()
+            return None
+        lazy = self.settings.lazy and self._listed is not None
+        self._set_state("idle" if lazy else "starting")
+        return asyncio.get_running_loop().create_task(self._supervise(lazy))
 
-    @property
-    def _waits(self) -> bool:
-        return self.settings.lazy and self._listed is not None
-
-    async def run(self) -> None:
+    async def _supervise(self, lazy: bool) -> None:
         """Keep the server running until this is cancelled."""
-        if self._waits:
-            await self._wanted.wait()
+        if lazy:
+            await self._start_requested.wait()
         attempts = 0
         try:
             while True:
                 began = time.monotonic()
-                reason = await self._live(attempts)
-                if time.monotonic() - began > _STEADY_SECONDS and self.status.state == "ready":
+                reason = await self._run_once(attempts)
+                if time.monotonic() - began > _STABLE_SECONDS and self.status.state == "ready":
                     attempts = 0
                 attempts += 1
                 log.warning("the MCP server '%s' is not available: %s", self.settings.name, reason)
-                await self._pause(attempts, reason)
+                await self._wait_for_next_start(attempts, reason)
         finally:
             self._connection = None
-            self._move("closed")
+            self._set_state("closed")
 
-    async def _live(self, attempts: int) -> str:
-        """One start and what follows it; returns why it is over."""
-        self._wanted.clear()
+    async def _run_once(self, attempts: int) -> str:
+        """Start the server and serve until it is lost; returns the reason."""
+        self._start_requested.clear()
         began = time.monotonic()
-        self._move("starting", attempts=attempts, retry_at=None)
+        self._set_state("starting", attempts=attempts, retry_at=None)
+        self._transport = transport = make_transport(self.settings)
+        features = self.callbacks.features if self.settings.questions else ClientFeatures()
         try:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(self.settings.start_timeout):
-                    broker = self.under_way.broker
-                    offers = Offers() if broker is None or not self.settings.questions else broker.offers
-                    connection = await stack.enter_async_context(
-                        connect(self.settings, offers, self.under_way.answer, self._note_transport)
-                    )
+                    connecting = connect(transport, features, self.callbacks.answer)
+                    connection = await stack.enter_async_context(connecting)
                     listed = await connection.tools()
                 self._publish(listed)
                 self._connection = connection
-                self._move(
+                self._set_state(
                     "ready",
                     reason="",
                     attempts=0,
@@ -142,183 +166,175 @@ class Upstream:
                     server=connection.server,
                     seconds=round(time.monotonic() - began, 3),
                 )
-                await self._keep(listed)
-                await self._serve(connection)
-                return str(connection.transport.obituary())
+                await self._save(listed)
+                await self._follow(connection)
+                return transport.end_reason()
         except TimeoutError:
-            return self._said(f"it did not answer within {self.settings.start_timeout:g} s")
-        except Lost as problem:
-            return str(problem)
-        except Exception as problem:  # noqa: BLE001 - whatever a stranger's server makes of the SDK costs only itself
-            if isinstance(self._transport, ServerProcess) and self._transport.ended.is_set():
-                return self._transport.obituary()
-            return self._said(sentence(problem, self._refusal))
+            return self._with_output(f"it did not answer within {self.settings.start_timeout:g} s")
+        except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise costs only that server
+            if transport.ended.is_set():
+                return transport.end_reason()
+            return self._with_output(describe(problem, transport.refusal))
         finally:
             self._connection = None
 
-    async def _serve(self, connection: Connection) -> None:
-        """Follow the tools of a live connection until it ends."""
-        tasks = [asyncio.create_task(self._refresh(connection)), asyncio.create_task(connection.follow())]
+    def _with_output(self, reason: str) -> str:
+        last = self._transport.output.last_line() if self._transport is not None else ""
+        return f"{reason}; its last output: {last}" if last else reason
+
+    async def _follow(self, connection: Connection) -> None:
+        """Keep the tools of a live connection up to date until it ends."""
+        tasks = [asyncio.create_task(self._relist(connection)), asyncio.create_task(connection.follow())]
         try:
-            await connection.ended()
+            await connection.wait_ended()
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _refresh(self, connection: Connection) -> None:
-        """List the tools again when they changed; a server that says so without end is asked ever more seldom."""
-        calm, looked = _CALM, time.monotonic()
+    async def _relist(self, connection: Connection) -> None:
+        """List the tools again when they changed; less and less often if the server never stops to say so."""
+        delay = RelistDelay()
         while True:
-            await connection.changed.wait()
-            calm = min(_LONGEST_CALM, calm * 2) if time.monotonic() - looked < 2 * calm else _CALM
-            await asyncio.sleep(calm)
-            connection.changed.clear()
-            looked = time.monotonic()
+            await connection.tools_changed.wait()
+            await asyncio.sleep(delay.next())
+            connection.tools_changed.clear()
+            delay.listed()
             try:
                 async with asyncio.timeout(self.settings.start_timeout):
                     listed = await connection.tools()
             except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere
-                log.warning("the MCP server '%s' does not list its tools: %s", self.settings.name, sentence(problem))
+                log.warning("the MCP server '%s' failed to list its tools: %s", self.settings.name, describe(problem))
                 continue
             self._publish(listed)
-            await self._keep(listed)
+            await self._save(listed)
 
-    async def _keep(self, listed: list[Listed]) -> None:
-        """For the next time."""
-        if self._listings is not None:
-            await asyncio.to_thread(self._listings.put, self.settings, listed)
+    async def _save(self, listed: list[McpTool]) -> None:
+        if self._cache is not None:
+            await asyncio.to_thread(self._cache.put, self.settings, listed)
 
-    async def _pause(self, attempts: int, reason: str) -> None:
-        """Wait before the next attempt: longer each time, then until somebody asks."""
-        said = self._transport.tail.text() if isinstance(self._transport, ServerProcess) else ""
+    async def _wait_for_next_start(self, attempts: int, reason: str) -> None:
+        """Wait longer each time; after the last attempt, until a call asks for the server."""
+        output = self._transport.output.text() if self._transport is not None else ""
         restarts = self.status.restarts + (self.status.state == "ready")
-        self._wanted.clear()
-        if attempts >= MOST_ATTEMPTS:
-            self._move("failed", reason=reason, attempts=attempts, retry_at=None, said=said, restarts=restarts)
+        changes: dict[str, Any] = {"reason": reason, "attempts": attempts, "said": output, "restarts": restarts}
+        self._start_requested.clear()
+        if attempts >= MAX_ATTEMPTS:
+            self._set_state("failed", retry_at=None, **changes)
             self._offer_placeholder()
-            await self._wanted.wait()
+            await self._start_requested.wait()
             return
-        delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (attempts - 1)) * random.uniform(0.8, 1.2)
-        until = time.monotonic() + delay
-        self._move("retrying", reason=reason, attempts=attempts, retry_at=until, said=said, restarts=restarts)
+        delay = min(self._timing.max_delay, self._timing.first_delay * 2 ** (attempts - 1)) * random.uniform(0.8, 1.2)
+        self._set_state("retrying", retry_at=time.monotonic() + delay, **changes)
         self._offer_placeholder()
         await asyncio.sleep(delay)
 
-    # Calling
+    def _set_state(self, state: Any, **changes: Any) -> None:
+        self.status = replace(self.status, state=state, **changes)
+        if state != "starting":
+            self.settled.set()
+        # Each change has an event of its own, so that no waiting call can miss a short-lived state.
+        changed, self._status_changed = self._status_changed, asyncio.Event()
+        changed.set()
 
-    async def call(self, tool: Listed, arguments: dict[str, Any]) -> CallToolResult:
-        """Call one of its tools; ToolError says why that did not work."""
+    # The toolbox, which scripts in other threads read
+
+    def _publish(self, listed: list[McpTool]) -> None:
+        async def invoke(tool: McpTool, arguments: dict[str, Any]) -> Any:
+            return await self._invoke(self, tool, arguments)
+
+        self._listed = listed
+        converted = convert_tools(listed, self.settings, invoke)
+        self.toolbox.set_namespace(self.settings.name, converted.tools)
+        self.status = replace(self.status, tools=len(converted.tools), problems=converted.problems)
+
+    def _offer_placeholder(self) -> None:
+        if self._listed is None and not len(self.toolbox):
+            loop = asyncio.get_running_loop()
+
+            def error() -> ToolError:
+                loop.call_soon_threadsafe(self._start_requested.set)  # called in the thread of the script
+                return unavailable(self.status.why())
+
+            self.toolbox.set_namespace(self.settings.name, [placeholder(error)])
+
+    # Calls
+
+    async def call(self, tool: McpTool, arguments: dict[str, Any]) -> CallToolResult:
+        """Call one of its tools; ToolError says why that failed."""
         seconds = self.settings.timeout_of(tool.name)
         try:
             async with asyncio.timeout(seconds) as timer:
-                connection = await self._ready()
-                with self.under_way.call(timer) as caller:
-                    return await self._asked(connection, tool, arguments, caller)
+                connection = await self._ready_connection()
+                with self.callbacks.call(timer) as caller:
+                    return await self._call_on(connection, tool, arguments, caller)
         except TimeoutError:
-            self._suspect()
+            self._start_health_check()
             raise ToolError(
                 f"the MCP server '{self.settings.name}' did not answer {tool.name} within {seconds:g} s",
                 code="timeout",
                 retryable=True,
             ) from None
 
-    async def _asked(
-        self, connection: Connection, tool: Listed, arguments: dict[str, Any], caller: Caller | None
+    async def _call_on(
+        self, connection: Connection, tool: McpTool, arguments: dict[str, Any], caller: Caller | None
     ) -> CallToolResult:
-        report = _reporter(caller, f"{self.settings.name}.{tool.name}")
         try:
-            return await connection.call(tool, arguments, report)
+            on_progress = _progress_reporter(caller, f"{self.settings.name}.{tool.name}")
+            return await connection.call(tool, arguments, on_progress)
         except Exception as problem:
             if not is_lost(problem):
-                raise of_call(problem, self.settings.name, self._refusal) from problem
+                raise call_error(problem, self.settings.name, connection.transport.refusal) from problem
             connection.broken.set()
-            raise self._died(connection, problem, tool) from problem
+            raise self._lost_during_call(connection, problem, tool) from problem
 
-    async def _ready(self) -> Connection:
-        """The live connection, waited for where that makes sense."""
+    async def _ready_connection(self) -> Connection:
+        """The live connection; a start that is in progress or due soon is waited for."""
         while self._connection is None or self._connection.broken.is_set():
             status = self.status
-            soon = status.retry_at is not None and status.retry_at - time.monotonic() <= WORTH_WAITING
+            soon = status.retry_at is not None and status.retry_at - time.monotonic() <= self._timing.worth_waiting
             if status.state in ("closed", "off") or (status.state == "retrying" and not soon):
                 raise unavailable(status.why(), retryable=status.state == "retrying")
-            if status.state == "failed" and self._wanted.is_set():
+            if status.state == "failed" and self._start_requested.is_set():
                 raise unavailable(status.why())
             if status.state in ("idle", "failed"):
-                self._wanted.set()
-            await self._moved.wait()
+                self._start_requested.set()
+            await self._status_changed.wait()
             if self.status.state in ("retrying", "failed") and status.state in ("starting", "failed", "idle"):
                 raise unavailable(self.status.why())
         return self._connection
 
-    def _died(self, connection: Connection, problem: BaseException, tool: Listed) -> ToolError:
+    def _lost_during_call(self, connection: Connection, problem: BaseException, tool: McpTool) -> ToolError:
         hints = Hints.from_mcp(tool.annotations)
         harmless = bool(hints.read_only or hints.idempotent)
-        how = connection.transport.obituary() if connection.transport.ended.is_set() else sentence(problem)
+        transport = connection.transport
+        reason = transport.end_reason() if transport.ended.is_set() else describe(problem)
         effect = "" if harmless else "; the call may have taken effect"
         return unavailable(
-            f"the MCP server '{self.settings.name}' was lost during this call: {how}{effect}", retryable=harmless
+            f"the MCP server '{self.settings.name}' was lost during this call: {reason}{effect}", retryable=harmless
         )
 
-    def _suspect(self) -> None:
-        """After a call without an answer: see whether the server answers anything at all; if not, start it anew."""
+    def _start_health_check(self) -> None:
         connection = self._connection
         if connection is not None and not connection.broken.is_set():
-            self._checking = asyncio.create_task(self._check(connection))
+            self._health_check = asyncio.create_task(self._check_health(connection))
 
-    async def _check(self, connection: Connection) -> None:
+    async def _check_health(self, connection: Connection) -> None:
+        """After a call without an answer: restart the server if it answers nothing else either."""
         try:
-            async with asyncio.timeout(_HEALTH_SECONDS):
+            async with asyncio.timeout(self._timing.health_check):
                 await connection.tools()
-        except Exception:  # noqa: BLE001 - any failure to answer is the finding
-            if isinstance(connection.transport, ServerProcess):
-                connection.transport.how = "it did not answer any more"
+        except Exception:  # noqa: BLE001 - any failure to answer counts
+            connection.transport.end("it stopped answering")
             connection.broken.set()
 
-    # What others see
 
-    def _publish(self, listed: list[Listed]) -> None:
-        async def invoke(tool: Listed, arguments: dict[str, Any]) -> Any:
-            return await self._invoke(self, tool, arguments)
-
-        self._listed = listed
-        offer = make_tools(listed, self.settings, invoke)
-        self.toolbox.set_namespace(self.settings.name, offer.tools)
-        self.status = replace(self.status, tools=len(offer.tools), problems=offer.problems)
-
-    def _offer_placeholder(self) -> None:
-        if self._listed is None and not len(self.toolbox):
-            loop = asyncio.get_running_loop()
-
-            def refuse() -> ToolError:
-                loop.call_soon_threadsafe(self._wanted.set)  # one that was given up is tried once more
-                return unavailable(self.status.why())
-
-            self.toolbox.set_namespace(self.settings.name, [placeholder(refuse)])
-
-    def _move(self, state: Any, **changes: Any) -> None:
-        self.status = replace(self.status, state=state, **changes)
-        moved, self._moved = self._moved, asyncio.Event()
-        moved.set()
-
-    @property
-    def _refusal(self) -> str:
-        return self._transport.refusal if isinstance(self._transport, WebServer) else ""
-
-    def _note_transport(self, transport: Any) -> None:
-        self._transport = transport
-
-    def _said(self, reason: str) -> str:
-        last = self._transport.tail.last_line() if isinstance(self._transport, ServerProcess) else ""
-        return f"{reason}; it said: {last}" if last else reason
-
-
-def _reporter(caller: Caller | None, name: str) -> ProgressFnT | None:
+def _progress_reporter(caller: Caller | None, name: str) -> ProgressFnT | None:
     if caller is None or not caller.wants_progress:
         return None
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
-        far = f"{progress:g}" + (f"/{total:g}" if total else "")
-        caller.progress(f"{name}: {far}" + (f" {visible(message[:200], keep='')}" if message else ""))
+        amount = f"{progress:g}" + (f"/{total:g}" if total else "")
+        caller.progress(f"{name}: {amount}" + (f" {visible(message[:200], keep='')}" if message else ""))
 
     return report

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from moonbox._version import __version__
-from moonbox.mcp.upstreams.faults import Lost
-from moonbox.mcp.upstreams.process import Pace
+from moonbox.mcp.upstreams.errors import ConnectionLost
+from moonbox.mcp.upstreams.process import OutputTail, Throttle
 from moonbox.net.bodies import ByteBudget, is_compressed
 from moonbox.net.errors import NetError
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from mcp.client._transport import TransportStreams
 
-    from moonbox.mcp.upstreams.settings import ServerSettings
+    from moonbox.config.mcp import ServerSettings
 
-__all__ = ["WebServer"]
+__all__ = ["PacedStream", "WebServer"]
 
 BYTES_PER_SECOND, LINE_COST = 32 * 1024 * 1024, 8 * 1024
 """How fast a stream of events is read, and what each of its lines costs beside its bytes."""
@@ -37,10 +37,13 @@ class WebServer:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self.ended = anyio.Event()
-        """Never set by itself: over HTTP a server is found gone when it is next asked."""
+        self._reason = ""
+        self.pid = None
+        self.output = OutputTail()
+        self.ended = asyncio.Event()
+        """Set by `end` alone: over HTTP a lost server is noticed at the next request."""
         self.refusal = ""
-        """How it refused the latest request; empty when it did not."""
+        """The status with which it refused the latest request; empty if it did not."""
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[TransportStreams]:
@@ -60,8 +63,13 @@ class WebServer:
         ):
             yield streams
 
-    def obituary(self) -> str:
-        return "the connection was lost"
+    def end(self, reason: str) -> None:
+        """Declare it ended; `reason` says why."""
+        self._reason = reason
+        self.ended.set()
+
+    def end_reason(self) -> str:
+        return self._reason or "the connection was lost"
 
     def _client(
         self, headers: dict[str, str] | None = None, timeout: Any = None, auth: httpx2.Auth | None = None
@@ -80,9 +88,9 @@ class WebServer:
         """
         self.refusal = _refusal(response.status_code)
         if is_compressed(response.headers.get("content-encoding", "")):
-            raise Lost("it sent a compressed response, although none was requested")
+            raise ConnectionLost("it sent a compressed response, although none was requested")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = _Paced(response.stream)
+            response.stream = PacedStream(response.stream, Throttle(BYTES_PER_SECOND))
         else:
             response.stream = _Bounded(response.stream, self._settings.max_message)
 
@@ -91,17 +99,17 @@ def _refusal(status: int) -> str:
     return f"it answered {status} {httpx2.codes.get_reason_phrase(status)}".strip() if status >= 400 else ""
 
 
-class _Paced(httpx2.AsyncByteStream):
-    """Events, not faster than they can be read beside those of other servers."""
+class PacedStream(httpx2.AsyncByteStream):
+    """A stream of events, read only as fast as leaves time for those of other servers."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, throttle: Throttle) -> None:
         self._inner = inner
-        self._pace = Pace(BYTES_PER_SECOND)
+        self._throttle = throttle
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
             yield part
-            await self._pace.spend(len(part) + LINE_COST * (part.count(b"\n") or part.count(b"\r")))
+            await self._throttle.spend(len(part) + LINE_COST * (part.count(b"\n") or part.count(b"\r")))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -119,7 +127,7 @@ class _Bounded(httpx2.AsyncByteStream):
             try:
                 self._budget.spend(len(part))
             except NetError as problem:
-                raise Lost(problem.message) from None
+                raise ConnectionLost(problem.message) from None
             yield part
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
--- Guest languages: compiled to Lua by the host, run here by a runtime of their own, with the same stops, calls and values.
+-- Guest languages: compiled to Lua and run here by a compiler and a runtime of their own, with the same stops, calls and values.
 --
 -- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see translation.py beside the languages' folders.
 return function(host, stop, encode, calls)
@@ -41,6 +41,9 @@ return function(host, stop, encode, calls)
     return calls.schedule(#functions, function(index) return functions[index] end, #functions, settle)
   end
 
+  -- What a runtime's own compiler wrote, as a function: text only, and with nothing in reach but the arguments it is called with.
+  function surroundings.load(text) return load(text, "=guest", "t", {}) end
+
   function M.loaded() return R ~= nil end
 
   function M.load(runtime)
@@ -67,15 +70,16 @@ return function(host, stop, encode, calls)
     end
   end
 
-  -- The chunk, ready to be called; or nil and why not.
-  function M.compile(source)
-    local chunk, problem = load(source, "=guest", "t", {})
-    if not chunk then return nil, problem end
+  -- The script, ready to be called: it is compiled when it runs, under the same limits.
+  function M.script(source)
     return function()
-      local value = R.export(R.run(state, chunk))
+      local value = R.export(R.run(state, source))
       if value ~= nil then return value end -- else no value at all
     end
   end
+
+  -- Raises the problem of a script that does not compile.
+  function M.check(source) R.compile(source) end
 
   function M.operations() return R.operations(state) end
 
@@ -101,7 +105,8 @@ return function(host, stop, encode, calls)
       .. (problem.position or problem.near_position or "null") .. ',"hint":' .. text_field(problem.hint)
       .. ',"data":' .. (fine and data or "[null]") .. "}"
     if problem.kind == "limit" then return "stop", problem.limit or "operations", problem.text, extra end
-    return problem.kind == "tool" and "tool" or "runtime", problem.text, "[" .. concat(frames, ",") .. "]", extra
+    local kind = (problem.kind == "tool" or problem.kind == "syntax") and problem.kind or "runtime"
+    return kind, problem.text, "[" .. concat(frames, ",") .. "]", extra
   end
 
   function M.globals()

@@ -307,7 +307,7 @@ local STAY = "local moonbox_stay <close> = nil "
 
 -- A bare expression is a script too.
 local function compile(source, chunk)
-  if guest.loaded() then return guest.compile(source) end
+  if guest.loaded() then return guest.script(source) end
   local name = "=" .. chunk
   local stay = find(source, "[%[({\"']") and STAY or "" -- without these it calls nothing
   local script = load(stay .. "return " .. source, name, "t", env) or load(stay .. source, name, "t", env)
@@ -360,6 +360,20 @@ function engine.run(source, chunk, seed, limits)
 end
 
 stop.trust(engine.run)
+
+-- Whether a script compiles; it is not run. Returns what `run` returns for one that does not, or "ok".
+function engine.check(source, chunk)
+  if not guest.loaded() then
+    local script, problem = compile(source, chunk)
+    if script then return "ok", "" end
+    return "syntax", problem, "[]", "{}"
+  end
+  local ok, problem = stop.raw_pcall(guest.check, source)
+  if ok then return "ok", "" end
+  local kind, message, frames, extra = guest.report(problem)
+  if kind then return kind, message, frames, extra end
+  return "runtime", host.tostring(problem), "[]", "{}"
+end
 
 -- Names and kinds of what scripts have defined; not more, and none longer, than anybody would read.
 function engine.globals()

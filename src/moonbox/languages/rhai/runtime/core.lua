@@ -53,9 +53,11 @@ return function(R, lib, host)
     R.raise("ErrorModuleNotFound", "Module not found: " .. path, pos, { module = path }, "there are no modules")
   end
 
-  function R.is_def_var(name, known, at_top, pos)
+  -- `known` numbers the names that the text defines, of which the first `count` are defined by now.
+  function R.is_def_var(name, known, count, at_top, pos)
     if type(name) ~= "string" then R.mismatch(name, "string", pos) end
-    return known[name] == true or (at_top and state.vars[name] ~= nil)
+    local number = known[name]
+    return number ~= nil and number <= count or at_top and state.vars[name] ~= nil
   end
 
   -- Functions

@@ -34,16 +34,22 @@ return function(R, lib, host)
     stop(what == "string" and "string" or "array", "ErrorDataTooLarge", message .. " too large", pos)
   end
 
+  local function place(line, position)
+    return line and line > 0 and format(" (line %d, position %d)", line, position) or ""
+  end
+
+  -- Ends a compilation: what is there is no script.
+  function R.syntax_error(message, line, column, hint)
+    local text = "Syntax error: " .. message .. place(line, column)
+    error(setmetatable({
+      kind = "syntax", error = "ErrorParsing", message = message, text = text, line = line, position = column, hint = hint, trace = {},
+    }, PROBLEM), 0)
+  end
+
   -- More operations than allowed: the list of positions tells which one it was.
   function R.over(K, count, places)
-    local at = K[1] + count + 1
+    local pos = places[K[1] + count + 1] or 0
     K[1] = 0
-    local n, pos = 0, 0
-    for line, column in lib.string.gmatch(places, "(%d+):(%d+)") do
-      n = n + 1
-      if n == at then pos = tonumber(line) << 16 | tonumber(column) end
-    end
-    if pos <= 0xFFFF then pos = 0 end
     stop("operations", "ErrorTooManyOperations", "Too many operations", pos)
   end
 
@@ -77,10 +83,6 @@ return function(R, lib, host)
 
   function R.too_many_variables(pos)
     stop("depth", "ErrorTooManyVariables", "Too many variables defined", pos)
-  end
-
-  local function place(line, position)
-    return line and line > 0 and format(" (line %d, position %d)", line, position) or ""
   end
 
   local function is_closure(name) return find(name, "^anon%$") ~= nil end

@@ -1,7 +1,7 @@
 -- State and runs: what lives on between runs, how a run starts and ends, and what crosses to the host.
 return function(R, lib, host)
   local type, next, error, pcall, setmetatable = lib.type, lib.next, lib.error, lib.pcall, lib.setmetatable
-  local format, tostring = lib.string.format, lib.tostring
+  local format, find, tostring = lib.string.format, lib.string.find, lib.tostring
   local most = lib.math.maxinteger
   local getmetatable, utf8_len = lib.debug.getmetatable, lib.utf8.len
   local U, kind_of = R.U, R.kind_of
@@ -16,16 +16,47 @@ return function(R, lib, host)
     return { shared.budget, S = S, shared = shared }
   end
 
-  -- Runs a compiled chunk and returns its value; raises a structured error, or what the host uses to stop a script.
-  function R.run(S, chunk)
+  -- Scripts that were compiled lately, in two generations: what is not used in the time of one is forgotten.
+  local MOST_REMEMBERED, EACH = 8192, 200 -- bytes of source in one generation, and what each script counts besides
+  local recent, older, remembered = {}, {}, 0
+
+  local function remember(source, script)
+    local size = #source + EACH
+    if size > MOST_REMEMBERED then return end
+    if remembered + size > MOST_REMEMBERED then older, recent, remembered = recent, {}, 0 end
+    recent[source], remembered = script, remembered + size
+  end
+
+  -- `host.load` makes a function of the compiler's text; no script comes near it.
+  local function new_script(source, limits)
+    local text, places = R.compiler.compile(source, limits)
+    local chunk, problem = host.load(text)
+    if chunk then return { chunk = chunk, places = places } end
+    if find(problem, "not enough memory", 1, true) then error("not enough memory", 0) end
+    R.syntax_error("the script is too complex for one Lua chunk: " .. problem)
+  end
+
+  -- The chunk of a script, with the positions it wants; raises a structured error where it is none.
+  function R.compile(source, limits)
+    local known = not limits and recent[source]
+    if known then return known end
+    local script = not limits and older[source] or new_script(source, limits)
+    if not limits then remember(source, script) end
+    return script
+  end
+
+  -- Runs a script and returns its value; raises a structured error, or what the host uses to stop a script.
+  function R.run(S, source, parse_limits)
+    S.spent, S.context = nil, nil
+    local script = R.compile(source, parse_limits)
     local allowed = host.limits and host.limits.max_operations
     local budget = allowed or most
     local K = R.new_context(S, { budget = budget })
-    S.spent, S.context, S.budget = nil, K, budget
+    S.context, S.budget = K, budget
     R.use_state(S)
     R.use_limits()
     R.E[1] = nil
-    local fine, value = pcall(chunk, R, S, K)
+    local fine, value = pcall(script.chunk, R, S, K, script.places)
     if K.save then K.save(S.vars) end
     if fine then return value end
     if R.is_problem(value) and value.kind == "exit" then return value.value end

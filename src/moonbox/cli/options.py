@@ -1,0 +1,331 @@
+"""Options that several commands share, and the Sandbox that those of `run` and `repl` describe."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+
+import typer
+
+from moonbox.errors import UsageError
+from moonbox.limits import Limits
+from moonbox.suggest import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.tools.tool import Tool
+
+__all__ = [
+    "ConfigFile",
+    "Json",
+    "McpConfig",
+    "Quantity",
+    "RunOptions",
+    "Tools",
+    "Wait",
+    "byte_count",
+    "count",
+    "duration",
+    "parse_arguments",
+    "with_run_options",
+]
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        help="The configuration file; by default the nearest moonbox.toml.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+McpConfig = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--mcp-config",
+        help="A file with the mcpServers of another client, to add to moonbox. Repeatable.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools",
+        "-t",
+        metavar="MODULE:NAME",
+        help="Python tools: a function, a list of functions or a Toolbox (crm:tools, crm.py:tools), or every @tool "
+        "of a module (crm). Repeatable.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
+Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for MCP servers to start.", metavar="SECONDS")]
+START_SECONDS = 30.0
+"""The default of Wait."""
+
+
+# Quantities as people type them: `10s`, `64MB`, `none`
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A limit that was given; None stands for "no limit"."""
+
+    value: float | None
+
+
+_NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
+_SECONDS = {"": 1, "s": 1, "ms": 0.001, "m": 60, "min": 60, "h": 3600}
+_BYTES = {"": 1, "b": 1, "k": 1024, "kib": 1024, "kb": 1000, "m": 1024**2, "mib": 1024**2, "mb": 1000**2}
+_BYTES |= {"g": 1024**3, "gib": 1024**3, "gb": 1000**3}
+_TIMES = {"": 1, "k": 1000, "m": 1_000_000}
+
+
+def duration(text: str) -> Quantity:
+    """Seconds: `10`, `10s`, `500ms`, `2m`, `none`."""
+    return _quantity(text, _SECONDS, "duration; write for example 10, 500ms, 2m or none", whole=False)
+
+
+def byte_count(text: str) -> Quantity:
+    """Bytes: `65536`, `64k`, `64MiB`, `64MB`."""
+    return _quantity(text, _BYTES, "number of bytes; write for example 65536, 64k, 64MiB or 64MB")
+
+
+def count(text: str) -> Quantity:
+    """A whole number: `50`, `10_000`, `10k`, `none`."""
+    return _quantity(text, _TIMES, "whole number; write for example 50, 10_000, 10k or none")
+
+
+def _quantity(text: str, units: Mapping[str, float], wanted: str, *, whole: bool = True) -> Quantity:
+    if text.strip().lower() == "none":
+        return Quantity(None)
+    number = _NUMBER.fullmatch(text)
+    factor = units.get(number[2].lower()) if number else None
+    if number is None or factor is None:
+        raise UsageError(f"'{text}' is not a {wanted}")
+    value = float(number[1]) * factor
+    if not whole:
+        return Quantity(value)
+    if value != int(value):
+        raise UsageError(f"'{text}' is not a {wanted}")
+    return Quantity(int(value))
+
+
+# Arguments of a tool
+
+
+def parse_arguments(given: Sequence[str], tool: Tool, name: str) -> dict[str, Any]:
+    """The arguments of a call: one JSON object, or key=value pairs that fit the tool's schema.
+
+    In a pair, a value is text where the schema says string, else JSON where it is valid JSON. `name` is the option or
+    argument that the message of a UsageError names.
+    """
+    if len(given) == 1 and given[0].lstrip().startswith("{"):
+        try:
+            return dict(json.loads(given[0]))
+        except ValueError as problem:
+            raise UsageError(f"{name} is not valid JSON: {problem}") from None
+    properties = tool.parameters.get("properties", {})
+    arguments: dict[str, Any] = {}
+    for item in given:
+        key, equals, text = item.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{name} must be key=value or one JSON object, not '{item}'")
+        part = properties.get(key)
+        is_text = isinstance(part, dict) and part.get("type") == "string"
+        arguments[key] = text if is_text else _value(text)
+    return arguments
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except ValueError:
+        return text
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+# The options of `run` and `repl`
+
+
+PRESETS = ("default", "quick", "standard", "extended", "untrusted")
+_LIMIT_NAME = re.compile(r"Limits\.(\w+)")
+
+
+def _presets() -> list[str]:
+    return list(PRESETS)
+
+
+def _isolations() -> list[str]:
+    return ["process", "inline"]
+
+
+def _limit(flag: str, parser: Callable[[str], Quantity], metavar: str, help: str) -> Any:
+    return typer.Option(
+        flag, parser=_parser(parser), metavar=metavar, help=help, rich_help_panel="Limits", show_default=False
+    )
+
+
+def _parser(parse: Callable[[str], Quantity]) -> Callable[[Any], Quantity]:
+    def checked(value: Any) -> Quantity:
+        if isinstance(value, Quantity):  # Typer parses what it has parsed before once more
+            return value
+        try:
+            return parse(value)
+        except UsageError as problem:
+            raise typer.BadParameter(str(problem)) from None
+
+    return checked
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How scripts run: tools, isolation, trail and limits."""
+
+    tools: Tools = None
+    isolation: Annotated[
+        str,
+        typer.Option(
+            metavar="process|inline",
+            autocompletion=_isolations,
+            help="Where scripts run: in a locked-in process, or inline (only for scripts that you trust).",
+        ),
+    ] = "process"
+    features: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Allow coroutines or metatables. Repeatable.", show_default=False),
+    ] = None
+    audit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH|on|off",
+            envvar="MOONBOX_AUDIT",
+            help="Record every run in a .db or .jsonl file, or (on) in the trail that `moonbox audit` shows.",
+            show_default="off",
+        ),
+    ] = None
+    limits: Annotated[
+        str,
+        typer.Option(
+            metavar="PRESET",
+            autocompletion=_presets,
+            help=f"A set of limits: {', '.join(PRESETS)}. The options below change single ones.",
+            rich_help_panel="Limits",
+        ),
+    ] = "default"
+    timeout: Annotated[Quantity | None, _limit("--timeout", duration, "TIME", "Seconds for a whole run.")] = None
+    max_calls: Annotated[Quantity | None, _limit("--max-calls", count, "N", "Tool calls in one run.")] = None
+    max_operations: Annotated[
+        Quantity | None, _limit("--max-operations", count, "N", "Instructions of the virtual machine.")
+    ] = None
+    max_memory: Annotated[Quantity | None, _limit("--max-memory", byte_count, "BYTES", "Memory of a script.")] = None
+    max_output: Annotated[Quantity | None, _limit("--max-output", byte_count, "BYTES", "Printed output.")] = None
+    max_string: Annotated[Quantity | None, _limit("--max-string", byte_count, "BYTES", "Length of one string.")] = None
+    max_array: Annotated[
+        Quantity | None, _limit("--max-array", count, "N", "Elements of one table that enters or leaves a script.")
+    ] = None
+    max_depth: Annotated[
+        Quantity | None, _limit("--max-depth", count, "N", "Nesting of a value that enters or leaves a script.")
+    ] = None
+
+    @property
+    def trail(self) -> Path | str | None:
+        """The file in which runs are recorded, or None."""
+        if self.audit is None or self.audit in ("", "off"):
+            return None
+        from moonbox.audit.sinks import default_path, names_a_file
+
+        if self.audit == "on":
+            return default_path()
+        if not names_a_file(self.audit):
+            raise UsageError(
+                f"--audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not '{self.audit}'"
+            )
+        return self.audit
+
+    def open(
+        self,
+        *,
+        language: str,
+        approve: Callable[[ToolCall], Any] | None = None,
+        on_call: Callable[[CallEntry], None] | None = None,
+        audit: Any = None,
+    ) -> Sandbox:
+        """The Sandbox that the options describe; UsageError says which of them is wrong."""
+        from moonbox.project.python_tools import load_tools
+        from moonbox.sandbox.sandbox import Sandbox
+
+        limits = self._limits()
+        return Sandbox(
+            load_tools(self.tools or ()),
+            limits=limits,
+            language=language,
+            isolation=cast(Any, self.isolation),  # checked there
+            lua_features=self._features(),
+            min_workers=0,
+            approve=approve,
+            audit=audit,
+            on_call=on_call,
+        )
+
+    def _limits(self) -> Limits:
+        """The preset, with the single limits that were given."""
+        names = {item.name: _option_name(item.name) for item in fields(Limits)}
+        given = {name: getattr(self, option) for name, option in names.items()}
+        changes = {name: quantity.value for name, quantity in given.items() if quantity is not None}
+        try:
+            return Limits.preset(self.limits, **changes)
+        except UsageError as problem:
+            message = _LIMIT_NAME.sub(lambda name: f"--{_option_name(name[1]).replace('_', '-')}", str(problem))
+            raise UsageError(message) from None
+
+    def _features(self) -> frozenset[str]:
+        """The features, given one by one or in a row."""
+        from moonbox.languages.registry import LANGUAGES
+
+        known = sorted({feature for language in LANGUAGES.values() for feature in language.features})
+        names = [name for part in self.features or () for name in part.replace(",", " ").split()]
+        for name in names:
+            if name not in known:
+                raise UsageError(f"--features: {unknown('feature', name, known)}")
+        return frozenset(names)
+
+
+def _option_name(limit: str) -> str:
+    return "max_calls" if limit == "max_tool_calls" else limit
+
+
+def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command every option of RunOptions, in place of its parameter `options`."""
+    hints = get_type_hints(RunOptions, include_extras=True)
+    shared = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(RunOptions)
+    ]
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "options"]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        options = RunOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+        command(**given, options=options)
+
+    vars(called)["__signature__"] = signature.replace(parameters=[*own, *shared])
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
+    return called

@@ -1,0 +1,204 @@
+"""What commands print: text, JSON, errors and notes, and what came of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from moonbox.audit.terminal import seconds, visible
+from moonbox.errors import MoonboxError, UsageError
+from moonbox.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from moonbox.audit.records import Run
+    from moonbox.errors import ScriptError
+
+__all__ = [
+    "console",
+    "is_terminal",
+    "lexer_of",
+    "print_error",
+    "print_json",
+    "print_note",
+    "reporting_errors",
+    "show_error",
+    "show_output",
+    "show_values",
+    "summary",
+]
+
+_PIPED_WIDTH = 160
+_SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
+_PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
+_KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
+
+
+def is_terminal(*, stderr: bool = False) -> bool:
+    """Whether a person looks at this stream."""
+    return (sys.stderr if stderr else sys.stdout).isatty()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that takes text as it is: no markup, no emoji, no guessed highlights."""
+    from rich.console import Console
+
+    width = None if is_terminal(stderr=stderr) else _PIPED_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+@contextlib.contextmanager
+def reporting_errors() -> Iterator[None]:
+    """Show an error of ours as one line, without a traceback. Exit status 2 for wrong use, 1 for the rest."""
+    try:
+        yield
+    except MoonboxError as error:
+        print_error(str(error))
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
+
+
+def print_error(message: str) -> None:
+    """One line on stderr, with `error` in red on a terminal."""
+    head = typer.style("error:", fg="red", bold=True) if _in_colour() else "error:"
+    typer.echo(f"{head} {visible(message)}", err=True)
+
+
+def print_note(message: str) -> None:
+    """A remark for the person at the terminal; nothing is printed elsewhere."""
+    if is_terminal(stderr=True):
+        text = visible(message)
+        typer.echo(typer.style(text, dim=True) if text and _in_colour() else text, err=True)
+
+
+def print_json(data: Any) -> None:
+    """Indented JSON, in ASCII: no escape code of a script reaches a terminal."""
+    typer.echo(json.dumps(data, indent=2))
+
+
+def _in_colour() -> bool:
+    """Whether stderr may have colours: the same rule that rich follows."""
+    return is_terminal(stderr=True) and not os.environ.get("NO_COLOR")
+
+
+# What came of a run
+
+
+def show_output(run: Run) -> None:
+    """What the script printed: as it is, except that a terminal does not obey its escape codes."""
+    if run.output:
+        text = visible(run.output) if is_terminal() else run.output
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    if run.output_cut:
+        sys.stdout.flush()
+        cut = counted(run.output_cut, "byte")
+        console(stderr=True).print(f"… {cut} of output not shown: the limit max_output was reached", style="dim")
+
+
+def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bool:
+    """What the script returned: for a person, or for another program. True when something was left out.
+
+    `quote` shows a string as a script would write it; without, it is shown as text.
+    """
+    from moonbox.cli.values import pretty
+
+    if not is_terminal():
+        for value in run.values:
+            _write_plain(value)
+        return False
+    screen = console()
+    shortened = False
+    for value in run.values:
+        if isinstance(value, str) and not quote:
+            screen.print(visible(value), soft_wrap=True)
+            continue
+        shown = pretty(value, screen.width, rows=rows, items=items)
+        shortened = shortened or shown.shortened
+        screen.print(shown.text, soft_wrap=True)
+    return shortened
+
+
+def _write_plain(value: Any) -> None:
+    from moonbox.cli.values import plain_text
+
+    if isinstance(value, bytes):  # a string that is not UTF-8 goes out as the bytes that it is
+        sys.stdout.flush()
+        sys.stdout.buffer.write(value)
+        sys.stdout.buffer.flush()
+    else:
+        sys.stdout.write(plain_text(value) + "\n")
+
+
+def show_error(error: ScriptError, *, language: str, name: str | None = None) -> None:
+    """What went wrong, on stderr: where and what, the line with a caret, the calls that led there, the hint."""
+    console(stderr=True).print(_error_text(error, language, name), soft_wrap=True)
+
+
+def summary(run: Run) -> str:
+    """The number of calls and the time."""
+    failed = sum(not call.ok for call in run.calls)
+    calls = [counted(len(run.calls), "call") + (f", {failed} failed" if failed else "")] if run.calls else []
+    return " · ".join([*calls, seconds(run.usage.wall)])
+
+
+def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
+    from rich.text import Text
+
+    text = Text()
+    if error.line is not None:
+        text.append(f"{visible(name)}:{error.line}: " if name else f"line {error.line}: ", "bold")
+    elif name:
+        text.append(f"{visible(name)}: ", "bold")
+    kind = f"limit reached ({error.limit})" if error.limit else _KINDS.get(error.kind, error.kind)
+    message = visible(error.message)
+    if error.line is not None:
+        message = _PLACE.sub("", message)  # it stands in front already
+    if message[: len(kind) + 1].lower() == f"{kind}:":
+        message = message[len(kind) + 1 :].lstrip()
+    text.append(f"{kind}: ", "bold red")
+    text.append(message)
+    for line in error.traceback.splitlines():
+        text.append("\n  ")
+        text.append_text(_traceback_line(visible(line), language))
+    if error.hint:
+        text.append("\nhint: ", "bold green")
+        text.append(visible(error.hint))
+    return text
+
+
+def _traceback_line(line: str, language: str) -> Text:
+    from rich.text import Text
+
+    source = _SOURCE_LINE.fullmatch(line)
+    if source is None:
+        return Text(line, "dim")
+    text = Text(source[1], "dim")
+    if source[2].strip() == "^":
+        return text.append(source[2], "bold red")
+    return text.append_text(_highlighted(source[2], language))
+
+
+def lexer_of(language: str) -> str:
+    """The name of the lexer for scripts in this language; a record may name a language of another version."""
+    from moonbox.languages.registry import LANGUAGES
+
+    return LANGUAGES[language].lexer if language in LANGUAGES else "text"
+
+
+def _highlighted(source: str, language: str) -> Text:
+    """One line of a script in colours."""
+    from rich.syntax import Syntax
+
+    syntax = Syntax("", lexer_of(language), theme="ansi_dark", background_color="default")
+    text = syntax.highlight(source)
+    text.rstrip()
+    return text

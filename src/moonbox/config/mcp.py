@@ -1,0 +1,208 @@
+"""The section [mcp]: one table [mcp.servers.<name>] for each server, and which of its tools are offered.
+
+[mcp.servers.github]
+command = "npx"
+args = ["-y", "@modelcontextprotocol/server-github"]
+env = { GITHUB_TOKEN = "${GITHUB_TOKEN}" }
+exclude = ["delete_*"]
+tools = { create_issue = { policy = "approve" } }
+
+[mcp.servers.docs]
+url = "https://example.com/mcp"
+headers = { Authorization = "Bearer ${DOCS_TOKEN}" }
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from moonbox.config.reader import CLOSED, positive, read, table
+from moonbox.errors import ConfigError
+
+if TYPE_CHECKING:
+    from moonbox.config.file import Config
+
+__all__ = ["ServerSettings", "ToolRule", "servers_from_config"]
+
+Policy = Literal["auto", "approve", "direct"]
+Transport = Literal["stdio", "http", "sse"]
+MIB = 1024 * 1024
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolRule:
+    """The table [mcp.servers.<name>.tools.<tool>]."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    policy: Policy | None = None
+    """auto: scripts may call it; approve: a person approves each call; direct: only the client may call it."""
+    timeout: float | None = None
+    """Seconds for one call."""
+    enabled: bool = True
+    """Whether it is offered at all."""
+
+    def __post_init__(self) -> None:
+        positive("timeout", self.timeout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """One server: how to reach it, how long it may take, and which of its tools are offered."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    name: str = ""
+    command: str | None = None
+    """A program that speaks MCP on its standard input and output."""
+    args: tuple[str, ...] = ()
+    """The program's arguments."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Its environment, besides a few safe variables such as PATH and HOME. Nothing else is passed on."""
+    cwd: Path | None = None
+    """The folder it runs in; the configuration's own by default."""
+    url: str | None = None
+    """The address of a server that speaks MCP over HTTP."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """HTTP headers that are sent with each request."""
+    transport: Transport | None = None
+    """stdio, http (streamable HTTP) or sse (its predecessor); by default stdio for a command and http for a url."""
+    enabled: bool = True
+    """Whether the server is used at all."""
+    lazy: bool = False
+    """Start it at the first call. Its tools are remembered from the last time; the first time it starts at once."""
+    start_timeout: float = 30.0
+    """Seconds that it may take to start and list its tools."""
+    timeout: float = 60.0
+    """Seconds for one call."""
+    max_message: int = 16 * MIB
+    """The largest message from it, in bytes."""
+    questions: bool = True
+    """Whether its own requests (sampling, elicitation, roots) are passed on to the client."""
+    policy: Policy | None = None
+    """For every tool that has no rule of its own."""
+    include: tuple[str, ...] = ("*",)
+    """Globs of the tools to offer."""
+    exclude: tuple[str, ...] = ()
+    """Globs of the tools to leave out."""
+    tools: Mapping[str, ToolRule] = field(default_factory=dict)
+    """Rules for single tools, by name."""
+
+    def __post_init__(self) -> None:
+        for item in ("start_timeout", "timeout", "max_message"):
+            positive(item, getattr(self, item))
+        if (self.command is None) == (self.url is None):
+            raise ConfigError("set either command or url" + (", not both" if self.command is not None else ""))
+        if self.command is not None and not self.command.strip():
+            raise ConfigError("command must not be empty")
+        kind = self.kind
+        if (kind == "stdio") != (self.command is not None):
+            needs = "command" if kind == "stdio" else "url"
+            raise ConfigError(f'transport = "{kind}" requires {needs}')
+        if self.url is not None:
+            self._check_url(self.url)
+            if self.args or self.env or self.cwd is not None:
+                raise ConfigError("args, env and cwd are for a command, not for a url")
+            self._check_headers(self.headers)
+        elif self.headers:
+            raise ConfigError("headers are for a url, not for a command")
+
+    @staticmethod
+    def _check_url(url: str) -> None:
+        try:
+            parts = urlsplit(url)
+        except ValueError as problem:
+            raise ConfigError(f"url is invalid: {problem}") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"url must begin with http:// or https://, not {url!r}")
+
+    @staticmethod
+    def _check_headers(headers: Mapping[str, str]) -> None:
+        """Messages show the name alone: the value may be a secret."""
+        for name, value in headers.items():
+            if _HEADER_NAME.fullmatch(name) is None:
+                raise ConfigError(f"invalid header name {name!r}")
+            if not value.isascii() or not value.isprintable() or value != value.strip():
+                raise ConfigError(
+                    f"the value of the header '{name}' is invalid: it must be ASCII, without line breaks and without "
+                    "spaces at either end"
+                )
+
+    @classmethod
+    def from_dict(cls, name: str, data: Any, folder: Path | None = None) -> ServerSettings:
+        """From a table of the configuration; unknown keys are refused."""
+        section = f"mcp.servers.{name}"
+        if isinstance(data, Mapping) and "name" in data:
+            raise ConfigError(f"[{section}] the table is the name; remove the key 'name'")
+        settings = replace(read(cls, data, section), name=name)
+        if folder is not None and settings.command is not None:
+            settings = settings.within(folder)
+        return settings
+
+    def within(self, folder: Path) -> ServerSettings:
+        """With its cwd, and a command that is a path, resolved against this folder."""
+        command = self.command or ""
+        if "/" in command and not command.startswith("/"):
+            command = str(folder / Path(command).expanduser())
+        cwd = folder if self.cwd is None else folder / self.cwd.expanduser()
+        return replace(self, command=command, cwd=cwd)
+
+    @property
+    def kind(self) -> Transport:
+        """The transport: the given one, or the one that fits."""
+        if self.transport is not None:
+            return self.transport
+        return "stdio" if self.command is not None else "http"
+
+    @property
+    def where(self) -> str:
+        """Its command or address as people may see it: without arguments, password and query, which may be secret."""
+        if self.command is not None:
+            return self.command
+        parts = urlsplit(self.url or "")
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+
+    def offers(self, tool: str) -> bool:
+        """Whether the tool is offered."""
+        rule = self.tools.get(tool)
+        if rule is not None:
+            return rule.enabled
+        return _any(tool, self.include) and not _any(tool, self.exclude)
+
+    def policy_of(self, tool: str) -> Policy | None:
+        """The configured policy, or None."""
+        rule = self.tools.get(tool)
+        return rule.policy if rule is not None and rule.policy is not None else self.policy
+
+    def timeout_of(self, tool: str) -> float:
+        rule = self.tools.get(tool)
+        return rule.timeout if rule is not None and rule.timeout is not None else self.timeout
+
+    def with_direct(self, tools: list[str]) -> ServerSettings:
+        """With these tools kept direct, unless a rule of their own says otherwise."""
+        rules = dict(self.tools)
+        for tool in tools:
+            rule = rules.get(tool, ToolRule())
+            if rule.policy is None:
+                rules[tool] = replace(rule, policy="direct")
+        return replace(self, tools=rules)
+
+
+def servers_from_config(config: Config) -> tuple[ServerSettings, ...]:
+    """Every server of the section, in its order."""
+    servers = config.section("mcp", ["servers"]).get("servers", {})
+    with config.naming_file():
+        tables = table(servers, "mcp.servers")
+        return tuple(ServerSettings.from_dict(name, data, config.folder) for name, data in tables.items())
+
+
+def _any(name: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(name, glob) for glob in globs)

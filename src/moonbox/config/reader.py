@@ -1,0 +1,188 @@
+"""The reader: a table of the configuration as a settings model, and a clear message for each key that is wrong.
+
+A model is a frozen dataclass with `__pydantic_config__ = CLOSED`. Its types say what is valid, `__post_init__` checks
+what types cannot say, and the docstrings of its fields describe them in the JSON Schema and in the documentation.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import json
+import os
+import textwrap
+from collections.abc import Mapping
+from datetime import date, time
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+from moonbox.errors import ConfigError
+from moonbox.suggest import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["CLOSED", "check_keys", "positive", "read", "schema", "table"]
+
+T = TypeVar("T")
+
+CLOSED = {"extra": "forbid", "strict": True}
+"""For `__pydantic_config__`: no unknown keys, and no guessing at types."""
+
+
+def read(kind: type[T], data: Any, section: str) -> T:
+    """A model from a table. ConfigError has one line for each key that is wrong, and says what is valid."""
+    from pydantic import ValidationError
+
+    given = table(data, section)
+    try:
+        # As JSON, because a strict reading then still takes an array for a tuple and a string for a path.
+        model: T = _adapter(kind).validate_json(json.dumps(given, default=_json_value))  # type: ignore[arg-type]  # a class is hashable
+    except ValidationError as error:
+        lines = [_line(problem, kind, section) for problem in error.errors(include_url=False)]
+        raise ConfigError("\n".join(lines)) from None
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{_header([section])}{error}") from None
+    return model
+
+
+def table(data: Any, section: str) -> dict[str, Any]:
+    """The data, if it is a table."""
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{_header([section])}must be a table, not {data!r}")
+    return dict(data)
+
+
+def check_keys(data: Mapping[str, Any], known: Iterable[str], section: str) -> None:
+    """Refuse keys that are not known."""
+    options = list(known)
+    for key in data:
+        if key not in options:
+            raise ConfigError(f"{_header([section])}{unknown('key', str(key), options)}")
+
+
+def positive(name: str, value: float | None) -> None:
+    """Refuse a number that is not above 0, in `__post_init__`."""
+    if value is not None and not 0 < value < float("inf"):
+        raise ConfigError(f"{name} must be more than 0, not {value:g}")
+
+
+def schema(kind: type[Any]) -> dict[str, Any]:
+    """The JSON Schema of what `read` takes, with the descriptions of the fields."""
+    whole: dict[str, Any] = _adapter(kind).json_schema()  # type: ignore[arg-type]  # a class is hashable
+    for model in _models(kind):
+        part = whole if model is kind else whole.get("$defs", {}).get(model.__name__, {})
+        for name, text in _descriptions(model).items():
+            if name in part.get("properties", {}):
+                part["properties"][name].setdefault("description", text)
+    return whole
+
+
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, date | time):  # of TOML
+        return value.isoformat()
+    raise TypeError(f"a value of type {type(value).__name__} is not allowed: {value}")
+
+
+# Messages
+
+
+def _line(problem: Any, kind: Any, section: str) -> str:
+    place, value = [section, *problem["loc"]], problem["input"]
+    match problem["type"]:
+        case "unexpected_keyword_argument" | "extra_forbidden":
+            known = [item.name for item in dataclasses.fields(_model_at(kind, problem["loc"][:-1]))]
+            return f"{_header(place[:-1])}{unknown('key', str(place[-1]), known)}"
+        case "missing" | "missing_argument" | "missing_keyword_only_argument":
+            return f"{_header(place[:-1])}{place[-1]} is missing"
+        case "value_error":  # raised by __post_init__, whose message names the key
+            return f"{_header(place)}{problem['ctx']['error']}"
+    if problem["type"] == "tuple_type" and isinstance(value, str):
+        return f'{_header(_tables(place))}{_key(place)} must be an array: write {_key(place)} = ["{value}"]'
+    wanted = _WANTED.get(problem["type"]) or problem["msg"].replace("Input should be", "must be")
+    return f"{_header(_tables(place))}{_key(place)} {wanted.format(**problem.get('ctx', {}))}, not {value!r}"
+
+
+_WANTED = {
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be a string",
+    "path_type": "must be a path",
+    "tuple_type": "must be an array",
+    "list_type": "must be an array",
+    "dict_type": "must be a table",
+    "mapping_type": "must be a table",
+    "dataclass_type": "must be a table",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+}
+
+
+def _header(section: Sequence[Any]) -> str:
+    """`[mcp.servers.github] `; nothing for settings that come from Python and have no section."""
+    name = ".".join(str(part) for part in section if part != "")
+    return f"[{name}] " if name else ""
+
+
+def _tables(place: Sequence[Any]) -> list[Any]:
+    """The part of a place that names tables: all before the key, which may have positions behind it."""
+    names = [part for part in place if not isinstance(part, int)]
+    return names[:-1]
+
+
+def _key(place: Sequence[Any]) -> str:
+    """`include`, or `include[1]` for an element of it."""
+    positions = [f"[{part}]" for part in place if isinstance(part, int)]
+    name = [part for part in place if not isinstance(part, int)][-1]
+    return f"{name}{''.join(positions)}"
+
+
+# Models inside models
+
+
+def _model_at(kind: Any, path: Sequence[Any]) -> Any:
+    """The model that a table inside a table is read as."""
+    for part in path:
+        hint = get_type_hints(kind).get(part) if dataclasses.is_dataclass(kind) else None
+        if hint is not None:
+            kind = next(_dataclasses_in(hint), kind)
+    return kind
+
+
+def _models(kind: Any) -> Iterator[Any]:
+    yield kind
+    for hint in get_type_hints(kind).values():
+        for inner in _dataclasses_in(hint):
+            yield from _models(inner)
+
+
+def _dataclasses_in(hint: Any) -> Iterator[Any]:
+    if dataclasses.is_dataclass(hint):
+        yield hint
+    for part in get_args(hint):
+        yield from _dataclasses_in(part)
+
+
+def _descriptions(model: Any) -> dict[str, str]:
+    """The docstring behind each field in the class's source."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    texts = {}
+    for item, after in zip(body.body, body.body[1:], strict=False):
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and isinstance(after, ast.Expr):
+            text = after.value
+            if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                texts[item.target.id] = inspect.cleandoc(text.value)
+    return texts

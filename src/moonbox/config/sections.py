@@ -1,0 +1,227 @@
+"""The sections of scripts and tools: [sandbox], [limits], [audit], [tools], [codemode] and [knowledge].
+
+Those of servers are in `mcp.py` and `serve.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotation at run time
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from moonbox.config.reader import CLOSED, positive, read, schema, table
+from moonbox.errors import ConfigError, UsageError
+from moonbox.limits import Limits
+
+if TYPE_CHECKING:
+    from moonbox.config.file import Config
+
+__all__ = [
+    "DEFAULT_STORE",
+    "DEFAULT_TIMEOUT",
+    "SOURCE_NAME",
+    "AuditSettings",
+    "CodeModeSettings",
+    "KnowledgeTable",
+    "SandboxSettings",
+    "ScriptTable",
+    "ToolsTable",
+    "read_limits",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxSettings:
+    """The section [sandbox]."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    language: str = "lua"
+    """The language of scripts: `lua` or `rhai`."""
+    isolation: Literal["process", "inline"] = "process"
+    """`process`: each Repl in a locked-in process. `inline`: in this process, for scripts that you trust."""
+    lua_features: tuple[str, ...] = ()
+    """Parts of Lua that are off by default: `coroutines`, `metatables`."""
+    min_workers: int = 1
+    """Spare workers that are kept ready."""
+    max_workers: int = 256
+    """The most workers at the same time."""
+    allow_nan: bool = False
+    """Let NaN and infinity leave a script."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings:
+    """The section [audit]."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    enabled: bool = True
+    """Whether runs are recorded."""
+    path: str | None = None
+    """A .db or .jsonl file; by default your own trail, which `moonbox audit` shows."""
+    fsync: bool = False
+    """Wait for the disk after each run, so that a run survives a loss of power."""
+    redact: tuple[str, ...] = ()
+    """Names of fields whose values are never recorded."""
+
+
+def read_limits(config: Config) -> Limits:
+    """The section [limits]: a preset, and single limits that differ from it."""
+    section = config.section("limits", ["preset", *(item.name for item in fields(Limits))])
+    preset = section.pop("preset", "default")
+    with config.naming_file():
+        try:
+            return Limits.preset(preset, **section)
+        except UsageError as problem:
+            raise ConfigError(f"[limits] {str(problem).removeprefix('Limits.')}") from None
+
+
+DEFAULT_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptTable:
+    """One table [tools.script.<name>], or a source with `connector = "lua"`: one script and its grants."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    path: Path
+    """The script; a relative path is relative to the configuration file."""
+    timeout: float = DEFAULT_TIMEOUT
+    """Seconds for one call, host functions included."""
+    http: tuple[str, ...] = ()
+    """Hosts that it may reach: `api.example.com`, `*.example.com`."""
+    env: tuple[str, ...] = ()
+    """Environment variables that it may read, and use as secrets."""
+    read: tuple[str, ...] = ()
+    """Folders that it may read."""
+    write: tuple[str, ...] = ()
+    """Folders that it may write to; this does not include reading."""
+    secrets: Any = ()
+    """Environment variables that it may use but not read: a list of names, or a table
+    `NAME = { hosts = […], places = ["header"] }`; the places are header, body and query."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Every other key of the table; the script finds it as context.config."""
+
+    def __post_init__(self) -> None:
+        positive("timeout", self.timeout)
+        if str(self.path) in ("", "."):
+            raise ConfigError("path must name a file")
+
+    @classmethod
+    def from_dict(cls, data: Any, section: str) -> ScriptTable:
+        """Keys that have no meaning here are the script's own configuration."""
+        given = table(data, section)
+        own = {key: given.pop(key) for key in list(given) if key not in _SCRIPT_KEYS}
+        return read(cls, {**given, "config": own}, section)
+
+    @property
+    def grants(self) -> dict[str, Any]:
+        """What it may reach, as the table says it."""
+        return {key: getattr(self, key) for key in GRANT_KEYS}
+
+
+GRANT_KEYS = ("http", "env", "read", "write", "secrets")
+_SCRIPT_KEYS = frozenset(item.name for item in fields(ScriptTable)) - {"config"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolsTable:
+    """The section [tools]."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    folders: tuple[str, ...] = ()
+    """Every `.lua` file in these folders is a tool script."""
+    script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """One table for each tool script with settings of its own: `[tools.script.<name>]`."""
+
+
+_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_ToolName = Annotated[str, Field(json_schema_extra={"pattern": f"^{_TOOL_NAME.pattern}$"})]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeModeSettings:
+    """The section [codemode], and the keyword arguments of CodeMode."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    keep_visible: tuple[str, ...] = ()
+    """Tools that stay direct although scripts could call them."""
+    full_schemas: bool = False
+    """Add each tool's JSON Schema to the catalog."""
+    mode: Literal["always", "auto", "never"] = "always"
+    """always: the code tool; never: every tool direct; auto: whichever definition is smaller."""
+    approvals: bool = False
+    """Let scripts call tools that need a person's approval: the script waits."""
+    name: _ToolName | None = None
+    """The code tool's name; by default lua_repl or rhai_repl."""
+    parameter: _ToolName | None = None
+    """The name of its one parameter; by default source_code."""
+    description: str | None = None
+    """Replaces the code tool's description; the catalog still follows it."""
+    system_prompt: str | None = None
+    """Replaces the system prompt addition."""
+    catalog_tokens: Annotated[int, Field(ge=1)] | None = 8000
+    """Above this size the catalog shows less: signatures, then names, then only how to search."""
+    description_chars: Annotated[int, Field(ge=200)] | None = None
+    """The longest description that the provider takes (1024 for some); the code tool's parameter holds the rest."""
+    max_chars: Annotated[int, Field(ge=500)] = 50_000
+    """The longest answer to the model."""
+
+    def __post_init__(self) -> None:
+        for key in ("name", "parameter"):
+            value = getattr(self, key)
+            if value is not None and not _TOOL_NAME.fullmatch(value):
+                raise ConfigError(
+                    f"{key} must be 1 to 64 letters, digits and underscores, not beginning with a digit; not {value!r}"
+                )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], section: str = "codemode") -> CodeModeSettings:
+        """Refuses unknown keys and wrong types."""
+        return read(cls, data, section)
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """The JSON Schema of the section."""
+        return schema(cls)
+
+
+DEFAULT_STORE = Path(".moonbox") / "knowledge.db"
+SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeTable:
+    """The section [knowledge]; its providers and connectors read their own tables with the same reader."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    path: Path = DEFAULT_STORE
+    """The file of the store."""
+    embeddings: Mapping[str, Any] | None = None
+    """What turns texts into vectors: the table `[knowledge.embeddings]`. Without it, search is by keywords."""
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """One table for each source: `[knowledge.sources.<name>]`."""
+
+    def __post_init__(self) -> None:
+        if str(self.path) in ("", "."):
+            raise ConfigError("path must name a file")
+        for name in self.sources:
+            if not SOURCE_NAME.fullmatch(name):
+                raise ConfigError(
+                    f"the source name '{name}' is invalid: use 1 to 64 letters, digits, - and _, "
+                    "beginning with a letter or digit"
+                )
+
+    @classmethod
+    def from_dict(cls, data: Any) -> KnowledgeTable:
+        """Refuses unknown keys and wrong types."""
+        return read(cls, data, "knowledge")

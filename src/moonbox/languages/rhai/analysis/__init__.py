@@ -1,1 +1,0 @@
-"""Between the syntax tree and the Lua text: folding, scopes, types."""

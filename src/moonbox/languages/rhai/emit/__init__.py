@@ -1,1 +1,0 @@
-"""From the syntax tree to Lua text."""

@@ -1,1 +1,0 @@
-"""From Rhai text to a syntax tree."""

@@ -1,0 +1,295 @@
+"""Known MCP clients: where each keeps its list of servers, and how an entry for moonbox is added to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from moonbox.errors import ConfigError, UsageError
+from moonbox.suggest import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["CLIENTS", "Client", "Entry", "Installed", "find", "install", "snippet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client."""
+
+    name: str
+    title: str
+    root: tuple[str, ...]
+    """The keys that lead to the servers in the file."""
+    shape: Callable[[Entry], dict[str, Any]]
+    """An entry in the client's form."""
+    user: Callable[[], Path] | None = None
+    """The user's file."""
+    project: str | None = None
+    """The file of a project, relative to the project's folder."""
+    form: Literal["json", "toml"] = "json"
+
+    def file(self, *, project: bool, folder: Path) -> Path:
+        """The file to write to."""
+        if project or self.user is None:
+            if self.project is None:
+                raise UsageError(f"{self.title} has no configuration file for projects; leave out --project")
+            return folder / self.project
+        return self.user()
+
+
+def find(name: str) -> Client:
+    for client in CLIENTS:
+        if client.name == name.lower().replace("_", "-").replace(" ", "-"):
+            return client
+    raise UsageError(unknown("client", name, [client.name for client in CLIENTS]))
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    return {"command": entry.command, "args": list(entry.args), **({"env": dict(entry.env)} if entry.env else {})}
+
+
+def _typed(entry: Entry) -> dict[str, Any]:
+    return {"type": "stdio", **_plain(entry)}
+
+
+def _zed(entry: Entry) -> dict[str, Any]:
+    return {"source": "custom", **_plain(entry), "env": dict(entry.env)}
+
+
+def _opencode(entry: Entry) -> dict[str, Any]:
+    environment = {"environment": dict(entry.env)} if entry.env else {}
+    return {"type": "local", "command": [entry.command, *entry.args], "enabled": True, **environment}
+
+
+def _home(*parts: str) -> Callable[[], Path]:
+    return lambda: Path.home().joinpath(*parts)
+
+
+def _application(*parts: str) -> Callable[[], Path]:
+    """In the folder where applications of this platform keep their settings."""
+
+    def path() -> Path:
+        if sys.platform == "darwin":
+            base = Path.home() / "Library" / "Application Support"
+        elif sys.platform == "win32":
+            base = Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming"))
+        else:
+            base = _config_home()
+        return base.joinpath(*parts)
+
+    return path
+
+
+def _config(*parts: str) -> Callable[[], Path]:
+    return lambda: _config_home().joinpath(*parts)
+
+
+def _config_home() -> Path:
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    return Path(folder) if Path(folder).is_absolute() else Path.home() / ".config"
+
+
+_CLINE = ("globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json")
+_SERVERS = ("mcpServers",)
+
+CLIENTS = (
+    Client("claude-desktop", "Claude Desktop", _SERVERS, _plain, _application("Claude", "claude_desktop_config.json")),
+    Client("claude-code", "Claude Code", _SERVERS, _typed, None, ".mcp.json"),
+    Client("cursor", "Cursor", _SERVERS, _plain, _home(".cursor", "mcp.json"), ".cursor/mcp.json"),
+    Client("vscode", "VS Code", ("servers",), _typed, _application("Code", "User", "mcp.json"), ".vscode/mcp.json"),
+    Client("windsurf", "Windsurf", _SERVERS, _plain, _home(".codeium", "windsurf", "mcp_config.json")),
+    Client("zed", "Zed", ("context_servers",), _zed, _config("zed", "settings.json"), ".zed/settings.json"),
+    Client("cline", "Cline", _SERVERS, _plain, _application("Code", "User", *_CLINE)),
+    Client("gemini-cli", "Gemini CLI", _SERVERS, _plain, _home(".gemini", "settings.json"), ".gemini/settings.json"),
+    Client("codex", "Codex", ("mcp_servers",), _plain, _home(".codex", "config.toml"), ".codex/config.toml", "toml"),
+    Client("lm-studio", "LM Studio", _SERVERS, _plain, _home(".lmstudio", "mcp.json")),
+    Client("opencode", "OpenCode", ("mcp",), _opencode, _config("opencode", "opencode.json"), "opencode.json"),
+    Client("amazon-q", "Amazon Q", _SERVERS, _plain, _home(".aws", "amazonq", "mcp.json"), ".amazonq/mcp.json"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a client starts moonbox."""
+
+    name: str
+    command: str
+    args: tuple[str, ...] = ("serve",)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def make(cls, name: str, *, config: Path | None = None, mcp_config: Sequence[Path] = ()) -> Entry:
+        """With absolute paths: clients start it in their own folder, with their own environment."""
+        args = ["serve"]
+        if config is not None:
+            args += ["--config", str(config.resolve())]
+        for file in mcp_config:
+            args += ["--mcp-config", str(file.resolve())]
+        program = Path(sys.executable).with_name("moonbox")
+        if program.is_file():
+            return cls(name, str(program), tuple(args))
+        installed = shutil.which("moonbox")
+        if installed is not None:
+            return cls(name, str(Path(installed).resolve()), tuple(args))
+        return cls(name, sys.executable, ("-m", "moonbox", *args))
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What `install` did."""
+
+    path: Path
+    done: str
+    """created, added, replaced or unchanged."""
+    backup: Path | None = None
+
+
+def snippet(client: Client, entry: Entry) -> str:
+    """The entry alone, as it appears in the client's file."""
+    shaped = client.shape(entry)
+    if client.form == "toml":
+        return _toml(client, entry.name, shaped)
+    data: dict[str, Any] = {entry.name: shaped}
+    for key in reversed(client.root):
+        data = {key: data}
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def install(client: Client, entry: Entry, path: Path) -> Installed:
+    """Write the entry; everything else in the file stays, and a backup of the file is kept next to it."""
+    path = path.resolve()  # a symbolic link stays one: its target is changed
+    before = _read(path)
+    edit = _edit_toml if client.form == "toml" else _edit_json
+    after, done = edit(client, entry, before or "", path)
+    if done == "unchanged":
+        return Installed(path, done)
+    backup = _backup(path) if before is not None else None
+    _write(path, after)
+    return Installed(path, done if before is not None else "created", backup)
+
+
+def _edit_json(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
+    text = before if before.strip() else "{}"
+    try:
+        data = json.loads(text)
+    except ValueError:
+        raise ConfigError(
+            f"{path} contains comments or errors, which would be lost; add this by hand:\n\n{snippet(client, entry)}"
+        ) from None
+    table = data
+    for key in client.root:
+        if not isinstance(table, dict) or not isinstance(table.setdefault(key, {}), dict):
+            raise ConfigError(f"{path}: {'.'.join(client.root)} is not an object; the file was not changed")
+        table = table[key]
+    shaped = client.shape(entry)
+    if table.get(entry.name) == shaped:
+        return text, "unchanged"
+    done = "replaced" if entry.name in table else "added"
+    table[entry.name] = shaped
+    return json.dumps(data, indent=_indent(text), ensure_ascii=False) + "\n", done
+
+
+def _edit_toml(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
+    root = client.root[0]
+    try:
+        data = tomllib.loads(before)
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigError(f"{path} is not valid TOML ({problem}); the file was not changed") from None
+    shaped = client.shape(entry)
+    table = data.get(root, {})
+    if isinstance(table, dict) and table.get(entry.name) == shaped:
+        return before, "unchanged"
+    block = _toml(client, entry.name, shaped)
+    name = re.escape(entry.name)
+    header = re.compile(rf"^\[{re.escape(root)}\.(?:{name}|\"{name}\")(?:\.[^\]]*)?\]\s*$")
+    lines, kept, inside = before.splitlines(keepends=True), [], False
+    for line in lines:
+        if line.lstrip().startswith("["):
+            inside = header.match(line.strip()) is not None
+        if not inside:
+            kept.append(line)
+    rest = "".join(kept)
+    after = rest.rstrip("\n") + ("\n\n" if rest.strip() else "") + block
+    if not _adds_only(data, after, root, entry.name, shaped):
+        raise ConfigError(f"{path} cannot be changed safely; add this by hand:\n\n{block}")
+    return after, "added" if len(kept) == len(lines) else "replaced"
+
+
+def _adds_only(before: dict[str, Any], text: str, root: str, name: str, shaped: Any) -> bool:
+    """Whether the new text contains exactly what the old one did, and our entry."""
+    try:
+        after = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    if not isinstance(after.get(root), dict):
+        return False
+    entry = after[root].pop(name, None)
+    others = {key: value for key, value in before.get(root, {}).items() if key != name}
+    return entry == shaped and after == {**before, root: others}
+
+
+def _toml(client: Client, name: str, shaped: Mapping[str, Any]) -> str:
+    key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+    lines = [f"[{client.root[0]}.{key}]"]
+    for field_name, value in shaped.items():
+        if isinstance(value, Mapping):
+            inner = ", ".join(f"{json.dumps(item)} = {json.dumps(text)}" for item, text in value.items())
+            lines.append(f"{field_name} = {{ {inner} }}")
+        else:
+            lines.append(f"{field_name} = {json.dumps(value, ensure_ascii=False)}")
+    return "\n".join(lines) + "\n"
+
+
+def _indent(text: str) -> int | str:
+    """The indentation that the file uses."""
+    first = re.search(r"^\{\s*\n([ \t]+)\"", text)
+    if first is None:
+        return 2
+    return "\t" if first.group(1).startswith("\t") else len(first.group(1))
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"{path} cannot be read: {problem}") from None
+
+
+def _backup(path: Path) -> Path:
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    copy, number = path.with_name(f"{path.name}.{stamp}.backup"), 1
+    while copy.exists():
+        number += 1
+        copy = path.with_name(f"{path.name}.{stamp}-{number}.backup")
+    try:
+        shutil.copy2(path, copy)
+    except OSError as problem:
+        raise ConfigError(f"{path} was not changed, because no backup {copy.name} could be made: {problem}") from None
+    return copy
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        if path.exists():
+            shutil.copymode(path, temporary)
+        Path(temporary).replace(path)
+    except OSError as problem:
+        raise ConfigError(f"{path} cannot be written: {problem}") from None

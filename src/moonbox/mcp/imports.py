@@ -1,0 +1,121 @@
+"""Servers from the configuration files of other clients.
+
+Understood are the files of Claude Desktop, Claude Code, Cursor, Windsurf, Cline and Gemini CLI (`mcpServers`), VS Code
+(`servers`) and Zed (`context_servers`), with comments and trailing commas. Settings that only concern the other client
+are ignored; `${VAR}`, `${VAR:-default}` and `${env:VAR}` are replaced from the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from moonbox.config.file import expand
+from moonbox.config.mcp import ServerSettings
+from moonbox.errors import ConfigError
+
+__all__ = ["servers_from_file"]
+
+_ROOTS = ("mcpServers", "servers", "context_servers")
+_TRANSPORTS = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamablehttp": "http",
+    "streamable_http": "http",
+    "sse": "sse",
+}
+_ENV_PREFIX = re.compile(r"\$\{env:")
+# Strings stay as they are; comments, and commas before a closing bracket, are removed.
+_JSONC = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*(?:(?://[^\n]*\s*)|(?:/\*.*?\*/\s*))*[}\]])', re.S)
+
+
+def servers_from_file(
+    path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None
+) -> tuple[ServerSettings, ...]:
+    """Every enabled server in a client's file, except moonbox itself."""
+    file = Path(path).expanduser()
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"there is no file {file}") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"{file} cannot be read: {problem}") from None
+    servers = []
+    for name, table in _server_tables(_parse_jsonc(text, file), file).items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{file}: {name} must be an object, not {table!r}")
+        if table.get("disabled") is True or table.get("enabled") is False or _is_moonbox(table):
+            continue
+        filled = expand(_plain_variables(dict(table)), os.environ if environ is None else environ, f"{file}: {name}")
+        try:
+            servers.append(ServerSettings.from_dict(name, _translated(filled)))
+        except ConfigError as problem:
+            raise ConfigError(f"{file}: {problem}") from None
+    return tuple(servers)
+
+
+def _parse_jsonc(text: str, file: Path) -> Any:
+    """JSON with comments and trailing commas, as editors allow it."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(_JSONC.sub(lambda match: match.group(0) if match.group(0).startswith('"') else " ", text))
+    except (ValueError, RecursionError) as problem:
+        raise ConfigError(f"{file} is not valid JSON: {problem}") from None
+
+
+def _server_tables(data: Any, file: Path) -> Mapping[str, Any]:
+    if isinstance(data, Mapping):
+        inner = data.get("mcp")
+        for place in (data, inner if isinstance(inner, Mapping) else {}):
+            for root in _ROOTS:
+                tables = place.get(root)
+                if isinstance(tables, Mapping):
+                    return tables
+    raise ConfigError(f'{file} contains no "mcpServers": {{…}}')
+
+
+def _is_moonbox(table: Mapping[str, Any]) -> bool:
+    """Whether the entry is moonbox itself, which must not start itself."""
+    command, args = str(table.get("command", "")), table.get("args", [])
+    words = [str(item) for item in args] if isinstance(args, list) else []
+    return "serve" in words and "moonbox" in {Path(command).stem, *(word.partition(".")[0] for word in words)}
+
+
+def _plain_variables(value: Any) -> Any:
+    """`${env:NAME}` as `${NAME}`."""
+    if isinstance(value, dict):
+        return {key: _plain_variables(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain_variables(item) for item in value]
+    return _ENV_PREFIX.sub("${", value) if isinstance(value, str) else value
+
+
+def _translated(table: dict[str, Any]) -> dict[str, Any]:
+    """Another client's keys as ours."""
+    command, args = table.get("command"), table.get("args", [])
+    env = table.get("env") or {}
+    if isinstance(command, Mapping):  # Zed's older form
+        args, env, command = command.get("args", []), command.get("env") or {}, command.get("path")
+    if isinstance(command, list) and command:  # program and arguments in one list
+        command, args = command[0], [*command[1:], *args]
+    url = table.get("httpUrl") or table.get("serverUrl") or table.get("url")
+    kind = str(table.get("type") or table.get("transport") or "").lower()
+    if kind and kind not in _TRANSPORTS:
+        raise ConfigError(f"unknown type '{kind}'; known types: stdio, http, sse")
+    settings: dict[str, Any] = {"transport": _TRANSPORTS[kind]} if kind else {}
+    if command:
+        settings.update(command=command, args=args, env={str(key): str(value) for key, value in env.items()})
+        if table.get("cwd"):
+            settings["cwd"] = table["cwd"]
+    elif url:
+        headers = table.get("headers") or table.get("http_headers") or {}
+        settings.update(url=url, headers={str(key): str(value) for key, value in headers.items()})
+    return settings

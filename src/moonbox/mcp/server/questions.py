@@ -1,0 +1,155 @@
+"""Questions to the person behind a client: approvals, and the requests that upstream servers make."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mcp import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import (
+    INVALID_REQUEST,
+    CreateMessageRequest,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    ErrorData,
+    ListRootsRequest,
+    ListRootsResult,
+)
+from pydantic import ValidationError
+
+from moonbox.audit.terminal import visible
+from moonbox.errors import Denied
+from moonbox.sandbox.decisions import Decision
+from moonbox.tools.signature import first_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from mcp_types import InputRequest, InputResponse
+
+    from moonbox.mcp.server.sessions import Client
+    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.sandbox.recorder import CallEntry
+
+__all__ = [
+    "NO_ANSWER",
+    "StandaloneCaller",
+    "approval_question",
+    "approval_unavailable",
+    "decision",
+    "on_loop",
+    "request_client",
+]
+
+NO_ANSWER = ErrorData(code=INVALID_REQUEST, message="no answer in time")
+_MAX_ARGUMENT_CHARS = 1_500
+_MAX_ARGUMENTS = 20
+_STANDALONE_SECONDS = 60.0
+
+
+def approval_question(call: ToolCall) -> ElicitRequest:
+    """A form: accepting it allows the call, declining or dismissing it does not."""
+    lines = [f"Allow a call of the tool '{visible(call.name, keep='')}'?"]
+    description = first_sentence(call.tool.description) if call.tool is not None else ""
+    if description:
+        lines.append(visible(description, keep=""))
+    arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+    order = call.tool.parameter_names if call.tool is not None else ()
+    arguments = {name: arguments[name] for name in dict.fromkeys([*order, *arguments]) if name in arguments}
+    for name, value in list(arguments.items())[:_MAX_ARGUMENTS]:
+        lines.append(f"  {visible(str(name), keep='')} = {_argument(value)}")
+    if len(arguments) > _MAX_ARGUMENTS:
+        lines.append(f"  … and {len(arguments) - _MAX_ARGUMENTS} more arguments that are not shown")
+    properties: dict[str, Any] = {}
+    if call.repl_id:  # a direct call is not part of a conversation
+        properties["always"] = {
+            "type": "boolean",
+            "title": "Allow all further calls of this tool in this conversation",
+            "default": False,
+        }
+    schema = {"type": "object", "properties": properties}
+    return ElicitRequest(params=ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema))
+
+
+def decision(answer: ElicitResult) -> Decision:
+    """What the person decided."""
+    if answer.action == "accept":
+        always = (answer.content or {}).get("always") is True
+        return Decision("always" if always else "allow")
+    return Decision("deny", "" if answer.action == "decline" else "the question was dismissed")
+
+
+def approval_unavailable(call: ToolCall, direct: str | None) -> Denied:
+    """The error for a client that cannot ask a person."""
+    hint = f"call the tool `{direct}` directly instead of from a script" if direct else "continue without it"
+    return Denied(
+        f"the tool '{call.name}' needs approval, and this client cannot ask for it; {hint}",
+        code="approval_unavailable",
+    )
+
+
+def _argument(value: Any) -> str:
+    text = visible(json.dumps(value, ensure_ascii=False, default=str), keep="")
+    hidden = len(text) - _MAX_ARGUMENT_CHARS
+    return text if hidden <= 0 else f"{text[:_MAX_ARGUMENT_CHARS]} … {hidden:,} more characters are not shown"
+
+
+class StandaloneCaller:
+    """The client of a stdio server outside of any call, whom only servers of the earlier protocol may ask."""
+
+    wants_progress = False
+
+    def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
+        self._client = client
+        self._loop = loop
+        self.client = client.id
+
+    async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
+        if self._client.modern:
+            return ErrorData(code=INVALID_REQUEST, message=f"{request.method} is possible only during a call")
+        channel = replace(self._client, request_id=None)
+        return await on_loop(self._loop, request_client(channel, request, _STANDALONE_SECONDS))
+
+    async def approve(self, call: ToolCall) -> Decision:
+        raise Denied(f"the tool '{call.name}' needs approval, but no client called it", code="approval_unavailable")
+
+    def progress(self, message: str) -> None:
+        """No request waits for it."""
+
+    def call_changed(self, entry: CallEntry) -> None:
+        """No request waits for it."""
+
+
+async def request_client(client: Client, request: InputRequest, seconds: float) -> InputResponse | ErrorData:
+    """Send a request to a client of the earlier protocol."""
+    metadata = None
+    if client.request_id is not None:
+        metadata = ServerMessageMetadata(related_request_id=client.request_id)
+    kind: Any = {ElicitRequest: ElicitResult, ListRootsRequest: ListRootsResult}.get(type(request))
+    if isinstance(request, CreateMessageRequest):
+        kind = CreateMessageResultWithTools if request.params.tools else CreateMessageResult
+    try:
+        async with asyncio.timeout(seconds):
+            answer: InputResponse = await client.channel.send_request(request, kind, metadata=metadata)
+            return answer
+    except TimeoutError:
+        return NO_ANSWER
+    except MCPError as problem:
+        return problem.error
+    except ValidationError:
+        return ErrorData(code=INVALID_REQUEST, message="the client sent an invalid answer")
+
+
+async def on_loop(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, InputResponse | ErrorData]
+) -> InputResponse | ErrorData:
+    """Run it on the server's loop, also if the caller is on the loop of a tool thread or of the upstreams."""
+    if asyncio.get_running_loop() is loop:
+        return await work
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

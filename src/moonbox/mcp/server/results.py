@@ -1,0 +1,108 @@
+"""Results of tool calls: a run as the result that a client gets."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import AudioContent, CallToolResult, ImageContent, TextContent
+
+from moonbox.mcp.media import PREFIX
+from moonbox.mcp.server.sessions import META_KEY, STATE
+from moonbox.values import to_jsonable
+
+if TYPE_CHECKING:
+    from mcp_types import ContentBlock
+
+    from moonbox.audit.records import Run
+    from moonbox.codemode.mode import Reply
+    from moonbox.mcp.media import Media
+    from moonbox.mcp.server.sessions import Conversation
+
+__all__ = ["RUN_KEY", "direct_result", "error_result", "script_result"]
+
+RUN_KEY = "moonbox/run"
+_MAX_MEDIA = 4
+_MAX_SEARCHED = 5_000
+
+
+def script_result(
+    reply: Reply, conversation: Conversation, media: Media, *, structured: bool, max_chars: int
+) -> CallToolResult:
+    """The result of a script."""
+    text = reply.text
+    meta: dict[str, Any] = {}
+    if conversation.note:
+        text += f"\n[{conversation.note}]"
+    if conversation.handle is not None:
+        text += f'\n[to continue with these globals, pass {STATE} = "{conversation.handle}"]'
+        meta[META_KEY] = conversation.handle
+    run = reply.run
+    if run is None or reply.is_error:
+        return _result(text, run, meta, is_error=reply.is_error)
+    data = _run_data(run, conversation, max_chars) if structured else None
+    return _result(text, run, meta, data=data, blocks=_media_blocks(run.value, media))
+
+
+def direct_result(reply: Reply, media: Media, *, structured: bool) -> CallToolResult:
+    """The result of a tool that the client called itself."""
+    run = reply.run
+    if run is None or reply.is_error:
+        return _result(reply.text, run, {}, is_error=reply.is_error)
+    data = to_jsonable(run.value) if structured else None
+    return _result(reply.text, run, {}, data=data, blocks=_media_blocks(run.value, media))
+
+
+def error_result(message: str) -> CallToolResult:
+    """The result of a call that was not run."""
+    return CallToolResult(content=[TextContent(text=f"error: {message}")], is_error=True)
+
+
+def _result(
+    text: str,
+    run: Run | None,
+    meta: dict[str, Any],
+    *,
+    data: Any = None,
+    blocks: list[ContentBlock] | None = None,
+    is_error: bool = False,
+) -> CallToolResult:
+    if run is not None:
+        meta = {**meta, RUN_KEY: run.id}
+    structured = {} if data is None else {"structured_content": data}
+    content: list[ContentBlock] = [TextContent(text=text), *(blocks or ())]
+    return CallToolResult(content=content, is_error=is_error, _meta=meta or None, **structured)
+
+
+def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str, Any]:
+    data: dict[str, Any] = {"run": run.id, "calls": len(run.calls)}
+    if run.values:
+        value = to_jsonable(run.value if len(run.values) == 1 else list(run.values))
+        if len(json.dumps(value, ensure_ascii=False)) <= max_chars:
+            data["value"] = value
+        else:
+            data["cut"] = True
+    if run.output:
+        data["output"] = run.output[:max_chars]
+    if conversation.handle is not None:
+        data[STATE] = conversation.handle
+    return data
+
+
+def _media_blocks(value: Any, media: Media) -> list[ContentBlock]:
+    """The images and audio that a value refers to: a script that returns a reference wants them shown."""
+    blocks: list[ContentBlock] = []
+    waiting, searched = [value], 0
+    while waiting and len(blocks) < _MAX_MEDIA and searched < _MAX_SEARCHED:
+        item = waiting.pop()
+        searched += 1
+        if isinstance(item, dict):
+            waiting += list(item.values())[::-1]
+        elif isinstance(item, list):
+            waiting += item[:_MAX_SEARCHED][::-1]
+        elif isinstance(item, str) and item.startswith(PREFIX) and (medium := media.get(item)) is not None:
+            if medium.kind == "image":
+                blocks.append(ImageContent(data=medium.data, mime_type=medium.mime_type))
+            elif medium.kind == "audio":
+                blocks.append(AudioContent(data=medium.data, mime_type=medium.mime_type))
+    return blocks

@@ -1,0 +1,290 @@
+"""Clients of the server: who sent a request, which conversation it belongs to, and its share of the limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import time
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import principal_components
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.session import ServerSession
+    from mcp_types import ClientCapabilities, RequestId
+
+__all__ = [
+    "META_KEY",
+    "STATE",
+    "Client",
+    "Conversation",
+    "Conversations",
+    "RequestRate",
+    "Shares",
+    "TooMany",
+    "current_owner",
+    "session_key",
+]
+
+META_KEY = "moonbox/conversation"
+"""In a request's `_meta`: the client's own name for the conversation. In a result's: the handle that we chose."""
+STATE = "state"
+"""The code tool's argument that continues a conversation, for clients without a session."""
+_LOCAL = "local"
+"""The owner of everything if clients need not authenticate."""
+_STDIO = "stdio"
+_MAX_HANDLE = 128
+
+
+class TooMany(Exception):
+    """A limit of the server is reached; the message is for the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client at the time of one request, whichever protocol it speaks."""
+
+    owner: str
+    """Who owns its runs and its state."""
+    session: str | None
+    """The transport's session; None if it has none."""
+    address: str
+    modern: bool
+    """It speaks the protocol of 2026-07-28 or later: no sessions, and questions go back as results."""
+    capabilities: ClientCapabilities | None
+    channel: ServerSession
+    request_id: RequestId | None
+    wants_progress: bool
+
+    @classmethod
+    def of(cls, context: ServerRequestContext[Any, Any]) -> Client:
+        request = context.request
+        session: str | None = _STDIO
+        address = _STDIO
+        if request is not None:
+            session = request.headers.get("mcp-session-id")
+            address = request.client.host if request.client is not None else "unknown"
+        meta: Any = context.meta or {}
+        return cls(
+            owner=current_owner(),
+            session=session,
+            address=address,
+            modern=context.protocol_version in MODERN_PROTOCOL_VERSIONS,
+            capabilities=context.session.client_capabilities,
+            channel=context.session,
+            request_id=context.request_id,
+            wants_progress=meta.get("progress_token", meta.get("progressToken")) is not None,
+        )
+
+    @property
+    def id(self) -> str:
+        """The same for two requests exactly if they come from the same client, as far as that is known."""
+        return f"{self.owner}|{self.session or self.address}"
+
+    @property
+    def share(self) -> str:
+        """Whose share of the limits it uses: opening more sessions does not give more."""
+        return f"{self.owner}|{self.address}"
+
+    def supports(self, method: str, mode: str = "form") -> bool:
+        """Whether a request of this kind can be put to the client now. Elicitation has the modes form and url."""
+        capabilities = self.capabilities
+        if capabilities is None or not (self.modern or self.channel.can_send_request):
+            return False
+        if method == "sampling/createMessage":
+            return capabilities.sampling is not None
+        if method == "roots/list":
+            return capabilities.roots is not None
+        elicitation = capabilities.elicitation
+        if elicitation is None:
+            return False
+        if mode == "url":
+            return elicitation.url is not None
+        return elicitation.form is not None or elicitation.url is None  # the first clients sent an empty object
+
+    @property
+    def elicits(self) -> bool:
+        """Whether it can show a form to a person."""
+        return self.supports("elicitation/create")
+
+
+def current_owner() -> str:
+    """Who sent the current request, according to its token."""
+    token = get_access_token()
+    return _LOCAL if token is None else json.dumps(principal_components(token))
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The conversation that a script belongs to; its globals are kept under `key`."""
+
+    key: str
+    handle: str | None = None
+    """What the client must send to continue; None if the transport or the client itself identifies it."""
+    note: str = ""
+
+
+@dataclass(slots=True)
+class _Usage:
+    last_used: float
+    running: int = 0
+
+
+class Conversations:
+    """Keeps track of conversations in use; `end` is called with the key of each that is over."""
+
+    def __init__(
+        self,
+        end: Callable[[str], object],
+        *,
+        idle_seconds: float,
+        max_count: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._end = end
+        self._idle_seconds = idle_seconds
+        self._max_count = max_count
+        self._clock = clock
+        self._usage: dict[str, _Usage] = {}
+
+    def find(self, client: Client, name: str | None, state: str | None) -> Conversation:
+        """The conversation of a request: named by the client, continued by its state, of the session, or new."""
+        if name:
+            return Conversation(_key(client.owner, "named", name))
+        if state:
+            key = _key(client.owner, "state", state)
+            if key in self._usage:
+                return Conversation(key, state)
+            new = self._new(client)
+            note = f"the state {state[:40]!r} no longer exists; this script started with new globals"
+            return Conversation(new.key, new.handle, note)
+        if client.session is not None:
+            return Conversation(session_key(client.owner, client.session))
+        return self._new(client)
+
+    @staticmethod
+    def _new(client: Client) -> Conversation:
+        handle = secrets.token_hex(6)
+        return Conversation(_key(client.owner, "state", handle), handle)
+
+    @contextlib.contextmanager
+    def using(self, key: str) -> Iterator[None]:
+        """While a script of the conversation runs, it cannot end."""
+        if key not in self._usage:
+            self._make_room()
+        usage = self._usage.setdefault(key, _Usage(self._clock()))
+        usage.running += 1
+        try:
+            yield
+        finally:
+            usage.running -= 1
+            usage.last_used = self._clock()
+
+    def end(self, key: str) -> None:
+        """End it, unless a script of it is running."""
+        usage = self._usage.get(key)
+        if usage is not None and not usage.running:
+            del self._usage[key]
+            self._end(key)
+
+    def end_idle(self) -> None:
+        """End all that were not used for `idle_seconds`."""
+        oldest = self._clock() - self._idle_seconds
+        for key in [key for key, usage in self._usage.items() if not usage.running and usage.last_used < oldest]:
+            self.end(key)
+
+    def __len__(self) -> int:
+        return len(self._usage)
+
+    def _make_room(self) -> None:
+        if len(self._usage) < self._max_count:
+            return
+        idle = [(usage.last_used, key) for key, usage in self._usage.items() if not usage.running]
+        if not idle:
+            raise TooMany(f"all {self._max_count} conversations are in use; try again later")
+        # The owner with the most conversations loses the one that was unused for longest.
+        owned = Counter(_owner(key) for key in self._usage)
+        self.end(min(idle, key=lambda item: (-owned[_owner(item[1])], item[0]))[1])
+
+
+def session_key(owner: str, session: str) -> str:
+    """The key of the conversation of a transport's session."""
+    return _key(owner, "session", session)
+
+
+def _key(owner: str, kind: str, name: str) -> str:
+    return f"{owner}|{kind}|{name[:_MAX_HANDLE].replace('|', '/')}"
+
+
+def _owner(key: str) -> str:
+    return key.rsplit("|", 2)[0]
+
+
+@dataclass(slots=True)
+class _Share:
+    slots: asyncio.Semaphore
+    users: int = 0
+
+
+class Shares:
+    """Slots for the calls of each client; further calls wait in a line of bounded length."""
+
+    def __init__(self, max_calls: int, max_waiting: int) -> None:
+        self._max_calls = max_calls
+        self._max_waiting = max_waiting
+        self._shares: dict[str, _Share] = {}
+
+    def __len__(self) -> int:
+        """How many clients have calls in progress."""
+        return len(self._shares)
+
+    @contextlib.asynccontextmanager
+    async def slot(self, client: str) -> AsyncIterator[None]:
+        share = self._shares.setdefault(client, _Share(asyncio.Semaphore(self._max_calls)))
+        if share.users >= self._max_calls + self._max_waiting:
+            raise TooMany(f"this client already has {share.users} calls running or waiting; try again later")
+        share.users += 1
+        try:
+            async with share.slots:
+                yield
+        finally:
+            share.users -= 1
+            if not share.users:
+                self._shares.pop(client, None)
+
+
+class RequestRate:
+    """A token bucket for each address, for a bounded number of addresses."""
+
+    def __init__(
+        self, per_minute: int, *, max_addresses: int = 10_000, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._burst = float(per_minute)
+        self._per_second = per_minute / 60.0
+        self._max_addresses = max_addresses
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many addresses are remembered."""
+        return len(self._buckets)
+
+    def wait(self, address: str) -> float:
+        """0 if a request may pass now; otherwise the seconds until one may."""
+        now = self._clock()
+        left, seen = self._buckets.pop(address, (self._burst, now))
+        left = min(self._burst, left + (now - seen) * self._per_second)
+        allowed = left >= 1.0
+        self._buckets[address] = (left - 1.0 if allowed else left, now)
+        if len(self._buckets) > self._max_addresses:
+            self._buckets.popitem(last=False)
+        return 0.0 if allowed else (1.0 - left) / self._per_second

@@ -1,0 +1,265 @@
+"""The tools of the server: the code tool and the direct tools as clients see them, and how their calls run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import Tool as McpTool
+from mcp_types import ToolAnnotations
+
+from moonbox.codemode.definitions import Definition, from_tool, provider_names
+from moonbox.codemode.mode import Reply
+from moonbox.errors import MoonboxError
+from moonbox.mcp.server.results import direct_result, error_result, script_result
+from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations, Shares, TooMany
+from moonbox.mcp.upstreams.tools import annotations_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from mcp_types import CallToolRequestParams, CallToolResult
+
+    from moonbox.audit.records import Run
+    from moonbox.codemode.mode import CodeMode
+    from moonbox.config.serve import ServeSettings
+    from moonbox.mcp.media import Media
+    from moonbox.mcp.server.calls import Call, Calls
+    from moonbox.mcp.server.sessions import Client, Conversation
+    from moonbox.tools.tool import Tool
+
+__all__ = ["CODE_RESULT", "ToolRunner", "ToolView", "ToolViews"]
+
+log = logging.getLogger("moonbox.mcp")
+
+CODE_RESULT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "value": {
+            "type": ["object", "array", "string", "number", "boolean", "null"],
+            "description": "What the script returned.",
+        },
+        "output": {"type": "string", "description": "What it printed."},
+        "run": {"type": "string", "description": "The run's id: moonbox://runs/{run} is its record."},
+        "calls": {"type": "integer"},
+        "cut": {"type": "boolean", "description": "The value is too long to be here; the text shows its ends."},
+        STATE: {"type": "string", "description": "Pass it as `state` to continue with this script's globals."},
+    },
+    "required": ["run", "calls"],
+}
+_STATE_PARAMETER = {
+    "type": "string",
+    "description": "Optional: the state that an earlier call returned, to continue with its globals.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """The tools for one kind of client, in a fixed order."""
+
+    tools: tuple[McpTool, ...]
+    code_tool: str | None
+    """The name of the code tool, if there is one."""
+    approved_by_client: Mapping[str, Tool] = field(default_factory=dict)
+    """Tools that need approval, offered directly because this client cannot be asked for it; by name."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The name of each direct tool, by its path."""
+
+    def find(self, name: str) -> McpTool | None:
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+
+class ToolViews:
+    """Makes views, and keeps them until the tools change."""
+
+    def __init__(self, mode: CodeMode, *, structured: bool) -> None:
+        self._mode = mode
+        self._structured = structured
+        self._revision = -1
+        self._views: dict[tuple[bool, bool, bool], ToolView] = {}
+
+    def of(self, client: Client) -> ToolView:
+        return self.view(elicits=client.elicits, stateless=client.session is None, modern=client.modern)
+
+    def view(self, *, elicits: bool = False, stateless: bool = True, modern: bool = True) -> ToolView:
+        """`elicits`: the client can be asked for approval; `stateless`: it has no session; `modern`: its protocol."""
+        toolbox = self._mode.sandbox.toolbox
+        key = (elicits, stateless, modern)
+        while toolbox.revision != self._revision or key not in self._views:
+            if toolbox.revision != self._revision:
+                self._revision, self._views = toolbox.revision, {}
+            try:
+                self._views[key] = self._make(elicits=elicits, stateless=stateless, modern=modern)
+            except ValueError:
+                if toolbox.revision == self._revision:
+                    raise
+                # Another thread changed the tools in between: make the view of the new ones.
+        return self._views[key]
+
+    def direct_name(self, path: str) -> str | None:
+        """The name under which clients that cannot be asked call a tool directly."""
+        return self.view().names.get(path)
+
+    def input_schema(self, name: str) -> dict[str, Any] | None:
+        tool = self.view().find(name)
+        return None if tool is None else tool.input_schema
+
+    def fingerprint(self) -> str:
+        """Changes exactly if something changes that clients see."""
+        text = "\n".join(tool.model_dump_json(exclude_none=True) for tool in self.view().tools)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _make(self, *, elicits: bool, stateless: bool, modern: bool) -> ToolView:
+        mode = self._mode
+        definitions = mode.neutral_definitions()
+        code = definitions.pop(0) if mode.choice.code else None
+        direct = dict(zip((item.name for item in definitions), mode.direct_tools, strict=True))
+        approved_by_client: dict[str, Tool] = {}
+        if not elicits:
+            hidden = [tool for tool in mode.hidden_tools if tool.policy == "approve"]
+            hidden.sort(key=lambda tool: tool.path)
+            approved_by_client = provider_names(hidden, [*direct, mode.tool_name])
+            definitions += [from_tool(tool, name) for name, tool in approved_by_client.items()]
+        by_name = {**direct, **approved_by_client}
+        tools = [_mcp_tool(item, annotations_of(by_name[item.name]).to_mcp(), modern) for item in definitions]
+        tools.sort(key=lambda tool: tool.name)  # independent of which server was up first
+        if code is not None:
+            tools.insert(0, self._code_tool(code, stateless=stateless))
+        names = {tool.path: name for name, tool in by_name.items()}
+        return ToolView(tuple(tools), None if code is None else code.name, approved_by_client, names)
+
+    def _code_tool(self, definition: Definition, *, stateless: bool) -> McpTool:
+        schema = dict(definition.parameters)
+        if stateless:
+            schema["properties"] = {**schema["properties"], STATE: _STATE_PARAMETER}
+        return McpTool(
+            name=definition.name,
+            title="Run a script",
+            description=definition.description,
+            input_schema=schema,
+            output_schema=CODE_RESULT if self._structured else None,
+            annotations=_code_annotations(self._mode.hidden_tools),
+        )
+
+
+def _mcp_tool(item: Definition, annotations: dict[str, bool], modern: bool) -> McpTool:
+    returns = item.returns
+    if returns is not None and not modern and returns.get("type") != "object":
+        returns = None  # the earlier protocol allows only objects
+    return McpTool(
+        name=item.name,
+        description=item.description,
+        input_schema={"type": "object", **item.parameters},
+        output_schema=None if returns is None else dict(returns),
+        annotations=ToolAnnotations.model_validate(annotations) if annotations else None,
+    )
+
+
+def _code_annotations(hidden: Iterable[Tool]) -> ToolAnnotations:
+    """A script can do whatever its tools can: what one of them does not rule out is possible."""
+    hints = [annotations_of(tool) for tool in hidden]
+    changing = [item for item in hints if item.read_only is not True]
+    return ToolAnnotations(
+        read_only_hint=not changing,
+        destructive_hint=any(item.destructive is not False for item in changing),
+        idempotent_hint=all(item.idempotent is True for item in changing),
+        open_world_hint=any(item.open_world is not False for item in hints),
+    )
+
+
+class ToolRunner:
+    """Runs the calls of clients; `on_run` is called with the owner and the record of each run."""
+
+    def __init__(
+        self,
+        mode: CodeMode,
+        settings: ServeSettings,
+        calls: Calls,
+        media: Media,
+        on_run: Callable[[str, Run], object],
+    ) -> None:
+        self._mode = mode
+        self._settings = settings
+        self._calls = calls
+        self._media = media
+        self._on_run = on_run
+        self._shares = Shares(settings.max_calls, settings.max_waiting)
+        self.conversations = Conversations(
+            mode.end, idle_seconds=settings.idle_seconds, max_count=settings.max_conversations
+        )
+
+    async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
+        """Run a call as soon as it is the client's turn."""
+        try:
+            async with self._shares.slot(client.share):
+                if params.name != view.code_tool:
+                    return await self._run_direct(client, params, view)
+                conversation = self._conversation(client, params)
+                await self._calls.wait_for_conversation(conversation.key)
+                call.conversation = conversation.key
+                return await self._run_script(client, params, conversation)
+        except TooMany as problem:
+            return error_result(str(problem))
+        except MoonboxError as problem:
+            log.exception("a call of %s failed", params.name)
+            return error_result(str(problem))
+
+    def _conversation(self, client: Client, params: CallToolRequestParams) -> Conversation:
+        state = (params.arguments or {}).get(STATE) if client.session is None else None
+        return self.conversations.find(client, _text(_conversation_name(params)), _text(state))
+
+    async def _run_script(
+        self, client: Client, params: CallToolRequestParams, conversation: Conversation
+    ) -> CallToolResult:
+        arguments = dict(params.arguments or {})
+        if client.session is None:
+            arguments.pop(STATE, None)
+        with self.conversations.using(conversation.key):
+            reply = await self._mode.areply(params.name, arguments, conversation=conversation.key)
+            if conversation.handle is not None and not await self._has_globals(conversation):
+                conversation = replace(conversation, handle=None)
+        if conversation.handle is None and client.session is None and _conversation_name(params) is None:
+            self.conversations.end(conversation.key)
+        self._record(client, reply)
+        return script_result(
+            reply,
+            conversation,
+            self._media,
+            structured=self._settings.structured,
+            max_chars=self._mode.settings.max_chars,
+        )
+
+    async def _has_globals(self, conversation: Conversation) -> bool:
+        """Whether there is anything to continue with."""
+        with contextlib.suppress(MoonboxError):
+            return bool(await asyncio.to_thread(self._mode.repl(conversation.key).globals))
+        return False
+
+    async def _run_direct(self, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
+        tool = view.approved_by_client.get(params.name)
+        if tool is not None:
+            run = await self._mode.sandbox.acall(tool.path, params.arguments or {})
+            reply = Reply(run.for_model(self._mode.settings.max_chars), not run.ok, run)
+        else:
+            reply = await self._mode.areply(params.name, params.arguments or {})
+        self._record(client, reply)
+        listed = view.find(params.name)
+        return direct_result(reply, self._media, structured=listed is not None and listed.output_schema is not None)
+
+    def _record(self, client: Client, reply: Reply) -> None:
+        if reply.run is not None:
+            self._on_run(client.owner, reply.run)
+
+
+def _conversation_name(params: CallToolRequestParams) -> Any:
+    """The client's own name for the conversation."""
+    meta: Any = params.meta or {}
+    return meta.get(META_KEY)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,128 @@
+"""Requests of a server to its clients: sampling, elicitation and roots, and which client answers them.
+
+A request of the current protocol belongs to a call and comes with it. One of the earlier protocol comes by itself: it
+goes to the client whose calls the server is working on, and is refused when these are of several clients, so that
+nobody is asked about somebody else's call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mcp_types import INVALID_REQUEST, ElicitRequest, ErrorData
+
+from moonbox.audit.terminal import visible
+from moonbox.mcp.caller import CALLER
+from moonbox.sandbox.clock import CLOCK, RunClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mcp_types import InputRequest, InputResponse
+
+    from moonbox.mcp.caller import Caller
+
+__all__ = ["MAX_OPEN", "Callbacks", "ClientFeatures"]
+
+MAX_OPEN = 8
+"""Requests of one server that wait for their answers at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFeatures:
+    """What servers are told that they can ask for, and whom they reach outside of a call."""
+
+    sampling: bool = False
+    elicitation: bool = False
+    roots: bool = False
+    caller: Callable[[], Caller | None] = lambda: None
+    """The client to ask while no call is in progress; None if there is none."""
+
+
+class Callbacks:
+    """Register each call with `call`; pass the server's requests to `answer`."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self.features = ClientFeatures()
+        self._calls: set[_Call] = set()
+        self._open = 0
+
+    @property
+    def calls(self) -> int:
+        """How many calls are in progress."""
+        return len(self._calls)
+
+    @contextlib.contextmanager
+    def call(self, timer: asyncio.Timeout) -> Iterator[Caller | None]:
+        """A call of the current caller is in progress; its timer stops while a client is asked something."""
+        call = _Call(timer, CLOCK.get(), CALLER.get())
+        self._calls.add(call)
+        try:
+            yield call.caller
+        finally:
+            self._calls.discard(call)
+
+    async def answer(self, request: InputRequest) -> InputResponse | ErrorData:
+        caller = CALLER.get()  # set where the request came as part of a call's result
+        if caller is None:
+            callers = [call.caller for call in self._calls if call.caller is not None]
+            if len({item.client for item in callers}) > 1:
+                return _refusal(request, "several clients are using this server at the moment")
+            caller = callers[0] if callers else self.features.caller()
+        if caller is None:
+            return _refusal(request, "no client is connected that could answer it")
+        if self._open >= MAX_OPEN:
+            return _refusal(request, f"{MAX_OPEN} requests of this server are already waiting for an answer")
+        waiting = [call for call in self._calls if call.caller is not None and call.caller.client == caller.client]
+        self._open += 1
+        for call in waiting:
+            call.pause()
+        try:
+            return await caller.forward(self._with_origin(request))
+        finally:
+            self._open -= 1
+            for call in waiting:
+                call.resume()
+
+    def _with_origin(self, request: InputRequest) -> InputRequest:
+        """A form says which server asks, so that no server can pass for another one, or for moonbox."""
+        if not isinstance(request, ElicitRequest):
+            return request
+        message = f"The MCP server '{self._server}' asks: {visible(request.params.message)}"
+        return request.model_copy(update={"params": request.params.model_copy(update={"message": message})})
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A call in progress, with the two clocks that stand still while a person thinks: its own and the run's."""
+
+    timer: asyncio.Timeout
+    clock: RunClock | None
+    caller: Caller | None
+    pauses: int = 0
+    remaining: float = 0.0
+
+    def pause(self) -> None:
+        self.pauses += 1
+        if self.pauses == 1:
+            now = asyncio.get_running_loop().time()
+            self.remaining = (self.timer.when() or now) - now
+            self.timer.reschedule(None)
+            if self.clock is not None:
+                self.clock.pause()
+
+    def resume(self) -> None:
+        self.pauses -= 1
+        if self.pauses == 0:
+            if self.clock is not None:
+                self.clock.go_on()
+            with contextlib.suppress(RuntimeError):  # the call has ended meanwhile
+                self.timer.reschedule(asyncio.get_running_loop().time() + self.remaining)
+
+
+def _refusal(request: InputRequest, reason: str) -> ErrorData:
+    return ErrorData(code=INVALID_REQUEST, message=f"{request.method} refused: {reason}")

@@ -1,0 +1,81 @@
+"""Errors of upstream servers: what the SDK and the network raise, translated once for scripts and people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+from mcp import MCPError
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, URL_ELICITATION_REQUIRED
+
+from moonbox.audit.terminal import visible
+from moonbox.errors import ArgumentError, ToolError
+from moonbox.tools.results import scrub
+
+__all__ = ["ConnectionLost", "call_error", "describe", "is_lost", "unavailable"]
+
+_SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
+"""What the SDK says for an HTTP status; the status itself says more."""
+
+
+class ConnectionLost(Exception):
+    """The connection is gone, or was never made; the message says why."""
+
+
+def unavailable(message: str, *, retryable: bool = True) -> ToolError:
+    return ToolError(message, code="unavailable", retryable=retryable)
+
+
+def is_lost(problem: BaseException) -> bool:
+    """Whether the connection is of no more use."""
+    if isinstance(problem, MCPError):
+        return problem.code == CONNECTION_CLOSED or problem.message == "Session terminated"
+    return isinstance(problem, ConnectionLost | OSError | BaseExceptionGroup | httpx2.HTTPError | httpx2.StreamError)
+
+
+def call_error(problem: BaseException, server: str, refusal: str = "") -> ToolError:
+    """The error of a call that the server answered or refused; `refusal` is its HTTP status, if it was one."""
+    if isinstance(problem, ToolError):
+        return problem
+    if not isinstance(problem, MCPError):
+        return ToolError(f"invalid answer from the MCP server '{server}': {describe(problem)}", code="bad_result")
+    message = problem.message or "the server refused the call"
+    if refusal and message in _SDK_STATUS_MESSAGES:
+        return ToolError(f"the MCP server '{server}' refused the call: {refusal}", code="refused")
+    data = problem.data if isinstance(problem.data, dict | list | str | int | float | bool) else None
+    if problem.code == INVALID_PARAMS:
+        return ArgumentError(message, data=data)
+    if problem.code == METHOD_NOT_FOUND:
+        return ToolError(message, code="unknown_tool", data=data)
+    if problem.code == REQUEST_TIMEOUT:
+        return ToolError(message, code="timeout", retryable=True, data=data)
+    if problem.code == URL_ELICITATION_REQUIRED:
+        return ToolError(_with_urls(message, data), code="elicitation_required", retryable=True, data=data)
+    return ToolError(message, code=f"mcp_{problem.code}", data=data)
+
+
+def describe(problem: BaseException, refusal: str = "") -> str:
+    """The innermost reason in one line; `refusal` is the server's HTTP status, if it refused by one."""
+    while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
+        problem = problem.exceptions[0]
+    if isinstance(problem, ConnectionLost):
+        return str(problem)  # our own words, in which nothing needs to be hidden
+    if isinstance(problem, TimeoutError) and not str(problem):
+        return "it did not answer in time"
+    text = visible(scrub(" ".join(str(problem).split()))[:300], keep="")
+    if refusal:
+        hint = '; give it a token: headers = { Authorization = "Bearer …" }' if " 401 " in f"{refusal} " else ""
+        return f"{refusal}{hint}" if text in _SDK_STATUS_MESSAGES else f"{refusal}: {text}"
+    if isinstance(problem, MCPError):
+        return text
+    if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout):
+        return f"cannot connect: {text}" if text else "cannot connect"
+    name = type(problem).__name__
+    return f"{name}: {text}" if text else name
+
+
+def _with_urls(message: str, data: Any) -> str:
+    """The message with the addresses that a person must open first."""
+    requests = data.get("elicitations") if isinstance(data, dict) else None
+    urls = [item["url"] for item in requests or () if isinstance(item, dict) and isinstance(item.get("url"), str)]
+    return f"{message}: a person must first open {', '.join(urls[:3])}" if urls else message

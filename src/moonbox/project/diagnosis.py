@@ -1,0 +1,171 @@
+"""A diagnosis of this machine: isolation, protections, the configuration, and versions of packages."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import time
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import MoonboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["Check", "Diagnosis", "Package", "diagnose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One protection or feature: whether it is active, and how, or why not."""
+
+    name: str
+    active: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package that moonbox uses; `extra` names the optional part of moonbox that needs it."""
+
+    name: str
+    version: str | None
+    extra: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that `moonbox doctor` shows."""
+
+    moonbox: str
+    python: str
+    machine: str
+    isolation: Check
+    """Whether a script really runs in a process of its own."""
+    interrupt: Check
+    fork: Check
+    layers: tuple[Check, ...]
+    configuration: tuple[Check, ...]
+    """The moonbox.toml that is used here, and its invalid sections; empty without one."""
+    packages: tuple[Package, ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.isolation.active and all(check.active for check in self.configuration)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self)}
+
+
+def diagnose(config: Path | None = None) -> Diagnosis:
+    """Try everything out, in a fraction of a second. Without a file, the nearest moonbox.toml is checked."""
+    from moonbox import __version__
+
+    isolation, worker_layers = _isolation()
+    return Diagnosis(
+        moonbox=__version__,
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        machine=f"{platform.system()} {platform.release()} on {platform.machine()}",
+        isolation=isolation,
+        interrupt=_interrupt(),
+        fork=_fork(),
+        layers=_layers(worker_layers),
+        configuration=_configuration(config),
+        packages=_packages(),
+    )
+
+
+def _isolation() -> tuple[Check, dict[str, Check]]:
+    """Run a script in a worker process; also the layers that this worker reports of its own jail."""
+    from moonbox.sandbox.sandbox import Sandbox
+
+    began = time.perf_counter()
+    try:
+        with Sandbox(min_workers=0) as box, box.repl() as repl:
+            run = repl.run("return 6 * 7")
+            pid, jail = repl.worker_pid, repl.worker_jail
+    except (MoonboxError, OSError) as problem:
+        reason = f"{problem}; only isolation=inline works here, for scripts that you trust"
+        return Check("process", False, reason), {}
+    if run.error is not None or run.value != 42 or pid in (None, os.getpid()):
+        return Check("process", False, f"a worker returned a wrong result: {run.error or run.value}"), {}
+    spent = (time.perf_counter() - began) * 1000
+    layers = {layer.name: Check(layer.name, layer.active, layer.detail) for layer in jail}
+    return Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms in all)"), layers
+
+
+def _interrupt() -> Check:
+    """How running code is stopped. Workers use the same engine."""
+    try:
+        from moonbox.languages.engine import create_engine
+
+        why = create_engine().polling
+    except (ImportError, OSError) as problem:
+        return Check("interrupt", False, f"the engine does not start: {problem}")
+    if why:
+        return Check("interrupt", False, f"running code is checked all the time, which makes it slower: {why}")
+    return Check("interrupt", True, "running code is interrupted from outside, at no cost while it runs")
+
+
+def _fork() -> Check:
+    if not hasattr(os, "fork"):
+        return Check("fork", False, f"{sys.platform} has no fork, which workers need")
+    return Check("fork", True, "workers are forked from a process that has everything loaded")
+
+
+def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
+    """A layer is active if an attempt to get past it failed, and a real worker reports it as active."""
+    from moonbox.worker import jail
+
+    try:
+        tried = [Check(layer.name, layer.active, layer.detail) for layer in jail.report()]
+    except OSError as problem:
+        return (Check("jail", False, f"the layers could not be tested: {problem}"),)
+    return tuple(reported.get(check.name, check) if check.active else check for check in tried)
+
+
+def _configuration(path: Path | None) -> tuple[Check, ...]:
+    from moonbox.config import FILE_NAME, Config
+    from moonbox.project.sections import problems
+
+    try:
+        config = Config.load(path)
+    except MoonboxError as problem:
+        return (Check(path.name if path is not None else FILE_NAME, False, str(problem)),)
+    if config.path is None:
+        return ()
+    wrong = problems(config)
+    valid = [f"[{name}]" for name in config.data if name not in wrong]
+    detail = f"{config.path}: {', '.join(valid)} valid" if valid else f"{config.path}"
+    checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
+    return (Check(config.path.name, True, detail), *checks)
+
+
+def _packages() -> tuple[Package, ...]:
+    """The packages that moonbox requires, and their installed versions."""
+    try:
+        required = metadata.requires("moonbox") or []
+    except metadata.PackageNotFoundError:
+        required = ["lupa"]
+    packages = {}
+    for line in required:
+        name, extra = _NAME.match(line), _EXTRA.search(line)
+        if name is not None:
+            packages[name[0].lower()] = Package(name[0], _version(name[0]), extra[1] if extra else None)
+    return tuple(packages.values())
+
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)""")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

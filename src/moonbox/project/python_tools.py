@@ -1,0 +1,163 @@
+"""Python tools by reference: `module:name`, `module`, `path/file.py:name`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import pkgutil
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import MoonboxError, UsageError
+from moonbox.suggest import suggestion
+from moonbox.tools.tool import Tool
+from moonbox.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["load_tools"]
+
+_MOST_LISTED = 8
+
+
+def load_tools(references: Sequence[str]) -> Toolbox:
+    """The tools that the references name, in one toolbox. Modules in the working folder are found first.
+
+    UsageError names the reference, as an argument of --tools.
+    """
+    here = str(Path.cwd())
+    if references and here not in sys.path:
+        sys.path.insert(0, here)
+    toolbox = Toolbox()
+    for reference in references:
+        try:
+            toolbox.add(_resolve(reference))
+        except MoonboxError as problem:
+            raise UsageError(f"--tools {reference}: {problem}") from problem.__cause__
+    return toolbox
+
+
+def _resolve(reference: str) -> Any:
+    place, colon, path = reference.partition(":")
+    if not place or (colon and not path):
+        raise UsageError("write module:name, for example crm:find_customer")
+    _check_place(place)
+    module = _module(place)
+    return _attribute(module, path) if colon else _every_tool(module, reference)
+
+
+def _check_place(place: str) -> None:
+    """Refuse a path that is not a Python file, and say which file could be meant."""
+    path = Path(place)
+    if place.endswith(".py") or not (os.sep in place or path.is_file()):
+        return
+    if path.is_dir():
+        files = [f"{path / entry.name}" for entry in _entries(path) if entry.suffix == ".py"]
+        raise UsageError(f"'{place}' is a folder{_listed(files, 'choose one of its files')}")
+    if path.exists():
+        raise UsageError(f"'{place}' is not a Python file (.py)")
+    near = suggestion(path.name, [entry.name for entry in _entries(path.parent)])
+    raise UsageError(f"the file '{place}' does not exist{near}")
+
+
+def _module(place: str) -> ModuleType:
+    try:
+        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except ModuleNotFoundError as problem:
+        missing = problem.name or ""
+        if place == missing or place.startswith(missing + "."):
+            near = _modules_beside(missing)
+            hint = suggestion(missing, near) or _listed(near, "modules here")
+            raise UsageError(f"the module '{missing}' does not exist{hint}") from None
+        raise UsageError(f"'{place}' imports '{missing}', which is not installed") from None
+    except MoonboxError:
+        raise
+    except Exception as problem:
+        where = _line_in(place, problem)
+        raise UsageError(f"'{place}' cannot be loaded: {type(problem).__name__}: {problem}{where}") from problem
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        near = suggestion(path.name, [entry.name for entry in _entries(path.parent) if entry.suffix == ".py"])
+        raise UsageError(f"the file '{path}' does not exist{near}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # annotations are looked up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attribute(module: ModuleType, path: str) -> Any:
+    value: Any = module
+    owner = f"the module '{module.__name__}'"
+    for name in path.split("."):
+        if not hasattr(value, name):
+            names = _candidates(value) if isinstance(value, ModuleType) else []
+            hint = suggestion(name, names) or _listed(names, "it has")
+            raise UsageError(f"{owner} has no '{name}'{hint}")
+        value = getattr(value, name)
+        owner = f"'{name}'"
+    return value
+
+
+def _every_tool(module: ModuleType, reference: str) -> list[Tool]:
+    """Its tools, and those of its toolboxes; one that is in both counts once."""
+    tools: dict[str, Tool] = {}
+    for item in vars(module).values():
+        for tool in (item,) if isinstance(item, Tool) else item if isinstance(item, Toolbox) else ():
+            tools.setdefault(tool.path, tool)
+    if tools:
+        return list(tools.values())
+    if hasattr(module, "__path__"):
+        parts = [f"{module.__name__}.{info.name}" for info in pkgutil.iter_modules(module.__path__)]
+        raise UsageError(f"the package '{module.__name__}' has no @tool{_listed(parts, 'choose one of its modules')}")
+    example = f"{reference}:{next(iter(_candidates(module)), 'name')}"
+    raise UsageError(f"the module '{module.__name__}' has no @tool; name a function, for example {example}")
+
+
+def _line_in(place: str, problem: BaseException) -> str:
+    """Where in the module itself the error was raised."""
+    if isinstance(problem, SyntaxError):
+        return ""  # its message says so
+    trace, line = problem.__traceback__, ""
+    name = Path(place).name if place.endswith(".py") else place.rpartition(".")[2] + ".py"
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename).name == name:
+            line = f" ({name}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return line
+
+
+def _modules_beside(name: str) -> list[str]:
+    package, _, _ = name.rpartition(".")
+    if package:
+        parent = sys.modules.get(package)
+        return [f"{package}.{info.name}" for info in pkgutil.iter_modules(getattr(parent, "__path__", []))]
+    return [info.name for info in pkgutil.iter_modules([str(Path.cwd())])]
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _candidates(owner: Any) -> list[str]:
+    """Names of what may be a tool."""
+    return [name for name, item in vars(owner).items() if not name.startswith("_") and _may_be_tools(item, owner)]
+
+
+def _may_be_tools(item: Any, owner: Any) -> bool:
+    if isinstance(item, Tool | Toolbox | list | tuple):
+        return True
+    return inspect.isfunction(item) and item.__module__ == getattr(owner, "__name__", None)
+
+
+def _listed(names: Sequence[str], what: str) -> str:
+    more = ", …" if len(names) > _MOST_LISTED else ""
+    return f"; {what}: {', '.join(names[:_MOST_LISTED])}{more}" if names else ""

@@ -1,0 +1,130 @@
+"""The sections of a project's configuration, each read as the part of moonbox that it belongs to reads it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, read_limits
+from moonbox.config.serve import ServeSettings
+from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from moonbox.config import Config
+    from moonbox.config.mcp import ServerSettings
+    from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
+    from moonbox.scripts.configured import ToolsSettings
+
+__all__ = [
+    "READERS",
+    "connector_kinds",
+    "need_mcp",
+    "problems",
+    "read_audit",
+    "read_codemode",
+    "read_knowledge",
+    "read_sandbox",
+    "read_servers",
+    "read_tools",
+]
+
+
+def read_sandbox(config: Config) -> SandboxSettings:
+    return config.read(SandboxSettings, "sandbox")
+
+
+def read_audit(config: Config) -> AuditSettings:
+    return config.read(AuditSettings, "audit")
+
+
+def read_codemode(config: Config) -> CodeModeSettings:
+    return config.read(CodeModeSettings, "codemode")
+
+
+def read_tools(config: Config) -> ToolsSettings:
+    from moonbox.scripts.configured import ToolsSettings
+
+    return ToolsSettings.from_config(config)
+
+
+def read_knowledge(config: Config) -> KnowledgeConfig:
+    from moonbox.knowledge.config import KnowledgeConfig
+
+    with config.naming_file():
+        return KnowledgeConfig.from_dict(config.section("knowledge"), config.folder, connectors=connector_kinds())
+
+
+def connector_kinds() -> dict[str, ConnectorKind]:
+    """Every kind of source that a configuration may name."""
+    from moonbox.knowledge.config import builtin_connectors
+    from moonbox.languages.registry import DEFAULT_LANGUAGE
+    from moonbox.scripts.connector import ScriptConnectorKind
+
+    return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind()}
+
+
+def read_servers(
+    config: Config, mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None
+) -> list[ServerSettings]:
+    """The MCP servers of the configuration, then those of files that other clients keep."""
+    files = [mcp_config] if isinstance(mcp_config, str | os.PathLike) else list(mcp_config or ())
+    if not config.section("mcp") and not files:
+        return []
+    need_mcp()
+    from moonbox.config.mcp import servers_from_config
+    from moonbox.mcp.imports import servers_from_file
+
+    servers = {settings.name: settings for settings in servers_from_config(config)}
+    with config.naming_file():
+        _check_names(servers)
+    for file in files:
+        for settings in servers_from_file(file):
+            if settings.name in servers:
+                raise ConfigError(f"{file}: an MCP server '{settings.name}' is configured already; rename one of them")
+            _check_names([settings.name])
+            servers[settings.name] = settings
+    return list(servers.values())
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """A server's name is the namespace of its tools."""
+    from moonbox.tools.naming import check_name
+
+    for name in names:
+        try:
+            check_name(name, "server name")
+        except ToolDefinitionError as problem:
+            raise ConfigError(f"[mcp.servers.{name}] {problem}") from None
+
+
+def need_mcp() -> None:
+    """MissingExtra where the MCP SDK is not installed."""
+    try:
+        import mcp  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise MissingExtra("mcp", "mcp", "talking to MCP servers") from None
+
+
+def problems(config: Config) -> dict[str, str]:
+    """What is wrong with the sections that the configuration has, by section."""
+    wrong = {}
+    for name in config.data:
+        try:
+            READERS[name](config)
+        except MoonboxError as problem:
+            wrong[name] = str(problem)
+    return wrong
+
+
+READERS: dict[str, Callable[[Config], Any]] = {
+    "audit": read_audit,
+    "codemode": read_codemode,
+    "knowledge": read_knowledge,
+    "limits": read_limits,
+    "mcp": read_servers,
+    "sandbox": read_sandbox,
+    "serve": ServeSettings.from_config,
+    "tools": read_tools,
+}

@@ -1,0 +1,1 @@
+"""Tests of the configuration file, its reader and its settings."""

@@ -1,0 +1,137 @@
+"""The configuration file: where it is found, how it is read, its variables, and files that are invalid."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox.config import SECTIONS, Config, find
+from moonbox.config.file import expand
+from moonbox.config.serve import ServeSettings
+from moonbox.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_nearest_upwards_is_found(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (tmp_path / "moonbox.toml").write_text("")
+    assert find(deep) == tmp_path / "moonbox.toml"
+    (tmp_path / "a" / "moonbox.toml").write_text("")
+    assert find(deep) == tmp_path / "a" / "moonbox.toml"
+
+
+def test_a_folder_of_that_name_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").mkdir()
+    path = find(tmp_path)
+    assert path == tmp_path / "moonbox.toml"
+    with pytest.raises(ConfigError, match=f"^'{re.escape(str(path))}' is a folder, not a file$"):
+        Config.load(path)
+
+
+def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "moonbox.toml"
+    path.write_bytes(b'[tools]\nfolders = ["\xff"]\n')
+    with pytest.raises(ConfigError, match=r"moonbox\.toml' is not UTF-8 \(line 2\); save it as UTF-8$"):
+        Config.load(path)
+
+
+def test_a_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^the file '.*' does not exist; `moonbox init` creates one$"):
+        Config.load(tmp_path / "moonbox.toml")
+
+
+def test_no_file_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("moonbox.config.file.find", lambda: None)  # there may be one above the temporary folder
+    config = Config.load()
+    assert (config.path, config.folder, config.section("serve")) == (None, tmp_path, {})
+    assert config.read(ServeSettings, "serve") == ServeSettings()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[serv]", "moonbox.toml: unknown section 'serv'; did you mean 'serve'?"),
+        ("[zzz]", f"moonbox.toml: unknown section 'zzz'; known sections: {', '.join(SECTIONS)}"),
+        ("[serve", "moonbox.toml is not valid TOML: "),
+        ("serve = 1", "moonbox.toml: [serve] must be a table, not 1"),
+        ("[serve]\nprot = 1", "moonbox.toml: [serve] unknown key 'prot'; did you mean 'port'?"),
+        (
+            "[serve]\nport = '1'\nhost = 1",
+            (
+                "moonbox.toml: [serve] host must be a string, not 1\n"
+                "moonbox.toml: [serve] port must be a whole number, not '1'"
+            ),
+        ),
+    ],
+)
+def test_messages_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "moonbox.toml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        Config.load().read(ServeSettings, "serve")
+    assert str(caught.value).startswith(message)
+
+
+def test_a_file_elsewhere_is_named_in_full(tmp_path: Path) -> None:
+    path = tmp_path / "other.toml"
+    path.write_text("[serve]\nprot = 1")
+    with pytest.raises(ConfigError, match=f"^{re.escape(str(path))}: \\[serve\\] unknown key 'prot'"):
+        Config.load(path).read(ServeSettings, "serve")
+
+
+def test_changes_replace_keys_and_keep_the_rest() -> None:
+    config = Config.parse("[serve]\nport = 1\nhost = 'localhost'\n[audit]\nenabled = true")
+    changed = config.with_changes(serve={"port": 2}, codemode={"mode": "auto"})
+    assert changed.data == {
+        "serve": {"port": 2, "host": "localhost"},
+        "audit": {"enabled": True},
+        "codemode": {"mode": "auto"},
+    }
+    assert config.section("serve")["port"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("plain", "plain"),
+        ("a ${ONE} b ${TWO}", "a 1 b 2"),
+        ("${ONE}${ONE}", "11"),
+        ("${NONE:-default}", "default"),
+        ("${EMPTY:-default}", "default"),
+        ("${EMPTY}", ""),
+        ("${NONE:-}", ""),
+        ("$${ONE}", "${ONE}"),
+        ("${NESTED}", "${ONE}"),
+        ("$ONE", "$ONE"),
+        (["${ONE}", {"key": "${TWO}"}, 3], ["1", {"key": "2"}, 3]),
+    ],
+)
+def test_variables(text: Any, expanded: Any) -> None:
+    environ = {"ONE": "1", "TWO": "2", "EMPTY": "", "NESTED": "${ONE}"}
+    assert expand(text, environ, "moonbox.toml") == expanded
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[serve]\nhosts = ["a", "${NONE}"]',
+            (
+                "moonbox.toml: serve.hosts[1]: the environment variable NONE is not set; "
+                "set it, or give a default: ${NONE:-default}"
+            ),
+        ),
+        ('[serve]\nhost = "${a b}"', "moonbox.toml: serve.host: '${a b}' is not the name of an environment variable"),
+        ('[serve]\nhost = "${}"', "moonbox.toml: serve.host: '${}' is not the name of an environment variable"),
+    ],
+)
+def test_variables_that_are_missing_or_invalid(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.parse(text, environ={})
+    assert str(caught.value) == message

@@ -1,0 +1,97 @@
+"""Rhai in the engine: syntax errors as reports, scripts that are only checked, texts that need more lines."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox.languages.lua.vm import LuaVM
+from moonbox.languages.registry import language
+from moonbox.languages.rhai.language import COMPILER, RHAI, RUNTIME, runtime_source
+from moonbox.limits import Limits
+
+if TYPE_CHECKING:
+    from moonbox.languages.engine import EngineReport
+
+_EMPTY = {"tools": [], "functions": [], "values": [], "features": []}
+
+
+@pytest.fixture
+def engine() -> LuaVM:
+    engine = LuaVM()
+    engine.set_limits(Limits().to_dict())
+    engine.configure({**_EMPTY, "runtime": runtime_source().encode()})
+    return engine
+
+
+def _report(report: EngineReport) -> tuple[str, str, dict[str, object]]:
+    extra = json.loads(report.extra)
+    return report.kind, report.message.decode(), {key: extra.get(key) for key in ("line", "column", "hint")}
+
+
+_BAD = (
+    "syntax",
+    "Syntax error: 'null' is a reserved keyword (line 2, position 9)",
+    {"line": 2, "column": 9, "hint": "Rhai has no null: the empty value is ()"},
+)
+
+
+def test_a_run_reports_what_does_not_compile(engine: LuaVM) -> None:
+    report = engine.run(b"let x = 1;\nlet y = null;", 1, 0)
+    assert _report(report) == _BAD
+    assert report.operations == 0
+    assert engine.globals() == b"[]"
+
+
+def test_a_check_reports_the_same_and_runs_nothing(engine: LuaVM) -> None:
+    assert _report(engine.check(b"let x = 1;\nlet y = null;")) == _BAD
+    assert engine.check(b"let x = 1; print(x);").kind == "ok"
+    assert engine.globals() == b"[]"
+
+
+def test_a_script_is_checked_before_its_first_statement(engine: LuaVM) -> None:
+    assert engine.run(b"let x = 1;", 1, 0).kind == "ok"
+    assert engine.run(b"x = 2; let", 2, 0).kind == "syntax"
+    assert engine.run(b"x", 3, 0).values == b"[1]"
+
+
+def test_lua_is_checked_too() -> None:
+    engine = LuaVM()
+    engine.configure(_EMPTY)
+    assert engine.check(b"x = 1 return x").kind == "ok"
+    report = engine.check(b"return return")
+    assert (report.kind, report.message) == ("syntax", b"script:1: unexpected symbol near 'return'")
+    assert engine.globals() == b"[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("1 + 1", True),
+        ("let x = 1;", True),
+        ("if x {", False),
+        ("if x {\n  y", False),
+        ("fn f(a,", False),
+        ("[1, 2", False),
+        ("#{a: 1,", False),
+        ("`text ${x", False),
+        ("1 +", False),
+        ("/* comment", True),
+        ('"open', True),
+        ("let = 1;", True),
+        ("x }", True),
+        ("let é = [", True),
+        ('let s = "é"; [', False),
+        ("\udc80", True),
+    ],
+)
+def test_texts_that_need_more_lines(text: str, complete: bool) -> None:
+    assert language("rhai").completeness()(text) is complete
+
+
+def test_every_file_is_part_of_the_chunk() -> None:
+    for folder, names in (("compiler", COMPILER), ("runtime", RUNTIME)):
+        assert {path.stem for path in (RHAI.folder / folder).glob("*.lua")} == set(names)
+        assert len(names) == len(set(names))
