@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.terminal import visible
-from moonbox.cli.output import is_terminal
+from moonbox.cli.output import forget_typed, is_terminal
 from moonbox.sandbox.decisions import Decision
 from moonbox.wording import counted
 
@@ -138,6 +138,7 @@ class Approver:
 
     def _read(self, question: str) -> str | None:
         """A line that the person typed; None at the end of input, and when the run was cancelled."""
+        forget_typed(self._terminal)  # what was typed before the question is no answer to it
         self._console.print(question, end="", style="bold", soft_wrap=True)
         self._console.file.flush()
         ready, _, _ = select.select([self._terminal, self._bell_in], [], [])

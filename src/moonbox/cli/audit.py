@@ -15,7 +15,7 @@ from moonbox.audit.query import RunSummary, moment
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.audit.terminal import seconds, size, visible
 from moonbox.cli.options import Json  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.output import console, is_terminal, lexer_of, print_json, reporting_errors
+from moonbox.cli.output import confirmed, console, is_terminal, lexer_of, print_json, reporting_errors
 from moonbox.errors import UsageError
 from moonbox.wording import counted
 
@@ -184,7 +184,7 @@ def _confirm(question: str) -> None:
         raise UsageError(
             "no terminal to ask for confirmation; use --yes to delete the runs, or --dry-run to count them"
         )
-    if not typer.confirm(question, err=True):
+    if not confirmed(question):
         typer.echo("nothing was deleted", err=True)
         raise typer.Exit(1)
 
