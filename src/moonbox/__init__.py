@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from moonbox.errors import MoonboxError, ScriptError, ToolError
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Answer, Decision, Middleware, ToolCall
-    from moonbox.sandbox.oneoff import run
     from moonbox.sandbox.repl import Repl
-    from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.sandbox.stepping import Pause
+    from moonbox.sandbox.sandbox import Sandbox, run
+    from moonbox.sandbox.stepped import Pause
     from moonbox.tools.function import Context
     from moonbox.tools.tool import Tool, tool
     from moonbox.tools.toolbox import Toolbox
@@ -31,7 +30,7 @@ _EXPORTS = {
     "Limits": "moonbox.limits",
     "Middleware": "moonbox.sandbox.decisions",
     "MoonboxError": "moonbox.errors",
-    "Pause": "moonbox.sandbox.stepping",
+    "Pause": "moonbox.sandbox.stepped",
     "Repl": "moonbox.sandbox.repl",
     "Run": "moonbox.audit.records",
     "Sandbox": "moonbox.sandbox.sandbox",
@@ -41,7 +40,7 @@ _EXPORTS = {
     "ToolError": "moonbox.errors",
     "Toolbox": "moonbox.tools.toolbox",
     "Usage": "moonbox.audit.records",
-    "run": "moonbox.sandbox.oneoff",
+    "run": "moonbox.sandbox.sandbox",
     "tool": "moonbox.tools.tool",
 }
 

@@ -9,17 +9,21 @@ MoonboxError
 ├── ScriptError           a run failed: show it to whoever wrote the script
 ├── ToolError             a tool failed: raised by tools, seen by scripts
 │   ├── ArgumentError     the arguments do not fit the tool's schema
-│   └── Denied            a person, a policy or middleware said no
+│   └── Denied            a person, a policy or middleware refused the call
 ├── PoolTimeout           no worker became free in time: wait, or raise max_workers
-├── WorkerError           a worker process could not be started or spoke nonsense
+├── WorkerError           a worker process could not be started, died, or broke the protocol
 ├── AuditError            the audit trail cannot be written or read: look at its disk and file
-└── ClosedError           the Sandbox or Repl was closed before
+└── ClosedError           the Sandbox or Repl is closed
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "ArgumentError",
@@ -46,6 +50,26 @@ LimitName = Literal["operations", "time", "memory", "calls", "output", "string",
 
 ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)
 LIMIT_NAMES: tuple[str, ...] = get_args(LimitName)
+
+_KINDS_OF_CODES: Mapping[str, ErrorKind] = MappingProxyType(
+    {
+        "denied": "denied",  # by middleware, a policy, or whoever raised Denied
+        "not_granted": "denied",  # by the grants of a tool script
+        "approval_denied": "denied",  # by a person
+        "approval_unavailable": "denied",  # because no person could be asked
+    }
+)
+"""What the failure of a call means for the run that it ends; every other code is "tool"."""
+
+
+def kind_of_code(code: object) -> ErrorKind:
+    """The kind of error that a run ends with when the script does not catch a call's error of this code."""
+    return _KINDS_OF_CODES.get(code, "tool") if isinstance(code, str) else "tool"
+
+
+def is_denial(code: object) -> bool:
+    """Whether a call's error of this code means that the call is not allowed."""
+    return kind_of_code(code) == "denied"
 
 
 class MoonboxError(Exception):
@@ -162,7 +186,7 @@ class _Failure:
 
 
 class ScriptError(MoonboxError):
-    """Why a run failed, in words for the model that must mend the script."""
+    """Why a run failed, in words for the model that must fix the script."""
 
     def __init__(self, kind: ErrorKind, message: str, **fields: Any) -> None:
         self._failure = _Failure(kind, message, **fields)
@@ -268,8 +292,3 @@ class ScriptError(MoonboxError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (ScriptError.from_dict, (self.to_dict(),))
-
-
-def is_denial(code: object) -> bool:
-    """Whether a tool's error of that code means that somebody, or the configuration, does not allow the call."""
-    return isinstance(code, str) and (code in ("denied", "not_granted") or code.startswith("approval_"))

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from moonbox.errors import UsageError
+from moonbox.suggest import unknown
 
 __all__ = ["Limits"]
 
@@ -78,7 +79,7 @@ class Limits:
         if name == "default":
             return cls(**changes)
         if name not in _PRESETS:
-            raise UsageError(f"unknown limits preset {name!r}; choose one of: default, {', '.join(_PRESETS)}")
+            raise UsageError(unknown("limits preset", str(name), ("default", *_PRESETS)))
         return cls(**{**_PRESETS[name], **changes})
 
     def to_dict(self) -> dict[str, Any]:

@@ -96,11 +96,7 @@ class HijackedSource:
 def hijacked_box(*scripts: Script, **options: Any) -> Sandbox:
     """A Sandbox whose workers follow these scripts."""
 
-    class Hijacked(Sandbox):
-        def _source(self) -> HijackedSource:
-            return HijackedSource(*scripts)
-
-    return Hijacked(min_workers=0, max_workers=8, **options)
+    return Sandbox(isolation=HijackedSource(*scripts), min_workers=0, max_workers=8, **options)
 
 
 def done(**changes: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import struct
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,9 +239,7 @@ FLOODS = {
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
 def test_a_flood_of_frames_ends_at_the_deadline(flood: Callable[[Peer], None]) -> None:
     with hijacked_box(flood, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
-        began = time.monotonic()
         run = repl.run("anything")
-        assert time.monotonic() - began < 10
         assert run.error is not None
         assert run.error.kind in ("limit", "crashed")
         assert run.state_lost
@@ -270,12 +267,14 @@ async def _tick() -> int:
 
 
 def test_a_frame_byte_by_byte_ends_at_the_deadline() -> None:
+    pause = threading.Event()  # never set: the worker takes its time
+
     def slow(peer: Peer) -> None:
         peer.send(READY, b"")
         peer.wait_for(RUN)
         for byte in struct.pack("<BI", DONE, 100_000) + b"[" * 100_000:
             peer.raw(bytes([byte]))
-            time.sleep(0.01)
+            pause.wait(0.01)
 
     with hijacked_box(slow, honest, limits=LIMITS) as box, box.repl() as repl:
         run = repl.run("anything")
@@ -301,9 +300,7 @@ def select_until_closed(peer: Peer) -> None:
 
 def test_a_worker_that_does_not_read() -> None:
     with hijacked_box(deaf, honest, limits=LIMITS) as box, box.repl() as repl:
-        began = time.monotonic()
         run = repl.run("-- " + "x" * 900_000)
-        assert time.monotonic() - began < 10
         assert run.error is not None
         assert (run.error.kind, run.error.limit) == ("limit", "time")
         assert repl.run("anything").value == 42
@@ -338,6 +335,41 @@ def test_a_worker_that_calls_and_does_not_read_the_answer() -> None:
         assert (run.error.kind, run.error.limit) == ("limit", "time")
         assert run.calls[0].status == "ok"
         assert repl.run("anything").value == 42
+
+
+def test_a_worker_that_ends_the_run_and_does_not_read_the_answer() -> None:
+    """The host must not wait for ever to have its answer taken."""
+
+    def hijacked(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.raw(calls([1, "tools.big", []], [2, "tools.signal", []]))
+        assert answered.wait(10)
+        peer.done()
+        select_until_closed(peer)
+
+    answered = threading.Event()
+
+    @tool
+    async def big() -> str:
+        """Much."""
+        return "x" * 3_000_000
+
+    @tool
+    async def signal() -> None:
+        """Let the worker end the run, once the first answer fills its socket."""
+        for _ in range(10):
+            await asyncio.sleep(0)
+        answered.set()
+
+    async def main() -> None:
+        limits = Limits(timeout=60)
+        async with hijacked_box(hijacked, honest, tools=[big, signal], limits=limits) as box, box.repl() as repl:
+            run = await repl.arun("anything")
+            assert (run.values, run.state_lost) == ((42,), True)
+            assert (await repl.arun("anything")).value == 42
+
+    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 def test_a_worker_that_ignores_the_stop() -> None:
@@ -387,10 +419,12 @@ def test_a_flood_between_runs() -> None:
         peer.done()
         while True:
             peer.raw(frame(OUTPUT, b"x" * 1000) * 50)
+            flooding.set()
 
+    flooding = threading.Event()
     with hijacked_box(hijacked, honest, limits=LIMITS) as box, box.repl() as repl:
         assert repl.run("anything").value == 42
-        time.sleep(0.05)  # let it fill the socket
+        assert flooding.wait(10)
         assert repl.run("anything").value == 42
 
 
@@ -427,9 +461,7 @@ def test_many_names_and_frames_are_cut() -> None:
         peer.receive()
 
     with hijacked_box(hijacked, limits=Limits(timeout=5)) as box, box.repl() as repl:
-        began = time.monotonic()
         run = repl.run("x()")
-        assert time.monotonic() - began < 5
         assert run.error is not None
         assert run.error.kind == "runtime"
         assert len(str(run.error.to_dict())) < 500_000

@@ -65,15 +65,15 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
     assert _parent(found["inside the tool"]) == found["execute_tool github.search"].context.span_id
     assert len({span.context.trace_id for span in found.values()}) == 1
     assert dict(found["moonbox.run"].attributes or {}) == {
-        "moonbox.sandbox.id": "run-1",
+        "moonbox.run.id": "run-1",
         "moonbox.language": "lua",
         "moonbox.repl": "repl-1",
-        "moonbox.sandbox.number": 3,
-        "moonbox.sandbox.calls": 1,
-        "moonbox.sandbox.failed_calls": 0,
-        "moonbox.sandbox.cpu_time": 0.25,
-        "moonbox.sandbox.peak_memory": 99,
-        "moonbox.sandbox.state_lost": False,
+        "moonbox.run.number": 3,
+        "moonbox.run.calls": 1,
+        "moonbox.run.failed_calls": 0,
+        "moonbox.run.cpu_time": 0.25,
+        "moonbox.run.peak_memory": 99,
+        "moonbox.run.state_lost": False,
     }
     assert dict(found["execute_tool github.search"].attributes or {}) == {
         "gen_ai.operation.name": "execute_tool",
@@ -184,7 +184,7 @@ def test_parents_hold_across_threads_and_tasks(
     assert len(calls) == 8
     for span in calls:
         run = by_id[_parent(span)]
-        assert by_id[_parent(run)].name == (run.attributes or {})["moonbox.sandbox.id"]
+        assert by_id[_parent(run)].name == (run.attributes or {})["moonbox.run.id"]
         assert str((span.attributes or {})["gen_ai.tool.call.id"]).startswith(by_id[_parent(run)].name)
     inside = [span for span in finished if span.name.startswith("inside")]
     assert all(by_id[_parent(span)].name == "execute_tool threaded" for span in inside)

@@ -187,7 +187,7 @@ def test_runs_are_kept_only_when_asked(moonbox: Moonbox, tmp_path: Path) -> None
 def test_an_approve_tool_is_refused_where_nobody_can_be_asked(moonbox: Moonbox) -> None:
     done = moonbox("run", "-t", "kit", "-e", "tools.delete{path = 'a'}")
     assert done.returncode == 1
-    assert "denied: the tool 'delete' needs a person's approval and nobody can be asked here" in done.stderr
+    assert "denied: the tool 'delete' needs a person's approval, and nobody can be asked here" in done.stderr
 
 
 def test_a_reader_that_goes_away_is_no_error(environment: dict[str, str]) -> None:

@@ -45,9 +45,15 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def parent(pid: int) -> int:
+    """Of a worker: its zygote."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def zygote_pid(box: Sandbox) -> int | None:
-    pid: int | None = box._pool._source.zygote_pid  # type: ignore[attr-defined]
-    return pid
+    """The zygote that the Sandbox has now: the parent of a worker that was just made."""
+    with box.repl() as repl:
+        return None if repl.worker_pid is None else parent(repl.worker_pid)
 
 
 @contextmanager

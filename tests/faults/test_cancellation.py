@@ -143,13 +143,22 @@ def test_cancelled_while_waiting_for_a_worker() -> None:
 
 def test_cancelled_while_waiting_for_its_turn() -> None:
     async def main() -> None:
-        async with Sandbox([nap]) as box, box.repl() as repl:
-            slow = asyncio.create_task(repl.arun("tools.nap(0.1) return 'slow'"))
-            await asyncio.sleep(0.01)
+        entered, go_on = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def hold() -> None:
+            """Until the others have been cancelled."""
+            entered.set()
+            await go_on.wait()
+
+        async with Sandbox([hold]) as box, box.repl() as repl:
+            slow = asyncio.create_task(repl.arun("tools.hold() return 'slow'"))
+            await entered.wait()
             waiting = [asyncio.create_task(repl.arun(f"return {n}")) for n in range(5)]
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)  # each of them waits for its turn now
             for task in waiting[::2]:
                 task.cancel()
+            go_on.set()
             results: list[Run | BaseException] = await asyncio.gather(slow, *waiting, return_exceptions=True)
             values = [run.value if isinstance(run, Run) else None for run in results]
             assert values == ["slow", None, 1, None, 3, None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -43,19 +42,20 @@ def test_closed_while_runs_are_under_way(isolation: Any) -> None:
     gone.clear()
     with nothing_leaks():
         box = Sandbox([block, ablock], isolation=isolation, limits=Limits(timeout=30))
+        entered: list[bool] = []
+        box.define("enter", lambda: entered.append(True))
         results: list[Run | BaseException] = []
 
         def one(script: str) -> None:
             try:
-                results.append(box.repl().run(script))
+                results.append(box.repl().run("enter() " + script))
             except MoonboxError as problem:
                 results.append(problem)
 
         threads = [threading.Thread(target=one, args=(script,)) for script in SCRIPTS]
         for thread in threads:
             thread.start()
-        wait_until(lambda: len(box._pool._out) == len(SCRIPTS), "not all are running")
-        time.sleep(0.05)  # let them get into their scripts
+        wait_until(lambda: len(entered) == len(SCRIPTS), "not all are running")
         box.close()
         for thread in threads:
             thread.join(10)
@@ -79,15 +79,19 @@ def test_closed_while_a_checkout_waits() -> None:
         assert first.run("return 1").ok
         results: list[object] = []
 
+        waiting: list[bool] = []
+
         def wait() -> None:
+            second = box.repl(timeout=30)
+            waiting.append(True)
             try:
-                results.append(box.repl(timeout=30).run("return 2"))
+                results.append(second.run("return 2"))
             except ClosedError as problem:
                 results.append(str(problem))
 
         thread = threading.Thread(target=wait)
         thread.start()
-        time.sleep(0.05)
+        wait_until(lambda: bool(waiting), "nobody waits")
         box.close()
         thread.join(10)
         assert results == ["the Sandbox is closed"]
@@ -99,9 +103,11 @@ def test_a_repl_closed_by_another_thread() -> None:
             gone.clear()
             repl = box.repl()
             assert repl.run("x = 1").ok
-            closer = threading.Timer(0.05, repl.close)
+            entered = threading.Event()
+            repl.define("enter", entered.set)
+            closer = threading.Thread(target=lambda: (entered.wait(20), repl.close()))  # noqa: B023 - joined below
             closer.start()
-            run = repl.run(script)
+            run = repl.run("enter() " + script)
             closer.join()
             gone.set()
             assert run.error is not None
@@ -116,8 +122,14 @@ def test_a_repl_closed_by_another_task() -> None:
             for script in ("while true do end", "tools.ablock()"):
                 repl = box.repl()
                 assert (await repl.arun("x = 1")).ok
-                task = asyncio.create_task(repl.arun(script))
-                await asyncio.sleep(0.05)
+                entered = asyncio.Event()
+
+                async def enter() -> None:
+                    entered.set()  # noqa: B023 - awaited below
+
+                repl.define("enter", enter)
+                task = asyncio.create_task(repl.arun("enter() " + script))
+                await entered.wait()
                 repl.close()
                 run = await asyncio.wait_for(task, 10)
                 assert run.error is not None
@@ -157,7 +169,7 @@ def test_many_threads_open_and_close() -> None:
         for thread in threads:
             thread.join(50)
         assert problems == []
-        wait_until(lambda: not box._pool._out, "workers that nobody needs live on")
+        wait_until(lambda: box.workers.in_use == 0, "workers that nobody needs live on")
 
 
 def test_no_thread_outlives_the_sandbox() -> None:
@@ -170,6 +182,8 @@ def test_no_thread_outlives_the_sandbox() -> None:
 
 
 def test_an_async_tool_that_cannot_be_cancelled_does_not_hold_up_close() -> None:
+    finished: list[bool] = []
+
     @tool
     async def stubborn() -> None:
         """Refuse every cancellation."""
@@ -178,10 +192,10 @@ def test_an_async_tool_that_cannot_be_cancelled_does_not_hold_up_close() -> None
                 await asyncio.sleep(0.2)
             except asyncio.CancelledError:
                 continue
+        finished.append(True)
 
     box = Sandbox([stubborn], limits=Limits(timeout=0.1))
     run = box.run("tools.stubborn()")
     assert run.error is not None
-    began = time.monotonic()
     box.close()
-    assert time.monotonic() - began < 10
+    assert not finished  # 100 naps of 0.2 seconds: close did not wait for them

@@ -43,7 +43,7 @@ def test_a_fork_leaves_its_parents_workers_alone() -> None:
     done = subprocess.run([sys.executable, "-u", "-c", PROGRAM], capture_output=True, text=True, timeout=50)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "this process was forked from the one that made the Sandbox: make one of its own here",
+        "this process was forked from the one that made the Sandbox: make a new Sandbox here",
         "own 5",
         "parent 0 1 False 2",
     ]

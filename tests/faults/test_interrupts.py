@@ -90,10 +90,8 @@ def test_interrupt_keeps_the_state(box: Sandbox, script: str) -> None:
     with box.repl() as repl:
         assert repl.run("x = 1").ok
         pid = repl.worker_pid
-        began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             repl.run("x = x + 1 " + script, limits=Limits(timeout=30, max_tool_calls=None))
-        assert time.monotonic() - began < 10
         after = repl.run("return x")
         assert (after.values, after.error, after.state_lost) == ((2,), None, False)
         assert repl.worker_pid == pid

@@ -193,7 +193,7 @@ def test_a_worker_stopped_and_continued_loses_nothing() -> None:
 
 
 def test_a_stopped_zygote_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moonbox.worker.processes._REPLY_SECONDS", 0.5)
+    monkeypatch.setattr("moonbox.worker.sources._REPLY_SECONDS", 0.5)
     with nothing_leaks(), Sandbox(min_workers=0) as box:
         assert box.run("return 1").value == 1
         first = zygote_pid(box)
@@ -222,7 +222,7 @@ def test_a_worker_killed_while_its_tool_runs() -> None:
         def kill() -> None:
             entered.wait(10)
             os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)
+            wait_until(lambda: not lives(pid), "the worker does not die")
             go_on.set()
 
         killer = threading.Thread(target=kill)
@@ -250,11 +250,10 @@ def test_a_worker_killed_between_runs_is_noticed() -> None:
 def test_spares_that_were_killed_are_not_handed_out() -> None:
     with Sandbox(min_workers=3) as box:
         box.warm()
-        wait_until(lambda: len(box._pool._spares) == 3, "no spares")
-        for link in list(box._pool._spares):
-            assert link.pid is not None
-            os.kill(link.pid, signal.SIGKILL)
-            pid = link.pid
+        wait_until(lambda: box.workers.spare == 3, "no spares")
+        for pid in box.workers.spare_pids:
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
             wait_until(lambda pid=pid: not lives(pid), "the spare does not die")  # type: ignore[misc]
         for _ in range(5):
             assert box.run("return 1").value == 1

@@ -47,21 +47,29 @@ def test_many_at_once(isolation: Any) -> None:
 
 def test_the_loop_stays_free() -> None:
     """A script that computes and a tool that blocks do not hold up other tasks."""
+    entered, release = threading.Event(), threading.Event()
+
+    @tool
+    def wait() -> bool:
+        """Block a thread until the test goes on."""
+        entered.set()
+        return release.wait(20)
 
     async def main() -> None:
-        ticks = 0
-
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0.005)
-                ticks += 1
-
-        ticker = asyncio.create_task(tick())
-        async with Sandbox([block], limits=Limits(timeout=0.4)) as box, box.repl() as repl:
-            await asyncio.gather(repl.arun("while true do end"), box.arun("return tools.block(0.3)"))
-        ticker.cancel()
-        assert ticks > 10
+        async with Sandbox([wait], limits=Limits(timeout=60)) as box, box.repl() as repl:
+            endless = asyncio.create_task(repl.arun("while true do end"))
+            blocked = asyncio.create_task(box.arun("return tools.wait()"))
+            while not entered.is_set():
+                await asyncio.sleep(0)
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+            assert not endless.done()
+            assert not blocked.done()
+            release.set()
+            assert (await blocked).value is True
+            endless.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await endless
 
     asyncio.run(main())
 
@@ -164,7 +172,8 @@ def test_checkouts() -> None:
             with pytest.raises(PoolTimeout, match=r"all 1 workers are in use and none became free within 0\.1 s"):
                 await box.repl(timeout=0.1).arun("return 1")
             waiting = asyncio.create_task(box.repl(timeout=20).arun("return 2"))
-            await asyncio.sleep(0.05)
+            for _ in range(20):
+                await asyncio.sleep(0)
             assert not waiting.done()
             first.close()
             assert (await waiting).value == 2

@@ -143,40 +143,7 @@ def test_functions_that_do_not_count() -> None:
             assert run.error.limit == "calls"
 
 
-# Timeouts of one tool
-
-
-@tool(timeout=0.1)
-def slow() -> str:
-    """Take long."""
-    time.sleep(1)
-    return "too late"
-
-
-@tool(timeout=0.1)
-async def aslow() -> str:
-    """Take long."""
-    await asyncio.sleep(5)
-    return "too late"
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["slow", "aslow"])
-def test_a_tool_that_takes_too_long(way: str, name: str) -> None:
-    began = time.monotonic()
-    run = play(way, f"local ok, e = pcall(tools.{name}) return ok, e.code, e.retryable", [slow, aslow])
-    assert run.values == (False, "timeout", True)
-    assert [(call.status, call.result) for call in run.calls] == [("timeout", None)]
-    assert time.monotonic() - began < 5
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_others_of_the_batch_do_not_wait_for_it(way: str) -> None:
-    source = "local r = parallel.settle{ tools.slow, function() return tools.add(1) end, tools.aslow } "
-    source += "return r[1].ok, r[2].value, r[3].ok"
-    run = play(way, source, [slow, aslow, add])
-    assert run.values == (False, 2, False)
-    assert [call.status for call in run.calls] == ["timeout", "ok", "timeout"]
+# The run ends first
 
 
 @pytest.mark.parametrize("way", WAYS)

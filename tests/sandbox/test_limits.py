@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -210,7 +209,6 @@ def test_nan_where_it_is_allowed() -> None:
 
 def test_a_preset_for_the_unknown() -> None:
     with Sandbox([text], limits=Limits.untrusted()) as box, box.repl() as repl:
-        began = time.monotonic()
         for source in (
             "while true do end",
             "local t = {} while true do t[#t + 1] = t end",
@@ -222,4 +220,3 @@ def test_a_preset_for_the_unknown() -> None:
             assert run.error is not None
             assert run.error.kind == "limit"
             assert not run.state_lost
-        assert time.monotonic() - began < 20

@@ -397,7 +397,7 @@ def test_spares_are_refilled() -> None:
                 pids.add(repl.worker_pid)
         assert len(pids) == 6
         deadline = time.monotonic() + 10
-        while len(box._pool._spares) < 2:
+        while box.workers.spare < 2:
             assert time.monotonic() < deadline
             time.sleep(0.005)
 

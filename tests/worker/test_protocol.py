@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
-from moonbox.worker.incoming import Decoder, Reader
-from moonbox.worker.outgoing import packed
+from moonbox.worker.encoding import Decoder, packed
+from moonbox.worker.link import Reader
 from moonbox.worker.protocol import HEADER, STOP, frame, pack
 
 
@@ -37,18 +37,18 @@ def test_any_split_of_the_bytes_gives_the_same_frames(frames: list[tuple[int, by
     reader = Reader(1000)
     found = []
     for start, end in itertools.pairwise(edges):
-        reader.feed(stream[start:end])
+        reader.buffer += stream[start:end]
         while (one := reader.next()) is not None:
             found.append(one)
     assert found == frames
-    assert reader.pending == 0
+    assert len(reader.buffer) == 0
     assert reader.next() is None
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
     reader = Reader(100)
-    reader.feed(data)
+    reader.buffer += data
     taken = 0
     try:
         while (one := reader.next()) is not None:
@@ -56,12 +56,12 @@ def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
             taken += HEADER.size + len(one[1])
     except WorkerError as problem:
         assert "at most 100 are allowed" in str(problem)
-    assert reader.pending == len(data) - taken
+    assert len(reader.buffer) == len(data) - taken
 
 
 def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
     reader = Reader(1000)
-    reader.feed(HEADER.pack(20, 1001))
+    reader.buffer += HEADER.pack(20, 1001)
     with pytest.raises(WorkerError) as caught:
         reader.next()
     assert str(caught.value) == "the worker announced a frame of 1,001 bytes; at most 1,000 are allowed"
@@ -105,7 +105,7 @@ def test_any_bytes_are_a_value_or_refused(data: bytes) -> None:
     try:
         decode(data)
     except WorkerError as problem:
-        assert str(problem).startswith("the worker sent what is not a value: ")
+        assert str(problem).startswith("the worker sent an invalid value: ")
 
 
 @given(st.text(alphabet='[]{}",:\\u0001bmt123.eE-nul', max_size=60))
@@ -113,7 +113,7 @@ def test_any_text_like_json_is_a_value_or_refused(text: str) -> None:
     try:
         decode(text.encode())
     except WorkerError as problem:
-        assert str(problem).startswith("the worker sent what is not a value: ")
+        assert str(problem).startswith("the worker sent an invalid value: ")
 
 
 @pytest.mark.parametrize(

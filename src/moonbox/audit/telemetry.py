@@ -45,7 +45,7 @@ class Telemetry:
         from opentelemetry import context
 
         around = context.get_current()
-        attributes = {"moonbox.sandbox.id": run_id, "moonbox.language": language, "moonbox.repl": repl}
+        attributes = {"moonbox.run.id": run_id, "moonbox.language": language, "moonbox.repl": repl}
         span = self._tracer.start_span("moonbox.run", context=around, attributes=attributes)
         return RunSpan(span, around, content=self._content, run_id=run_id)
 
@@ -123,12 +123,12 @@ class RunSpan(_Recorded):
             return
         error = run.error
         attributes = {
-            "moonbox.sandbox.number": run.number,
-            "moonbox.sandbox.calls": len(run.calls),
-            "moonbox.sandbox.failed_calls": sum(not call.ok for call in run.calls),
-            "moonbox.sandbox.cpu_time": run.usage.cpu,
-            "moonbox.sandbox.peak_memory": run.usage.peak_memory,
-            "moonbox.sandbox.state_lost": run.state_lost,
+            "moonbox.run.number": run.number,
+            "moonbox.run.calls": len(run.calls),
+            "moonbox.run.failed_calls": sum(not call.ok for call in run.calls),
+            "moonbox.run.cpu_time": run.usage.cpu,
+            "moonbox.run.peak_memory": run.usage.peak_memory,
+            "moonbox.run.state_lost": run.state_lost,
         }
         kind = None if error is None else f"limit.{error.limit}" if error.limit else error.kind
         self._end(attributes, kind, error.message if error else "")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 

@@ -40,8 +40,8 @@ class SandboxSettings:
 
     __pydantic_config__: ClassVar = CLOSED
 
-    language: str = "lua"
-    """The language of scripts: `lua` or `rhai`."""
+    language: str | None = None
+    """The language of scripts: `lua`, which is the default, or `rhai`."""
     isolation: Literal["process", "inline"] = "process"
     """`process`: each Repl in a locked-in process. `inline`: in this process, for scripts that you trust."""
     lua_features: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mcp_types import ErrorData, InputRequest, InputResponse
 
     from moonbox.sandbox.decisions import Decision, ToolCall
-    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.record import CallEntry
 
 __all__ = ["CALLER", "Caller", "approve", "watch"]
 

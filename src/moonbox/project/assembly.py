@@ -143,6 +143,7 @@ def _open_sandbox(
     approve: Callable[..., Any] | None,
     on_call: Callable[..., None] | None,
 ) -> Sandbox:
+    from moonbox.languages.registry import DEFAULT_LANGUAGE
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
@@ -153,7 +154,7 @@ def _open_sandbox(
         return Sandbox(
             toolbox,
             limits=limits,
-            language=settings.language,
+            language=settings.language or DEFAULT_LANGUAGE,
             isolation=settings.isolation,
             lua_features=settings.lua_features,
             min_workers=settings.min_workers,

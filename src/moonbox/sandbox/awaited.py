@@ -3,51 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
-from moonbox.sandbox.blocking import GRACE, Lost
-from moonbox.worker import protocol
+from moonbox.sandbox.execution import GRACE
+from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from concurrent.futures import Future
 
-    from moonbox.sandbox.conversation import Ended
-    from moonbox.sandbox.exchange import Exchange, Job, Step
-    from moonbox.sandbox.pipeline import Reply
-    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.execution import Execution
+    from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.threads import Threads
     from moonbox.worker.link import Link
 
-__all__ = ["AwaitedDrive", "AwaitingExecutor"]
+__all__ = ["AwaitedDriver", "AwaitingExecutor"]
 
-_LOOK_AGAIN = 0.1
-_BREATH = 32
+_BREATH = 32  # frames after which the event loop has its turn
 
 
 class AwaitingExecutor:
     """Awaits async tools here; sync ones run in threads."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: Threads, wake: Callable[[], object]) -> None:
         self._threads = threads
+        self._wake = wake
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
-        loop = asyncio.get_running_loop()
-        rest = None if entry.deadline is None or entry.began is None else entry.deadline - entry.began
-        async with asyncio.timeout(rest):
-            try:
-                if is_async:
-                    return await call()
-                result = await self._in_thread(call, loop)
-                return await result if inspect.isawaitable(result) else result
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if task is None or task.cancelling():
-                    raise
-                raise ToolError("it was cancelled", code="cancelled", tool=entry.tool) from None  # by the tool itself
+        if entry.deadline is not None:
+            self._wake()  # whoever waits does not know of this deadline yet
+        try:
+            if is_async:
+                return await call()
+            result = await self._in_thread(call)
+            return await result if inspect.isawaitable(result) else result
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise ToolError("it was cancelled", code="cancelled", tool=entry.tool) from None  # by the tool itself
 
     async def settle(self, value: Any) -> Any:
         return await value if inspect.isawaitable(value) else value
@@ -55,7 +52,8 @@ class AwaitingExecutor:
     async def wait(self, future: Future[None]) -> None:
         await asyncio.wrap_future(future)
 
-    async def _in_thread(self, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
+    async def _in_thread(self, call: Callable[[], Any]) -> Any:
+        loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
 
         def deliver(result: Any, problem: BaseException | None) -> None:
@@ -71,150 +69,178 @@ class AwaitingExecutor:
                 result = call()
             except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
                 problem = raised if not isinstance(raised, StopIteration) else RuntimeError("StopIteration")
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(deliver, result, problem)
+            # The future belongs to the loop's thread, so that thread fills it in.
+            soon(loop, lambda: deliver(result, problem))
 
         self._threads.submit(job)
         return await done
 
 
-class AwaitedDrive:
-    """Drives one run to its end."""
+class AwaitedDriver:
+    """Drives one run to its end. Everything here happens on the event loop, so that the Execution has one owner."""
 
-    def __init__(self, link: Link, exchange: Exchange, threads: Threads) -> None:
+    def __init__(self, link: Link, execution: Execution, threads: Threads) -> None:
         self._link = link
-        self._exchange = exchange
-        self._clock = exchange.recorder.clock
-        self._executor = AwaitingExecutor(threads)
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._sending = asyncio.Lock()
-        self._ready: list[Reply] = []
-        self._sends: set[asyncio.Task[None]] = set()
-        self._stopping = 0
+        self._execution = execution
+        self._threads = threads
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unsent = b""
+        self._sender: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._frames = 0
-        self.drained = False
-        """The worker has said how the run ended, so that it can be used again."""
+        self._due: float | None = None
+        self._acting = False
+        self._failure: Exception | None = None
 
-    async def run(self, opening: bytes) -> Ended:
-        """Returns how the run ended, or raises Lost. Cancellation stops the script first."""
-        self._arm()
-        cancelled = False
+    async def run(self) -> None:
+        """To the end. Cancellation stops the script first and then goes on to the caller."""
+        execution, link = self._execution, self._link
+        loop = asyncio.get_running_loop()
+        execution.clock.changed = lambda: soon(loop, self._act_apart)  # from the thread of whoever had paused it
         try:
-            with self._link.in_use():
-                await self._send(opening)
+            with link:
                 try:
-                    return await self._until_ended()
+                    await self._until_over()
                 except asyncio.CancelledError:
-                    cancelled = True
-                    self._stop(protocol.REASON_CANCELLED)
-                    await self._until_ended()
+                    execution.interrupted = True
+                    execution.stop(REASON_CANCELLED, monotonic())
+                    await self._until_over()
                     raise
         except WorkerError as problem:
-            reason = self._stopping or (protocol.REASON_CANCELLED if self._link.closed else 0)
-            raise Lost(reason, problem, await asyncio.to_thread(self._kill), cancelled=cancelled) from None
+            failure = self._failure or problem
+            if not isinstance(failure, WorkerError):
+                raise failure from None  # something of ours
+            closed = link.closed and self._failure is None
+            execution.lose(failure, await asyncio.to_thread(link.kill), closed=closed)
+            if execution.interrupted:
+                raise asyncio.CancelledError from None
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._exchange.abandon_all()
-            for task in self._tasks.values():
-                task.cancel()
-            if not self.drained:
-                self._link.hang_up()  # nobody knows what the worker is doing; whoever still sends is told
-            await asyncio.gather(*self._tasks.values(), *self._sends, return_exceptions=True)
+            await self._clean_up()
 
-    async def _until_ended(self) -> Ended:
-        while True:
-            step = self._exchange.feed(*await self._link.areceive())
-            if step.ended is not None:
-                self.drained = True
-                return step.ended
-            await self._act(step)
-            self._frames += 1
-            if self._frames % _BREATH == 0:  # frames that are there already do not suspend: let the timer have its turn
+    async def _until_over(self) -> None:
+        execution, link = self._execution, self._link
+        frames = 0
+        self._act()
+        while not execution.over:
+            execution.frame(*await link.areceive())
+            if not execution.over:
+                self._act()
+            frames += 1
+            if frames % _BREATH == 0:  # frames that are there already do not suspend: let the timer have its turn
                 await asyncio.sleep(0)
 
-    async def _act(self, step: Step) -> None:
-        if step.halt is not None:
-            self._stop(step.halt)
+    def _act(self) -> None:
+        """Do what the Execution asks for."""
+        execution = self._execution
+        self._acting = False
+        if execution.over:
             return
-        if self._stopping:
-            self._exchange.refuse(step.jobs)
+        if execution.interrupting:
+            self._link.interrupt(execution.number, execution.interrupting)
+            execution.interrupting = 0
+        while execution.starting:
+            entry = execution.starting.popleft()
+            task = asyncio.create_task(self._perform(entry))
+            entry.cancel = task.cancel
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        data = execution.outgoing()
+        if data:
+            self._send(data)
+        due = execution.deadline()
+        if due != self._due:
+            self._arm(due)
+
+    def _act_soon(self) -> None:
+        """Once for everything that happens in this turn of the loop: answers that are ready together go together."""
+        if not self._acting:
+            self._acting = True
+            asyncio.get_running_loop().call_soon(self._act_apart)
+
+    def _act_apart(self) -> None:
+        """From a callback of the loop, where nobody would see what goes wrong: `run` is told."""
+        try:
+            self._act()
+        except Exception as problem:  # noqa: BLE001 - raised by `run`
+            self._fail(problem)
+
+    def _fail(self, problem: Exception) -> None:
+        self._failure = problem
+        self._link.hang_up()  # whoever awaits a frame is told that the worker is gone
+
+    async def _perform(self, entry: CallEntry) -> None:
+        execution = self._execution
+        executor = AwaitingExecutor(self._threads, self._act_soon)
+        execution.answer(entry, *await execution.calls.perform(entry, execution, executor))
+        self._act_soon()
+
+    # Bytes: what cannot be sent at once is sent by a task that nobody cancels, because half a frame would make the
+    # worker useless
+
+    def _send(self, data: bytes) -> None:
+        if self._sender is not None:
+            self._unsent += data
             return
-        for call in step.dropped:
-            task = self._tasks.pop(call, None)
-            if task is not None:
-                task.cancel()
-        self._exchange.drop(step.dropped)
-        if step.replies:
-            await self._send(self._exchange.answers(list(step.replies)))
-        for job in step.jobs:
-            self._tasks[job.request.id] = asyncio.create_task(self._perform(job))
+        try:
+            self._unsent = self._link.send_now(data)
+        except WorkerError:
+            return  # a worker that is gone is noticed where its frames are awaited
+        if self._unsent:
+            self._sender = asyncio.create_task(self._send_rest())
 
-    async def _perform(self, job: Job) -> None:
-        reply = await self._exchange.pipeline.perform(job.request, job.entry, self._exchange.recorder, self._executor)
-        self._tasks.pop(job.request.id, None)
-        if not self._stopping and job.request.id in self._exchange.entries:
-            self._ready.append(reply)
-            if len(self._ready) == 1:
-                self._send_soon(self._answer())
+    async def _send_rest(self) -> None:
+        try:
+            while self._unsent:
+                data, self._unsent = self._unsent, b""
+                await self._link.asend(data)
+        except WorkerError:
+            pass  # as above
+        finally:
+            self._sender = None
 
-    async def _answer(self) -> None:
-        """Send what is ready; others that are done by now go along."""
-        replies, self._ready = self._ready, []
-        if replies and not self._stopping:
-            await self._send(self._exchange.answers(replies))
+    # Time
 
-    def _send_soon(self, sending: Coroutine[Any, Any, None]) -> None:
-        """In a task of its own, which is not cancelled with the call's: half a frame would make the worker useless."""
-        task = asyncio.get_running_loop().create_task(sending)
-        self._sends.add(task)
-        task.add_done_callback(self._sent)
-
-    def _sent(self, task: asyncio.Task[None]) -> None:
-        self._sends.discard(task)
-        if not task.cancelled():
-            task.exception()  # a worker that is gone is noticed where its frames are awaited
-
-    async def _send(self, data: bytes) -> None:
-        async with self._sending:
-            await self._link.asend(data)
-
-    # The deadline: a timer that stops the script, then kills the worker
-
-    def _arm(self) -> None:
-        rest = self._clock.remaining()
-        loop = asyncio.get_running_loop()
-        if rest is not None:
-            self._timer = loop.call_later(max(0.0, rest), self._on_time)
-        elif self._clock.has_timeout:
-            self._timer = loop.call_later(_LOOK_AGAIN, self._arm)
-
-    def _on_time(self) -> None:
-        rest = self._clock.remaining()
-        if rest is None or rest > 0:
-            self._arm()
-        else:
-            self._stop(protocol.REASON_TIME)
-
-    def _stop(self, reason: int) -> None:
-        if self._stopping:
-            return
-        self._stopping = reason
-        for task in self._tasks.values():
-            task.cancel()
-        self._link.stop(self._exchange.number, reason)
-        loop = asyncio.get_running_loop()
-        self._send_soon(self._halt(reason))
+    def _arm(self, due: float | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_later(GRACE, self._link.hang_up)
+        self._due = due
+        self._timer = None
+        if due is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0.0, due - monotonic()), self._on_time)
 
-    async def _halt(self, reason: int) -> None:
-        with contextlib.suppress(WorkerError):
-            await self._send(self._exchange.conversation.halt(reason))
+    def _on_time(self) -> None:
+        self._due = None
+        if self._execution.over:
+            return
+        try:
+            self._execution.tick(monotonic())
+        except WorkerError as problem:
+            self._fail(problem)
+            return
+        self._act_apart()
 
-    def _kill(self) -> str:
-        how = self._link.ending.kill()
-        self._link.close()
-        return how
+    async def _clean_up(self) -> None:
+        execution = self._execution
+        self._arm(None)
+        execution.clock.changed = None
+        if execution.interrupted and not execution.over:  # cancelled again
+            execution.lose(WorkerError("it was left behind"), closed=True)
+        execution.leave_calls()
+        for task in self._tasks:
+            task.cancel()
+        if self._sender is not None and execution.over and not execution.worker_lost:
+            await asyncio.wait({self._sender}, timeout=GRACE)
+            execution.worker_lost = self._sender is not None  # it ended the run and does not read what it was sent
+        if execution.worker_lost or not execution.over:
+            self._link.hang_up()  # whoever still sends is told
+        sender = [] if self._sender is None else [self._sender]
+        await asyncio.gather(*self._tasks, *sender, return_exceptions=True)
+
+
+def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
+    """Do it in the loop's thread, from any thread; nothing happens when the loop has ended meanwhile."""
+    try:
+        loop.call_soon_threadsafe(work)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise

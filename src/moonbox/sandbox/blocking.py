@@ -3,65 +3,52 @@
 The caller's thread drives the run until the script makes its first call. Then a helper thread drives on and runs the
 tools itself, so that quick calls cost no switch between threads, while the caller's thread looks on. A script that is
 likely to call is the helper's from the start: it wakes up while the worker compiles. When a tool takes its time, the
-caller's thread takes the wheel back: the slow tool goes on in the helper, the other calls of the batch get threads of
-their own, and the caller answers, times out or abandons them.
+caller's thread takes over: the slow tool goes on in the helper, the other calls of the batch get threads of their own,
+and the caller answers, times out or abandons them.
+
+So the Execution always has one owner: the caller's thread, or the helper while `_helping` is true. It changes hands
+under `_turn`, and only while the helper is inside a tool or has ended.
 """
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import socket
 import threading
-import time
 from collections import deque
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import WorkerError
-from moonbox.sandbox.exchange import Step
-from moonbox.worker import protocol
-from moonbox.worker.link import Gone, TimedOut, Woken
+from moonbox.sandbox.execution import GRACE
+from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
     from concurrent.futures import Future
 
-    from moonbox.sandbox.conversation import Ended
-    from moonbox.sandbox.exchange import Exchange, Job
-    from moonbox.sandbox.pipeline import Reply
-    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.calls import CallResult
+    from moonbox.sandbox.execution import Execution
+    from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.link import Link
 
-__all__ = ["BlockingDrive", "BlockingExecutor", "Lost", "run_to_end"]
+__all__ = ["BlockingDriver", "BlockingExecutor", "run_to_end"]
 
-GRACE = 0.4  # seconds that a worker has to stop by itself before it is killed
-_SLOW = 0.002
-_NOT_YET = threading.Condition()  # stands for the one that is made when a helper is needed; nobody waits on it
-T = TypeVar("T")
+_SLOW = 0.002  # seconds after which a tool is left to the helper
 _LOOK = 0.02
-
-
-class Lost(Exception):
-    """The worker is gone. `reason` is why we ended it (0: for what it did, or it ended by itself), `how` says which."""
-
-    def __init__(self, reason: int, problem: WorkerError, status: str, *, cancelled: bool = False) -> None:
-        self.reason, self.cancelled = reason, cancelled
-        by_itself = isinstance(problem, Gone)
-        self.how = f"ended unexpectedly ({status or problem})" if by_itself else f"had to be ended ({problem})"
-        super().__init__(self.how)
+T = TypeVar("T")
 
 
 class BlockingExecutor:
     """Runs tools right here; async ones in the Sandbox's loop thread, waiting for them."""
 
-    def __init__(self, loop: LoopThread, on_deadline: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, loop: LoopThread, wake: Callable[[], object]) -> None:
         self._loop = loop
-        self._on_deadline = on_deadline
+        self._wake = wake
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
         if entry.deadline is not None:
-            self._on_deadline()
+            self._wake()  # whoever waits does not know of this deadline yet
         result = call()
         if is_async or inspect.isawaitable(result):
             future = self._loop.submit(_awaited(result))
@@ -70,307 +57,251 @@ class BlockingExecutor:
         return result
 
     async def settle(self, value: Any) -> Any:
-        result = self._loop.submit(_awaited(value)).result() if inspect.isawaitable(value) else value
-        self._on_deadline()  # the run's clock may go on now
-        return result
+        return self._loop.submit(_awaited(value)).result() if inspect.isawaitable(value) else value
 
     async def wait(self, future: Future[None]) -> None:
         future.result()
 
 
-class _Bell:
-    """Wakes whoever waits for the worker; made of sockets only when there is somebody to wake.
+class BlockingDriver:
+    """Drives one run: to its end with `run`, or from batch to batch of calls with `advance` and `carry_out`."""
 
-    Apart from the drive, so that the drive and its executor do not hold each other: a run leaves nothing behind for
-    the garbage collector, whose rounds would cost more than the run.
-    """
-
-    def __init__(self) -> None:
-        self._ends: tuple[socket.socket, socket.socket] | None = None
-
-    def ring(self) -> None:
-        if self._ends is not None:
-            with contextlib.suppress(OSError):
-                self._ends[1].send(b"!")
-
-    def listening(self) -> socket.socket:
-        """What to listen to. It has rung: nobody knows what happened before."""
-        if self._ends is None:
-            ours, theirs = socket.socketpair()
-            ours.setblocking(False)
-            theirs.setblocking(False)
-            self._ends = ours, theirs
-            self.ring()
-        return self._ends[0]
-
-    def close(self) -> None:
-        if self._ends is not None:
-            for end in self._ends:
-                end.close()
-
-
-class BlockingDrive:
-    """Drives one run to its end."""
-
-    def __init__(self, link: Link, exchange: Exchange, threads: Threads, loop: LoopThread) -> None:
+    def __init__(self, link: Link, execution: Execution, threads: Threads, loop: LoopThread) -> None:
         self._link = link
-        self._exchange = exchange
-        self._clock = exchange.recorder.clock
+        self._execution = execution
         self._threads = threads
-        self._bell = _Bell()
-        self._executor = BlockingExecutor(loop, self._bell.ring)
-        self._stopping = 0
-        self._stop_until = 0.0
-        self._interrupted = False
-        self.drained = False
-        """The worker has said how the run ended, so that it can be used again."""
-        # Shared between the caller's thread and the helper
-        self._turn = _NOT_YET
+        self._loop = loop
+        # The link's bell, not a method of ours: nothing here holds the driver, so that a run leaves nothing behind for
+        # the garbage collector, whose rounds would cost more than the run.
+        execution.clock.changed = link.wake
+        self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by the threads that run tools
+        # Shared between the caller's thread and the helper, under the lock of `_turn`:
+        self._turn: threading.Condition | None = None
         self._helping = False
+        self._helper_ended = False
+        self._helper_problem: BaseException | None = None
         self._tool_since: float | None = None
-        self._queue: deque[Job] = deque()
-        self._replies: list[Reply] = []
-        self._outcome: Ended | BaseException | None = None
-        self._done: deque[Reply] = deque()
 
-    def run(self, opening: bytes, *, calls_expected: bool = False) -> Ended:
-        """Returns how the run ended, or raises Lost. KeyboardInterrupt stops the script first."""
+    def run(self) -> None:
+        """To the end. KeyboardInterrupt stops the script first and then goes on to the caller."""
+        self._guarded(self._drive_with_helper if self._execution.calls_expected else self._drive)
+
+    def advance(self) -> None:
+        """Until the script has made calls, or the run is over."""
+        self._guarded(self._step_until_calls)
+
+    def carry_out(self, entries: Iterable[CallEntry]) -> None:
+        """Run these calls; they have their results, or have timed out, when this returns."""
+        self._guarded(lambda: self._carry_out(list(entries)))
+
+    def stop(self, reason: int) -> None:
+        """Stop the script and see its end."""
+        self._guarded(lambda: self._stop_and_drain(reason))
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        execution, link = self._execution, self._link
         try:
-            with self._link.in_use():
-                self._send(opening)
+            with link:
                 try:
-                    return self._together(None) if calls_expected else self._alone()
+                    work()
                 except KeyboardInterrupt:
+                    execution.interrupted = True
                     self._recover()
                     raise
         except WorkerError as problem:
-            raise self._lost(problem) from None
+            closed = link.closed
+            execution.lose(problem, link.kill(), closed=closed)
+            if execution.interrupted:
+                raise KeyboardInterrupt from None
         finally:
-            self._exchange.abandon_all()
-            self._bell.close()
+            if execution.interrupted and not execution.over:  # a second Ctrl-C
+                execution.lose(WorkerError("it was left behind"), link.kill(), closed=True)
 
-    def stop(self, reason: int) -> None:
-        """Stop the script; it has a moment to end by itself. Safe from any thread."""
-        if not self._stopping:
-            self._stop_until = time.monotonic() + GRACE
-            self._stopping = reason
-            self._link.stop(self._exchange.number, reason)
-            with contextlib.suppress(WorkerError, TimedOut):
-                self._link.send(self._exchange.conversation.halt(reason), GRACE / 2)
+    # The caller's thread alone
 
-    def _interrupt(self) -> None:
-        self._interrupted = True
-        self.stop(protocol.REASON_CANCELLED)
+    def _drive(self) -> None:
+        execution = self._execution
+        while not execution.over and not execution.starting:
+            self._step()
+        if not execution.over:
+            self._drive_with_helper()
 
-    def _recover(self) -> None:
-        """After Ctrl-C, which comes at any moment: stop the script and see its end, so that the worker stays usable."""
-        self._interrupt()
-        while not self.drained:
-            with self._turn:
-                if isinstance(self._outcome, BaseException):
-                    raise self._outcome
-                if self._helping and self._tool_since is None:
-                    self._turn.wait(_LOOK)  # the helper drives, and will meet the end
-                    continue
-                self._helping = False
-            self._drain()
+    def _step_until_calls(self) -> None:
+        execution = self._execution
+        while not execution.over and not execution.starting:
+            self._step()
 
-    # The caller's thread, before the first call
+    def _step(self) -> None:
+        """Send what is to be sent, take a frame, and do what is due."""
+        execution = self._execution
+        deadline = self._send()
+        frame = self._link.receive(deadline)
+        if frame is not None:
+            execution.frame(*frame)
+        if deadline is not None:  # looked at for every frame: a worker may send them without end
+            now = monotonic()
+            if now >= deadline and not execution.over:
+                execution.tick(now)
 
-    def _alone(self) -> Ended:
-        while True:
-            step = self._next()
-            if step.ended is not None:
-                return step.ended
-            if step.jobs:
-                return self._together(step)
-            self._reply(list(step.replies))
+    def _send(self) -> float | None:
+        """Send what is to be sent; when something is due next."""
+        execution = self._execution
+        if execution.interrupting:
+            self._link.interrupt(execution.number, execution.interrupting)
+            execution.interrupting = 0
+        data = execution.outgoing()
+        deadline = execution.deadline()
+        # Half a frame would make the worker useless: it has some more time to take the rest.
+        if data and not self._link.send(data, None if deadline is None else deadline + GRACE):
+            execution.stop(REASON_TIME, monotonic())
+            raise WorkerError("it does not read what it is sent")
+        return deadline
 
-    def _drain(self) -> None:
-        """After a stop: read until the run has ended, so that the worker can be used again."""
-        while self._next().ended is None:
-            pass
-
-    def _next(self, *, wake: socket.socket | None = None, until: float | None = None) -> Step:
-        """The next frame's step. At the deadline the script is stopped; past the grace period the worker is killed."""
-        while True:
-            rest = self._rest()
-            if rest is not None and rest <= 0:  # looked at for every frame: a worker may send them without end
-                if self._stopping:
-                    raise WorkerError("it did not stop")
-                self.stop(protocol.REASON_TIME)
-                continue
-            timeout = rest if until is None else min(until, rest) if rest is not None else until
-            try:
-                kind, payload = self._link.receive(timeout, wake)
-            except TimedOut:
-                if until is not None:
-                    raise
-                continue
-            step = self._exchange.feed(kind, payload)
-            if step.halt is not None:
-                self.stop(step.halt)
-                continue
-            if step.ended is not None:
-                self.drained = True
-            elif self._stopping:
-                self._exchange.refuse(step.jobs)
-                step = Step()
-            return step
-
-    def _rest(self) -> float | None:
-        """Seconds until something must be done about the time."""
-        return self._stop_until - time.monotonic() if self._stopping else self._clock.remaining()
-
-    def _reply(self, replies: list[Reply]) -> None:
-        if replies and not self._stopping:
-            self._send(self._exchange.answers(replies))
-
-    def _send(self, data: bytes) -> None:
-        rest = self._rest()
-        try:  # half a frame would make the worker useless: it has some more time to take the rest
-            self._link.send(data, None if rest is None else max(0.0, rest) + GRACE)
-        except TimedOut:
-            self._stopping = self._stopping or protocol.REASON_TIME
-            raise WorkerError("it does not take what it is sent") from None
-
-    def _lost(self, problem: WorkerError) -> Lost:
-        """The worker is gone; when we hung up on it, that was to cancel the run."""
-        reason = self._stopping or (protocol.REASON_CANCELLED if self._link.closed else 0)
-        return Lost(reason, problem, self._kill(), cancelled=self._interrupted)
+    def _stop_and_drain(self, reason: int) -> None:
+        self._execution.stop(reason, monotonic())
+        while not self._execution.over:
+            self._step()
 
     # The helper drives, the caller looks on
 
-    def _together(self, step: Step | None) -> Ended:
-        self._turn = threading.Condition(threading.Lock())
+    def _drive_with_helper(self) -> None:
+        self._send()
+        self._turn = turn = threading.Condition(threading.Lock())
         self._helping = True
-        self._threads.submit(lambda: self._help(step))
+        self._threads.submit(self._help)
         wait = _SLOW
         while True:
-            with self._turn:
-                if self._outcome is None:
-                    self._turn.wait(wait)
-                if self._outcome is not None:
+            with turn:
+                if not self._helper_ended:
+                    turn.wait(wait)
+                if self._helper_ended:
                     break
                 since = self._tool_since
-                if since is not None and time.monotonic() - since >= _SLOW:
-                    self._helping = False
+                if since is not None and monotonic() - since >= _SLOW:
+                    self._helping = False  # the helper sees it when its tool returns
                     break
                 wait = _SLOW if since is not None else min(wait * 2, _LOOK)
-                if self._stopping and time.monotonic() > self._stop_until + GRACE:
-                    self._link.ending.kill()
-        if isinstance(self._outcome, BaseException):
-            raise self._outcome
-        return self._outcome if self._outcome is not None else self._in_charge()
+        self._raise_helper_problem()
+        if not self._execution.over:
+            self._take_charge()
 
-    def _help(self, step: Step | None) -> None:
-        """In the helper: run tools and drive, from that step on, until the run ends or the caller takes over."""
-        outcome: Ended | BaseException
+    def _help(self) -> None:
+        """In the helper: drive and run tools until the run ends or the caller takes over."""
+        assert self._turn is not None
+        execution = self._execution
+        problem: BaseException | None = None
         try:
-            with self._link.in_use():
-                if step is None:
-                    step = self._next()
-                while step.ended is None:
-                    self._replies = list(step.replies)
-                    self._queue.extend(step.jobs)
-                    if not self._run_queue():
+            with self._link:
+                while not execution.over:
+                    if execution.interrupted:
+                        execution.stop(REASON_CANCELLED, monotonic())
+                    if not execution.starting:
+                        self._step()
+                    elif not self._run_calls(self._turn):
                         return
-                    self._reply(self._replies)
-                    step = self._next()
-            outcome = step.ended
-        except BaseException as problem:  # noqa: BLE001 - handed over to the caller's thread, which raises it
-            outcome = problem
+        except BaseException as raised:  # noqa: BLE001 - handed over to the caller's thread, which raises it
+            problem = raised
         with self._turn:
-            self._outcome = outcome
+            self._helper_problem = problem
+            self._helper_ended = True
             self._turn.notify()
 
-    def _run_queue(self) -> bool:
-        """Run the queued calls one after another; False when the caller has taken over meanwhile."""
-        job = self._take_job()
-        while job is not None:
-            reply = self._perform(job)
-            with self._turn:
-                if not self._helping:
+    def _run_calls(self, turn: threading.Condition) -> bool:
+        """Run the calls one after another; False when the caller has taken over meanwhile."""
+        execution = self._execution
+        with turn:
+            entry = self._next_call()
+        while entry is not None:
+            result = self._perform(entry)
+            with turn:
+                if not self._helping:  # the Execution is the caller's now: our result goes to it as any other thread's
                     self._tool_since = None
-                    self._finish(reply)
-                    return False
-                self._replies.append(reply)
-                job = self._next_job()
-        return True
+                    self._done.append((entry, result))
+                    break
+                execution.answer(entry, *result)
+                entry = self._next_call()
+        else:
+            return True
+        self._link.wake()
+        return False
 
-    def _take_job(self) -> Job | None:
-        with self._turn:
-            return self._next_job()
+    def _next_call(self) -> CallEntry | None:
+        """The lock is held: the caller must not see a tool running that has not been taken, or the reverse."""
+        starting = self._execution.starting
+        self._tool_since = monotonic() if starting else None
+        return starting.popleft() if starting else None
 
-    def _next_job(self) -> Job | None:
-        """The lock is held."""
-        if not self._queue:
-            self._tool_since = None
-            return None
-        self._tool_since = time.monotonic()
-        return self._queue.popleft()
+    def _raise_helper_problem(self) -> None:
+        problem, self._helper_problem = self._helper_problem, None
+        if problem is not None:
+            raise problem
 
     # The caller is in charge: every call has a thread of its own
 
-    def _in_charge(self) -> Ended:
-        replies, self._replies = self._replies, []
-        jobs = list(self._queue)
-        self._queue.clear()
-        self._reply(replies)
-        self._start(jobs)
-        bell = self._bell.listening()
-        while True:
-            try:
-                step = self._next(wake=bell, until=self._until_tool_timeout())
-                if step.ended is not None:
-                    return step.ended
-                self._exchange.drop(step.dropped)
-                self._reply(list(step.replies))
-                self._start(step.jobs)
-            except (TimedOut, Woken):
-                self._collect()
+    def _take_charge(self) -> None:
+        self._link.let_wake()
+        while not self._execution.over:
+            self._start(self._take_starting())
+            self._collect()
+            self._step()
 
-    def _start(self, jobs: list[Job] | tuple[Job, ...]) -> None:
-        for job in jobs:
-            self._threads.submit(lambda job=job: self._finish(self._perform(job)))  # type: ignore[misc]
+    def _carry_out(self, entries: list[CallEntry]) -> None:
+        self._link.let_wake()
+        self._start(entries)
+        while not self._execution.over and any(entry.open for entry in entries):
+            self._step()
+            self._collect()
+
+    def _take_starting(self) -> list[CallEntry]:
+        starting = self._execution.starting
+        entries = list(starting)
+        starting.clear()
+        return entries
+
+    def _start(self, entries: Iterable[CallEntry]) -> None:
+        for entry in entries:
+            self._threads.submit(lambda entry=entry: self._perform_apart(entry))  # type: ignore[misc]
+
+    def _perform_apart(self, entry: CallEntry) -> None:
+        """In a thread of its own. A deque and the bell hand the result over: the Execution is not for many threads."""
+        self._done.append((entry, self._perform(entry)))
+        self._link.wake()
 
     def _collect(self) -> None:
-        """Answer what has been done, and what has run out of its own time."""
-        replies = []
         while self._done:
-            reply = self._done.popleft()
-            if reply[0] in self._exchange.entries:
-                replies.append(reply)
-        now = time.monotonic()
-        for entry in list(self._exchange.entries.values()):
-            if entry.deadline is not None and now >= entry.deadline:
-                late = self._exchange.timed_out(entry)
-                if late is not None:
-                    replies.append(late)
-        if not self._stopping:
-            self._reply(replies)
+            entry, result = self._done.popleft()
+            self._execution.answer(entry, *result)
 
-    def _until_tool_timeout(self) -> float | None:
-        deadlines = [
-            entry.deadline
-            for entry in list(self._exchange.entries.values())
-            if entry.deadline is not None and entry.open
-        ]
-        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+    def _perform(self, entry: CallEntry) -> CallResult:
+        executor = BlockingExecutor(self._loop, self._link.wake)
+        return run_to_end(self._execution.calls.perform(entry, self._execution, executor))
 
-    def _perform(self, job: Job) -> Reply:
-        return run_to_end(
-            self._exchange.pipeline.perform(job.request, job.entry, self._exchange.recorder, self._executor)
-        )
+    # After Ctrl-C, which comes at any moment, in the caller's thread
 
-    def _finish(self, reply: Reply) -> None:
-        self._done.append(reply)
-        self._bell.ring()
+    def _recover(self) -> None:
+        """Stop the script and see its end, so that the worker stays usable."""
+        execution = self._execution
+        if self._turn is not None and self._helping and not self._helper_ended:
+            self._link.interrupt(execution.number, REASON_CANCELLED)
+            self._wait_for_helper(self._turn, monotonic() + 2 * GRACE)
+        self._raise_helper_problem()
+        self._stop_and_drain(REASON_CANCELLED)
 
-    def _kill(self) -> str:
-        how = self._link.ending.kill()
-        self._link.close()
-        return how
+    def _wait_for_helper(self, turn: threading.Condition, deadline: float) -> None:
+        """Until it has met the end of the run, or is in a tool, where it is left behind."""
+        while True:
+            with turn:
+                if self._helper_ended:
+                    return
+                if self._tool_since is not None:
+                    self._helping = False
+                    return
+                late = monotonic() - deadline
+                if late >= 0:  # the worker does not stop, and the helper waits for it
+                    self._link.hang_up()
+                if late >= GRACE:
+                    raise WorkerError("it did not stop")
+                turn.wait(_LOOK)
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, UsageError
-from moonbox.languages.names import RESERVED_WORDS
-from moonbox.sandbox.pipeline import HostFunction
+from moonbox.languages.names import is_identifier
+from moonbox.sandbox.calls import HostFunction
 from moonbox.values import plain
 
 if TYPE_CHECKING:
@@ -20,49 +20,42 @@ __all__ = ["Additions", "check_name", "describe_environment"]
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Additions:
-    """What was added to one Sandbox or Repl beside its tools."""
+    """What was added to one Sandbox or Repl beside its tools. A value: a Repl keeps what its Sandbox had."""
 
-    functions: dict[str, HostFunction] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    docs: dict[str, str] = field(default_factory=dict)
+    functions: Mapping[str, HostFunction] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    docs: Mapping[str, str] = field(default_factory=dict)
     revision: int = 0
+    """Rises with everything that a worker must be told."""
 
-    def copy(self) -> Additions:
-        return Additions(dict(self.functions), dict(self.values), dict(self.docs), self.revision)
-
-    def define(self, name: str, value: Any, doc: str, *, counted: bool) -> None:
-        """A value, or a function that scripts call with positional arguments."""
+    def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True) -> Additions:
+        """With a value, or a function that scripts call with positional arguments."""
         check_name(name)
+        functions = {key: item for key, item in self.functions.items() if key != name}
+        values = {key: item for key, item in self.values.items() if key != name}
         if callable(value):
-            self._set_function(HostFunction(name, value, doc, counted))
+            functions[name] = HostFunction(name, value, doc, counted)
         else:
-            self._set_value(name, value)
-        if doc:
-            self.docs[name] = doc
+            values[name] = _lowered(name, value)
+        docs = {**self.docs, name: doc} if doc else self.docs
+        return Additions(functions, values, docs, self.revision + 1)
 
-    def _set_value(self, name: str, value: Any) -> None:
-        try:
-            lowered = plain(value, path=name)
-        except ConversionError as problem:
-            raise UsageError(f"the global {name!r} cannot be defined: {problem}") from None
-        self.functions.pop(name, None)
-        self.values[name] = lowered
-        self.revision += 1
+    def document(self, name: str, text: str) -> Additions:
+        """With an entry of the documentation."""
+        return replace(self, docs={**self.docs, name: text})
 
-    def _set_function(self, function: HostFunction) -> None:
-        self.values.pop(function.name, None)
-        self.functions[function.name] = function
-        self.revision += 1
+
+def _lowered(name: str, value: Any) -> Any:
+    try:
+        return plain(value, path=name)
+    except ConversionError as problem:
+        raise UsageError(f"the global {name!r} cannot be defined: {problem}") from None
 
 
 def describe_environment(
-    toolbox: Toolbox,
-    functions: Mapping[str, HostFunction],
-    values: Mapping[str, Any],
-    features: Iterable[str],
-    runtime: str | None = None,
+    toolbox: Toolbox, additions: Additions, features: Iterable[str], runtime: str | None = None
 ) -> dict[str, Any]:
     """What the worker needs to know: names and values, nothing of the tools themselves."""
     tools = []
@@ -74,8 +67,8 @@ def describe_environment(
         tools += [[each, f"tools.{tool.path}"] for each in dict.fromkeys((name, alias))]
     environment: dict[str, Any] = {
         "tools": tools,
-        "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in functions],
-        "values": [[name.replace(".", _PART), value] for name, value in values.items()],
+        "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in additions.functions],
+        "values": [[name.replace(".", _PART), value] for name, value in additions.values.items()],
         "features": sorted(features),
     }
     if runtime is not None:
@@ -86,7 +79,7 @@ def describe_environment(
 def check_name(name: str) -> str:
     """A name under which a global can be defined: identifiers, joined by dots for functions in a table."""
     parts = name.split(".") if isinstance(name, str) else []
-    if not parts or not all(part.isascii() and part.isidentifier() and part not in RESERVED_WORDS for part in parts):
+    if not parts or not all(map(is_identifier, parts)):
         raise UsageError(
             f"{name!r} is not a name that a script can write; use letters, digits and _ (and . between parts)"
         )

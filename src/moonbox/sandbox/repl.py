@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
+from os import getpid
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, UsageError, WorkerError
-from moonbox.languages.registry import LANGUAGES
-from moonbox.sandbox.attempt import Attempt
-from moonbox.sandbox.blocking import BlockingDrive, Lost
-from moonbox.sandbox.clock import RunClock
-from moonbox.sandbox.docs import Docs
-from moonbox.sandbox.environment import describe_environment
-from moonbox.sandbox.exchange import Exchange
-from moonbox.sandbox.holding import Holding
-from moonbox.sandbox.pipeline import Pipeline
-from moonbox.sandbox.recorder import Recorder
-from moonbox.sandbox.slots import Gate
+from moonbox.languages.registry import EngineError
+from moonbox.sandbox.blocking import BlockingDriver
+from moonbox.sandbox.calls import CallPath
+from moonbox.sandbox.execution import Execution
+from moonbox.sandbox.held_worker import HeldWorker
+from moonbox.sandbox.threads import Slots
 from moonbox.worker import protocol
-from moonbox.worker.incoming import Decoder
-from moonbox.worker.link import TimedOut
+from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +23,16 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.limits import Limits
-    from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.sandbox.stepping import Pause
+    from moonbox.sandbox.setup import EnvironmentMark, Setup
+    from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.jail import Layer
+    from moonbox.worker.link import Link
+    from moonbox.worker.pool import Pool
 
 __all__ = ["Repl"]
 
 _KEPT_SOURCES = 20
-_ID_BYTES, _SEED_BYTES = 16, 7
 _ANSWER_SECONDS = 10.0
 _MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
@@ -50,104 +46,82 @@ class Repl:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        setup: Setup,
+        pool: Pool,
+        template: EnvironmentMark,
         *,
-        limits: Limits | None = None,
-        timeout: float | None = 30.0,
-        toolbox: Toolbox | None = None,
-        before_write: Callable[[Run], Run] | None = None,
+        limits: Limits | None,
+        timeout: float | None,
+        toolbox: Toolbox | None,
+        before_write: Callable[[Run], Run] | None,
+        on_close: Callable[[Repl], None],
     ) -> None:
-        self._sandbox = sandbox
+        self.id = f"{setup.random.getrandbits(48):012x}"
+        self.toolbox = setup.toolbox if toolbox is None else toolbox
+        self._setup = setup
+        self._worker = HeldWorker(setup, pool, template, timeout)
+        self._limits = limits or setup.limits
         self._before_write = before_write
-        self.toolbox = sandbox.toolbox if toolbox is None else toolbox
-        self._limits = limits or sandbox.limits
-        self._held = Holding(sandbox._pool, timeout, sandbox._template_environment, sandbox.limits)
-        self._number = 0
-        self._closed = False
-        self._paused = False
-        """A step-by-step run waits for its caller's answers."""
+        self._on_close = on_close
+        self._additions = setup.additions
         self._always: set[str] = set()
-        self._gate = Gate()
-        self._additions = sandbox._additions.copy()
+        self._calls: CallPath | None = None
+        self._turn = Slots()
+        self._number = 0
         self._sources: dict[str, str] = {}
-        self.id = os.urandom(6).hex()
-        self._pipeline = self._make_pipeline(self._limits)
+        self._closed = False
+        self._paused = False  # a step-by-step run waits for its caller's answers
 
     # Running
 
     def run(self, source: str, *, limits: Limits | None = None) -> Run:
         """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised."""
-        source = _checked_source(source)
         self._enter()
+        execution: Execution | None = None
         try:
-            self._held.acquire()
-            attempt = self._attempt(source, limits or self._limits)
-            if attempt.refused is not None:
-                return self._conclude(attempt, attempt.refused)
-            drive = BlockingDrive(attempt.link, attempt.exchange, self._sandbox._threads, self._sandbox._loop)
-            try:
-                ended = drive.run(attempt.opening, calls_expected=attempt.calls_expected)
-            except Lost as lost:
-                run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
-                if lost.cancelled:
-                    self._held.loss_unseen = True
-                    raise KeyboardInterrupt from None
-                return run
-            except KeyboardInterrupt:
-                self._held.loss_unseen = not drive.drained
-                self._conclude(attempt, attempt.cancelled(drained=drive.drained))
-                raise
-            except BaseException:
-                self._held.lose()  # something of ours failed: nobody knows what the worker is doing now
-                raise
-            return self._conclude(attempt, attempt.ended(ended))
+            link = self._worker.acquire()
+            execution = self._begin(link, source, limits or self._limits)
+            if not execution.over:
+                driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
+                driver.run()
+            return self._finish(execution)
+        except BaseException as problem:
+            self._give_up(execution, problem)
+            raise
         finally:
-            self._gate.leave()
+            self._turn.leave()
 
     async def arun(self, source: str, *, limits: Limits | None = None) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
-        from moonbox.sandbox.awaited import AwaitedDrive
+        from moonbox.sandbox.awaited import AwaitedDriver
 
-        source = _checked_source(source)
         await self._aenter()
+        execution: Execution | None = None
         try:
-            await self._held.aacquire()
-            attempt = self._attempt(source, limits or self._limits)
-            if attempt.refused is not None:
-                return self._conclude(attempt, attempt.refused)
-            drive = AwaitedDrive(attempt.link, attempt.exchange, self._sandbox._threads)
-            try:
-                ended = await drive.run(attempt.opening)
-            except Lost as lost:
-                run = self._conclude(attempt, attempt.gone(lost.reason, lost.how))
-                if lost.cancelled:
-                    self._held.loss_unseen = True
-                    raise asyncio.CancelledError from None
-                return run
-            except asyncio.CancelledError:
-                self._held.loss_unseen = not drive.drained
-                self._conclude(attempt, attempt.cancelled(drained=drive.drained))
-                raise
-            except BaseException:
-                self._held.lose()  # something of ours failed: nobody knows what the worker is doing now
-                raise
-            return self._conclude(attempt, attempt.ended(ended))
+            link = await self._worker.aacquire()
+            execution = self._begin(link, source, limits or self._limits)
+            if not execution.over:
+                await AwaitedDriver(link, execution, self._setup.threads).run()
+            return self._finish(execution)
+        except BaseException as problem:
+            self._give_up(execution, problem)
+            raise
         finally:
-            self._gate.leave()
+            self._turn.leave()
 
     def start(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
-        from moonbox.sandbox.stepping import Stepper
+        from moonbox.sandbox.stepped import SteppedDriver
 
-        source = _checked_source(source)
         self._enter()
         try:
-            self._held.acquire()
-            stepper = Stepper(self, source, limits or self._limits)
+            link = self._worker.acquire()
+            execution = self._begin(link, source, limits or self._limits)
         except BaseException:
-            self._gate.leave()
+            self._turn.leave()
             raise
-        return stepper.begin()  # which lets the next run in when this one is over
+        driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
+        return SteppedDriver(driver, execution, self._set_paused, self._end_steps).begin()
 
     async def astart(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
         """The same, awaited."""
@@ -161,62 +135,55 @@ class Repl:
         `space.name` puts it into a table. Calls of a function are recorded; `counted` says whether they are spent from
         `max_tool_calls`.
         """
-        self._additions.define(name, value, doc, counted=counted)
+        self._additions = self._additions.define(name, value, doc, counted=counted)
+        self._calls = None
 
     def document(self, name: str, text: str) -> None:
         """Add an entry that scripts read as docs[name]."""
-        self._additions.docs[name] = text
+        self._additions = self._additions.document(name, text)
+        self._calls = None
 
     def globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined."""
         self._enter()
         try:
-            self._held.acquire()
-            link = self._held.link
-            assert link is not None
-            try:
-                with link.in_use():
-                    link.send(protocol.frame(protocol.GLOBALS, b""), _ANSWER_SECONDS)
-                    kind, payload = link.receive(_ANSWER_SECONDS)
-            except TimedOut:
-                raise WorkerError("the worker did not answer") from None
-            if kind != protocol.DEFINED:
-                raise WorkerError("the worker answered something else")
-            data = Decoder(_MOST_GLOBALS, max_depth=1).decode(payload)
-            return dict(sorted(_pairs(data)))
+            return _read_globals(self._worker.acquire())
         except (WorkerError, ValueError, TypeError) as problem:
-            self._held.lose()
+            self._worker.lose()
             raise WorkerError(f"the worker was lost: {problem}") from None
         finally:
-            self._gate.leave()
+            self._turn.leave()
 
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         self._enter()
         try:
-            self._held.start_afresh()
+            self._worker.drop()
+            self._worker.has_state = False
             self._sources.clear()
             self._number = 0
         finally:
-            self._gate.leave()
+            self._turn.leave()
 
     @property
     def worker_pid(self) -> int | None:
         """The worker's process id; None before the first run and with isolation="inline"."""
-        return None if self._held.link is None else self._held.link.pid
+        link = self._worker.link
+        return None if link is None else link.pid
 
     @property
     def worker_jail(self) -> tuple[Layer, ...]:
         """The layers of its worker's jail, as the worker told when it came up; none before the first run and inline."""
-        return self._held.layers()
+        link = self._worker.link
+        return () if link is None else link.layers()
 
     def close(self) -> None:
-        """Give the worker up. A run under way is stopped."""
+        """Give the worker up. A run that is going on is stopped."""
         if not self._closed:
             self._closed = True
-            if self._sandbox._is_ours():
-                self._held.close(idle=not self._gate.taken)
-            self._sandbox._forget(self)
+            if getpid() == self._setup.pid:
+                self._worker.close(idle=self._turn.free > 0)
+            self._on_close(self)
 
     async def aclose(self) -> None:
         self.close()
@@ -224,9 +191,9 @@ class Repl:
     def __enter__(self) -> Repl:
         self._enter()
         try:
-            self._held.acquire()
+            self._worker.acquire()
         finally:
-            self._gate.leave()
+            self._turn.leave()
         return self
 
     def __exit__(
@@ -237,9 +204,9 @@ class Repl:
     async def __aenter__(self) -> Repl:
         await self._aenter()
         try:
-            await self._held.aacquire()
+            await self._worker.aacquire()
         finally:
-            self._gate.leave()
+            self._turn.leave()
         return self
 
     async def __aexit__(
@@ -250,119 +217,137 @@ class Repl:
     # One run after another
 
     def _enter(self) -> None:
-        self._check_open()
-        future = self._gate.enter()
-        if future is not None:
+        """Wait for our turn: runs of one Repl from several threads and tasks come one after another."""
+        self._check_usable()
+        turn = self._turn.enter()
+        if turn is not None:
             try:
-                future.result()
+                turn.result()
             except BaseException:
-                self._gate.give_up(future)
+                self._turn.give_up(turn)
                 raise
-        self._check_still_open()
+            self._check_still_open()
 
     async def _aenter(self) -> None:
-        self._check_open()
-        future = self._gate.enter()
-        if future is not None:
+        self._check_usable()
+        turn = self._turn.enter()
+        if turn is not None:
             try:
-                await asyncio.wrap_future(future)
+                await asyncio.wrap_future(turn)
             except BaseException:
-                self._gate.give_up(future)
+                self._turn.give_up(turn)
                 raise
-        self._check_still_open()
+            self._check_still_open()
 
-    def _check_open(self) -> None:
+    def _check_usable(self) -> None:
         if self._closed:
             raise ClosedError("the Repl is closed")
         if self._paused:
             raise UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
-        if not self._sandbox._is_ours():
-            raise UsageError("this process was forked from the one that made the Sandbox: make one of its own here")
+        if getpid() != self._setup.pid:  # the sockets are shared with the process that it was forked from
+            raise UsageError("this process was forked from the one that made the Sandbox: make a new Sandbox here")
 
     def _check_still_open(self) -> None:
-        if self._closed:
-            self._gate.leave()
+        if self._closed:  # while we waited
+            self._turn.leave()
             raise ClosedError("the Repl is closed")
-
-    # What the worker is told
-
-    def _update_worker(self, limits: Limits) -> bytes:
-        """The frame that brings the worker up to date; empty when it is."""
-        mark = (id(self.toolbox), self.toolbox.revision, self._additions.revision)
-        return self._held.update(mark, limits, self._describe, self._sandbox._limits_for_worker)
-
-    def _describe(self) -> dict[str, Any]:
-        additions = self._additions
-        return describe_environment(self.toolbox, additions.functions, additions.values, self._sandbox.lua_features)
-
-    def _make_pipeline(self, limits: Limits) -> Pipeline:
-        sandbox = self._sandbox
-        return Pipeline(
-            toolbox=self.toolbox,
-            functions=self._additions.functions,
-            docs=Docs(self.toolbox, self._additions.docs, sandbox.language),
-            limits=limits,
-            middleware=sandbox._middleware,
-            approve=sandbox._approve,
-            slots=sandbox._slots,
-            context=sandbox.context,
-            allow_nan=sandbox.allow_nan,
-            first_index=LANGUAGES[sandbox.language].first_index,
-            always=self._always,
-        )
 
     # One run
 
-    def _attempt(self, source: str, limits: Limits) -> Attempt:
-        """Everything for one run."""
-        assert self._held.link is not None
+    def _begin(self, link: Link, source: str, limits: Limits) -> Execution:
+        """A run that is ready to be driven, or over because its script cannot be run."""
+        if not isinstance(source, str):
+            raise UsageError(f"the script must be a string, not {type(source).__name__}")
+        setup = self._setup
         self._number += 1
-        lost_before, self._held.loss_unseen = self._held.loss_unseen, False
-        chunk = "script" if self._number == 1 else f"script#{self._number}"
-        self._sources[chunk] = source
+        self._sources["script" if self._number == 1 else f"script#{self._number}"] = source
         if len(self._sources) > _KEPT_SOURCES:
             del self._sources[next(iter(self._sources))]
-        entropy = os.urandom(_ID_BYTES + _SEED_BYTES)
-        recorder = Recorder(
-            run_id=entropy[:_ID_BYTES].hex(),
-            repl=self.id,
+        execution = Execution(
+            (limits is self._limits and self._calls) or self._call_path(limits),
+            source,
+            run_id=f"{setup.random.getrandbits(128):032x}",
+            repl_id=self.id,
             number=self._number,
-            source=source,
-            language=self._sandbox.language,
-            seed=int.from_bytes(entropy[_ID_BYTES:]),
-            clock=RunClock(limits.timeout),
-            telemetry=self._sandbox._telemetry,
-        )
-        pipeline = self._pipeline if limits is self._limits else self._make_pipeline(limits)
-        exchange = Exchange(limits, pipeline, recorder, self._number, self._sandbox._on_call)
-        too_large = len(source) > limits.max_memory // _SOURCE_SHARE
-        return Attempt(
-            link=self._held.link,
-            exchange=exchange,
-            update=b"" if too_large else self._update_worker(limits),
-            too_large=too_large,
-            limits=limits,
+            seed=setup.random.getrandbits(56),
+            language=setup.language.name,
             sources=self._sources,
-            toolbox=self.toolbox,
-            state_lost_before=lost_before,
+            state_lost_before=self._worker.loss_unseen,
+            on_call=setup.on_call,
+            telemetry=setup.telemetry,
         )
+        self._worker.loss_unseen = False
+        if len(source) > limits.max_memory // _SOURCE_SHARE:
+            message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
+            execution.refuse(EngineError("stop", message, limit="memory"))
+            return execution
+        # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
+        execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
+        update = self._worker.update(link, self.toolbox, self._additions, limits)
+        execution.begin(update, source.encode("utf-8", "replace"))
+        return execution
 
-    def _conclude(self, attempt: Attempt, run: Run) -> Run:
+    def _call_path(self, limits: Limits) -> CallPath:
+        calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)
+        if limits is self._limits:
+            self._calls = calls
+        return calls
+
+    def _finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
-        self._held.ran(lost=attempt.lost)
+        if execution.worker_lost:
+            self._worker.drop()
+        self._worker.has_state = not execution.worker_lost
+        run = execution.finish()
         if self._before_write is not None:
             run = self._before_write(run)
-        self._sandbox._write(run)
+        if self._setup.sink is not None:
+            self._setup.write(run)
         return run
 
+    def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
+        """An exception ends the run for its caller: keep the record of a run that was interrupted."""
+        if execution is None:
+            return
+        if not execution.over:
+            if isinstance(problem, Exception):  # something of ours failed: nobody knows what the worker is doing now
+                execution.leave_calls()
+                self._worker.lose()
+                return
+            execution.interrupted = True
+            execution.lose(WorkerError("it was left behind"), closed=True)
+        if execution.interrupted:
+            self._finish(execution)
+            self._worker.loss_unseen = execution.worker_lost  # the caller has not seen that record
 
-def _pairs(data: Any) -> list[tuple[str, str]]:
+    def _set_paused(self, paused: bool) -> None:
+        self._paused = paused
+
+    def _end_steps(self, execution: Execution, problem: BaseException | None) -> Run | None:
+        """A step-by-step run is over: let the next run in."""
+        try:
+            if problem is None:
+                return self._finish(execution)
+            self._give_up(execution, problem)
+            return None
+        finally:
+            self._turn.leave()
+
+
+def _read_globals(link: Link) -> dict[str, str]:
+    deadline = monotonic() + _ANSWER_SECONDS
+    with link:
+        answered = link.send(protocol.frame(protocol.GLOBALS, b""), deadline)
+        frame = link.receive(deadline) if answered else None
+    while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
+        with link:
+            frame = link.receive(deadline)
+    if frame is None:
+        raise WorkerError("the worker did not answer")
+    if frame[0] != protocol.DEFINED:
+        raise WorkerError("the worker sent an unexpected frame")
+    data = Decoder(_MOST_GLOBALS, max_depth=1).decode(frame[1])
     if not isinstance(data, list):
         raise ValueError("a malformed answer")
-    return [(name, what) for name, what in data if isinstance(name, str) and isinstance(what, str)]
-
-
-def _checked_source(source: str) -> str:
-    if not isinstance(source, str):
-        raise UsageError(f"the script must be a string, not {type(source).__name__}")
-    return source
+    pairs = [(name, kind) for name, kind in data if isinstance(name, str) and isinstance(kind, str)]
+    return dict(sorted(pairs))

@@ -6,17 +6,15 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
-from moonbox.errors import ClosedError, UsageError
+from moonbox.errors import ClosedError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
-from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.repl import Repl
-from moonbox.sandbox.slots import Slots
-from moonbox.sandbox.threads import LoopThread, Threads
+from moonbox.sandbox.setup import Setup, check_options, open_redactor, open_sink, open_telemetry
 from moonbox.tools.toolbox import Toolbox
 from moonbox.worker.pool import Pool
-from moonbox.worker.processes import ProcessSource
+from moonbox.worker.sources import InlineSource, ProcessSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -26,10 +24,12 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.sandbox.decisions import Middleware, ToolCall
-    from moonbox.sandbox.recorder import CallEntry
-    from moonbox.worker.pool import WorkerSource
+    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.threads import LoopThread, Threads
+    from moonbox.worker.pool import PoolCounts
+    from moonbox.worker.sources import WorkerSource
 
-__all__ = ["Sandbox"]
+__all__ = ["Sandbox", "run"]
 
 
 class Sandbox:
@@ -58,7 +58,7 @@ class Sandbox:
         *,
         limits: Limits | None = None,
         language: str = DEFAULT_LANGUAGE,
-        isolation: Literal["process", "inline"] = "process",
+        isolation: Literal["process", "inline"] | WorkerSource = "process",
         lua_features: Collection[str] = (),
         min_workers: int = 1,
         max_workers: int = 256,
@@ -72,36 +72,71 @@ class Sandbox:
         telemetry: Any = None,
         on_call: Callable[[CallEntry], None] | None = None,
     ) -> None:
-        _check_options(limits, language, isolation, lua_features, min_workers, max_workers)
-        self.toolbox = Toolbox.of(tools)
-        self.limits = limits or Limits()
-        self.language = language
+        check_options(
+            limits=limits,
+            language=language,
+            isolation=isolation,
+            features=lua_features,
+            min_workers=min_workers,
+            max_workers=max_workers,
+        )
         spoken = language_named(language)
-        self._runtime = spoken.runtime() if spoken.runtime is not None else None
-        self.isolation = isolation
-        self.lua_features = frozenset(lua_features)
-        self.context = dict(context or {})
-        self.allow_nan = allow_nan
-        self._approve = approve
-        self._middleware = tuple(middleware)
-        self._telemetry = _telemetry(telemetry)
-        self._on_call = on_call
-        self._additions = Additions()
+        self._setup = Setup(
+            toolbox=Toolbox.of(tools),
+            limits=limits or Limits(),
+            language=spoken,
+            features=frozenset(lua_features),
+            context=dict(context or {}),
+            allow_nan=allow_nan,
+            approve=approve,
+            middleware=tuple(middleware),
+            telemetry=open_telemetry(telemetry),
+            on_call=on_call,
+            sink=open_sink(audit),
+            redactor=open_redactor(redact),
+        )
         for name, value in (globals or {}).items():
             self.define(name, value)
-        self._sink, self._redactor = _sink(audit), _redactor(redact)
-        self._slots = Slots()
-        self._threads = Threads()
-        self._loop = LoopThread()
-        self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
+        self.isolation = isolation
         self._closed = False
-        self._template_environment = (id(self.toolbox), self.toolbox.revision, self._additions.revision)
-        self._pool = Pool(self._source(), spares=min_workers, most=max_workers)
+        setup = self._setup
+        self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
+        self._pool = Pool(_source(isolation, setup.config_for_workers()), spares=min_workers, most=max_workers)
+        self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
         # Also when nobody calls `close`: at exit while threads still run, which they do no more when __del__ is called.
-        self._pid = os.getpid()
+        # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
         self._shut_down = weakref.finalize(
-            self, _shut_down, self._pid, self._pool, self._threads, self._loop, self._sink
+            self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink
         )
+
+    @property
+    def toolbox(self) -> Toolbox:
+        return self._setup.toolbox
+
+    @property
+    def limits(self) -> Limits:
+        return self._setup.limits
+
+    @property
+    def language(self) -> str:
+        return self._setup.language.name
+
+    @property
+    def lua_features(self) -> frozenset[str]:
+        return self._setup.features
+
+    @property
+    def context(self) -> dict[str, Any]:
+        return self._setup.context
+
+    @property
+    def allow_nan(self) -> bool:
+        return self._setup.allow_nan
+
+    @property
+    def workers(self) -> PoolCounts:
+        """How many workers there are, and which of them are spare (diagnostics)."""
+        return self._pool.counts()
 
     def repl(
         self,
@@ -118,31 +153,46 @@ class Sandbox:
         """
         if self._closed:
             raise ClosedError("the Sandbox is closed")
-        repl = Repl(self, limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write)
+        repl = Repl(
+            self._setup,
+            self._pool,
+            self._template,
+            limits=limits,
+            timeout=timeout,
+            toolbox=toolbox,
+            before_write=before_write,
+            on_close=self._repls.discard,
+        )
         self._repls.add(repl)
         return repl
 
     def run(self, source: str, *, limits: Limits | None = None) -> Run:
         """Run one script in a fresh Repl."""
-        with self.repl() as repl:
+        repl = self.repl()
+        try:
             return repl.run(source, limits=limits)
+        finally:
+            repl.close()
 
     async def arun(self, source: str, *, limits: Limits | None = None) -> Run:
         """The same, awaited."""
-        async with self.repl() as repl:
+        repl = self.repl()
+        try:
             return await repl.arun(source, limits=limits)
+        finally:
+            repl.close()
 
     def call(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
         """Call one tool without a script: the same validation, middleware, approval, limits and record."""
         from moonbox.sandbox.direct import DirectCall
 
-        return DirectCall(self, tool, arguments, toolbox).run()
+        return DirectCall(self._setup, tool, arguments, toolbox).run()
 
     async def acall(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
         """The same, awaited."""
         from moonbox.sandbox.direct import DirectCall
 
-        return await DirectCall(self, tool, arguments, toolbox).arun()
+        return await DirectCall(self._setup, tool, arguments, toolbox).arun()
 
     @property
     def closed(self) -> bool:
@@ -151,11 +201,11 @@ class Sandbox:
 
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
         """Add a global to every Repl made from now on: a value, or a function called with positional arguments."""
-        self._additions.define(name, value, doc, counted=counted)
+        self._setup.additions = self._setup.additions.define(name, value, doc, counted=counted)
 
     def document(self, name: str, text: str) -> None:
         """Add an entry that scripts read as docs[name]."""
-        self._additions.docs[name] = text
+        self._setup.additions = self._setup.additions.document(name, text)
 
     def warm(self) -> None:
         """Start workers now, in the background, instead of at the first use."""
@@ -166,7 +216,7 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
-        if not self._is_ours():
+        if os.getpid() != self._setup.pid:
             return
         for repl in list(self._repls):
             repl.close()
@@ -191,36 +241,21 @@ class Sandbox:
     ) -> None:
         self.close()
 
-    # For Repl
 
-    def _is_ours(self) -> bool:
-        """Whether this is the process that made the Sandbox, not a fork of it, which shares its sockets."""
-        return os.getpid() == self._pid
+def run(source: str, tools: Any = (), **options: Any) -> Run:
+    """Run one script in a Sandbox of its own, and end the worker again; the options are those of Sandbox."""
+    with Sandbox(tools, **{"min_workers": 0, **options}) as box:
+        return box.run(source)
 
-    def _forget(self, repl: Repl) -> None:
-        self._repls.discard(repl)
 
-    def _write(self, run: Run) -> None:
-        """Keep the run's record before anybody sees its result."""
-        if self._sink is not None:
-            self._sink.write(self._redactor.redact(run) if self._redactor is not None else run)
-
-    def _limits_for_worker(self, limits: Limits) -> dict[str, Any]:
-        return {**limits.to_dict(), "allow_nan": self.allow_nan}
-
-    def _source(self) -> WorkerSource:
-        additions = self._additions
-        config = {
-            "limits": self._limits_for_worker(self.limits),
-            "environment": describe_environment(
-                self.toolbox, additions.functions, additions.values, self.lua_features, self._runtime
-            ),
-        }
-        if self.isolation == "process":
-            return ProcessSource(config)
-        from moonbox.worker.inline import InlineSource
-
+def _source(isolation: Any, config: dict[str, Any]) -> WorkerSource:
+    if isolation == "process":
+        return ProcessSource(config)
+    if isolation == "inline":
         return InlineSource(config)
+    source: WorkerSource = isolation
+    source.configure(config)
+    return source
 
 
 def _shut_down(owner: int, pool: Pool, threads: Threads, loop: LoopThread, sink: Sink | None) -> None:
@@ -231,50 +266,3 @@ def _shut_down(owner: int, pool: Pool, threads: Threads, loop: LoopThread, sink:
     loop.close()
     if sink is not None:
         sink.close()
-
-
-def _check_options(
-    limits: Any, language: Any, isolation: Any, features: Any, min_workers: Any, max_workers: Any
-) -> None:
-    if limits is not None and not isinstance(limits, Limits):
-        raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
-    known = language_named(language).features
-    if features and not known:
-        raise UsageError(f"the language '{language}' has no features to open")
-    if isolation not in ("process", "inline"):
-        raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
-    if isinstance(features, str) or not set(features) <= set(known):
-        raise UsageError(f"lua_features must be a set of {sorted(known)}, not {features!r}")
-    for name, value, least in (("min_workers", min_workers, 0), ("max_workers", max_workers, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    if min_workers > max_workers:
-        raise UsageError(f"min_workers ({min_workers}) must not be more than max_workers ({max_workers})")
-
-
-def _sink(audit: Any) -> Sink | None:
-    if audit is None or hasattr(audit, "write"):
-        return audit  # type: ignore[no-any-return]  # told apart by duck type: a Sink is a protocol
-    from moonbox.audit.sinks import open_sink
-
-    return open_sink(audit)
-
-
-def _redactor(redact: Any) -> Redactor | None:
-    if redact is None:
-        return None
-    from moonbox.audit.redaction import Redactor
-
-    return redact if isinstance(redact, Redactor) else Redactor(redact)
-
-
-def _telemetry(telemetry: Any) -> Any:
-    if telemetry is True:
-        from moonbox.audit.telemetry import Telemetry
-        from moonbox.errors import MissingExtra
-
-        made = Telemetry.create()
-        if made is None:
-            raise MissingExtra("opentelemetry-api", "otel", "Sandbox(telemetry=True)")
-        return made
-    return telemetry or None

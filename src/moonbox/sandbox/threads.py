@@ -1,4 +1,7 @@
-"""Threads for tools: daemons that are reused, and that can be left behind when a tool never returns."""
+"""Threads for tools, an event loop in a thread, and slots that threads and tasks wait for alike.
+
+The threads are daemons that are reused, and that can be left behind when a tool never returns.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ import asyncio
 import contextvars
 import queue
 import threading
+from collections import deque
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from concurrent.futures import Future
+
+    from moonbox.tools.tool import Tool
 
     _Work = tuple[contextvars.Context, Callable[[], None]]
 
-__all__ = ["LoopThread", "Threads"]
+__all__ = ["LoopThread", "Slots", "Threads", "ToolSlots"]
 
 _IDLE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
@@ -113,3 +119,54 @@ async def _cancel_all() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Slots:
+    """At most `most` at once, first come first served; the others get a future that is done when it is their turn."""
+
+    def __init__(self, most: int = 1) -> None:
+        self.free = most
+        self._lock = threading.Lock()
+        self._waiting: deque[Future[None]] = deque()
+
+    def enter(self) -> Future[None] | None:
+        """None when there is a free slot."""
+        with self._lock:
+            if self.free > 0:
+                self.free -= 1
+                return None
+            future: Future[None] = Future()
+            self._waiting.append(future)
+            return future
+
+    def leave(self) -> None:
+        """Let the next one in."""
+        with self._lock:
+            while self._waiting:
+                future = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():  # False: whoever waited has given up
+                    future.set_result(None)
+                    return
+            self.free += 1
+
+    def give_up(self, future: Future[None]) -> None:
+        """Whoever waited was interrupted: pass on the turn if it had come already."""
+        if not future.cancel() and future.done():
+            self.leave()
+
+
+class ToolSlots:
+    """The slots of each tool that has a `max_concurrency`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._slots: dict[str, Slots] = {}
+
+    def of(self, tool: Tool) -> Slots | None:
+        if tool.max_concurrency is None:
+            return None
+        with self._lock:
+            slots = self._slots.get(tool.path)
+            if slots is None:
+                slots = self._slots[tool.path] = Slots(tool.max_concurrency)
+            return slots

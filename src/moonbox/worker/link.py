@@ -7,17 +7,16 @@ import contextlib
 import select
 import socket
 import threading
-import time
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import WorkerError
-from moonbox.worker import protocol
-from moonbox.worker.incoming import Reader
+from moonbox.worker.protocol import HEADER, READY, STOP
 
 if TYPE_CHECKING:
-    from moonbox.worker.pool import Ending
+    from moonbox.worker.jail import Layer
 
-__all__ = ["Gone", "Link", "TimedOut", "Woken", "socket_pairs"]
+__all__ = ["Gone", "Link", "Reader", "WorkerProcess", "socket_pairs"]
 
 _CHUNK = 1 << 18
 _LARGEST_FRAME = 1 << 20
@@ -31,162 +30,191 @@ class Gone(WorkerError):
         super().__init__("the worker is gone")
 
 
-class TimedOut(Exception):
-    """Nothing came in time."""
+class WorkerProcess(Protocol):
+    """What a worker runs in."""
+
+    def kill(self) -> str:
+        """End it now; words for how it had ended, "" when nothing is known."""
 
 
-class Woken(Exception):
-    """Somebody rang the bell that `receive` was told to listen to."""
+class Reader:
+    """Cuts a stream of bytes into frames; refuses frames of more than `largest` bytes before they are read."""
+
+    __slots__ = ("buffer", "largest")
+
+    def __init__(self, largest: int) -> None:
+        self.buffer = bytearray()
+        """Bytes that have arrived and are not taken yet; add to it what arrives."""
+        self.largest = largest
+
+    def next(self) -> tuple[int, bytes] | None:
+        """The next whole frame, or None when more bytes are needed."""
+        buffer = self.buffer
+        if len(buffer) < HEADER.size:
+            return None
+        kind, length = HEADER.unpack_from(buffer)
+        if length > self.largest:
+            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
+        end = HEADER.size + length
+        if len(buffer) < end:
+            return None
+        payload = bytes(memoryview(buffer)[HEADER.size : end])
+        del buffer[:end]
+        return kind, payload
 
 
 class Link:
-    """Sends and receives frames, blocking or awaited."""
+    """Sends and receives frames, blocking or awaited.
 
-    def __init__(self, sock: socket.socket, control: socket.socket, pid: int | None, ending: Ending) -> None:
+    One thread at a time sends and receives. `wake`, `interrupt`, `hang_up` and `close` are safe from any thread. Use it
+    as a context manager while waiting on it: `close` by another thread then leaves the sockets open until the wait is
+    over, because the operating system would give their numbers to others.
+    """
+
+    def __init__(self, sock: socket.socket, control: socket.socket, pid: int | None, process: WorkerProcess) -> None:
         self.pid = pid
-        self.ending = ending
-        self._sock = sock
-        self._control = control
-        self._reader = Reader(_LARGEST_FRAME)
-        self._poll = select.poll()
-        self._poll.register(sock.fileno(), select.POLLIN)
-        self._sending = threading.Lock()
-        self._using = threading.Lock()
-        self._users = 0
-        self._bell: socket.socket | None = None
-        self._bell_fd = -1
         self.greeting: bytes | None = None
         """What the worker said of its jail, once it has."""
+        self.configured: object = None
+        """What the worker was configured with last; None for what its source gives every worker."""
         self.sent = 0
         self.received = 0
         self.closed = False
+        self._process = process
+        self._sock = sock
+        self._control = control
+        self.reader = Reader(_LARGEST_FRAME)
+        """Holds what has arrived; its `largest` is how large a frame may be."""
+        self._poll = select.poll()
+        self._poll.register(sock.fileno(), select.POLLIN)
+        self._using = threading.Lock()
+        self._users = 0
+        self._bell: tuple[socket.socket, socket.socket] | None = None
         sock.setblocking(False)
         control.setblocking(False)
 
-    def allow_frames_of(self, largest: int) -> None:
-        self._reader.largest = largest
+    def fileno(self) -> int:
+        """The number of its main socket; -1 when it has been released."""
+        return self._sock.fileno()
 
-    def send(self, data: bytes, timeout: float | None = None) -> None:
-        """Send all of it. Raises TimedOut when the worker does not take it in time, WorkerError when it is gone."""
-        view = memoryview(data)
+    def layers(self) -> tuple[Layer, ...]:
+        """What the worker said of its jail."""
+        from moonbox.worker.jail import Layer
+
+        lines = (self.greeting or b"").decode("utf-8", "replace").splitlines()
+        parts = [line.split("\t") for line in lines]
+        return tuple(Layer(part[0], part[1] == "1", part[2]) for part in parts if len(part) == 3)
+
+    # Blocking
+
+    def send(self, data: bytes, deadline: float | None = None) -> bool:
+        """Send all of it; False when the worker does not take it before the deadline. Gone when it cannot."""
         self.sent += len(data)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        if not self._sending.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
-            raise TimedOut
+        view = memoryview(data)
         try:
             while view:
                 try:
                     view = view[self._sock.send(view) :]
                 except BlockingIOError:
-                    self._wait_to_send(deadline)
+                    if not self._wait_to_send(deadline):
+                        return False
         except (OSError, ValueError):
             raise Gone from None
-        finally:
-            self._sending.release()
+        return True
 
-    def _wait_to_send(self, deadline: float | None) -> None:
-        rest = None if deadline is None else deadline - time.monotonic()
-        if rest is not None and rest <= 0:
-            raise TimedOut
-        poll = select.poll()
-        poll.register(self._sock.fileno(), select.POLLOUT)
-        poll.poll(_milliseconds(rest))
+    def receive(self, deadline: float | None = None) -> tuple[int, bytes] | None:
+        """The next frame; None at the deadline or when woken. WorkerError when the worker is gone or malicious."""
+        reader = self.reader
+        frame = reader.next() if reader.buffer else None
+        while frame is None:
+            try:
+                # A negative number would stand for no deadline.
+                rest = None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL)
+                ready = self._poll.poll(rest)
+                if not ready or (self._bell is not None and self._has_rung(ready)):
+                    return None
+                data = self._sock.recv(_CHUNK)
+            except BlockingIOError:
+                continue
+            except (OSError, ValueError):
+                raise Gone from None
+            if not data:
+                raise Gone
+            self.received += len(data)
+            reader.buffer += data
+            frame = reader.next()
+            if frame is not None and frame[0] == READY and self.greeting is None:
+                self.greeting = frame[1]
+                frame = reader.next() if reader.buffer else None
+        return frame
 
-    def receive(self, timeout: float | None, bell: socket.socket | None = None) -> tuple[int, bytes]:
-        """The next frame. Raises TimedOut, Woken, or WorkerError when the worker is gone or breaks the protocol."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        if bell is not self._bell:
-            self._listen_to(bell)
-        while True:
-            found = self._frame()
-            if found is not None:
-                return found
-            self._wait(deadline)
+    def wake(self) -> None:
+        """Make `receive` return. Nothing is lost when nobody waits: the next wait ends at once."""
+        with self._using:
+            bell = self._bell
+            if bell is not None:
+                with contextlib.suppress(OSError):  # full: it has rung often enough
+                    bell[1].send(b"!")
 
-    def _frame(self) -> tuple[int, bytes] | None:
-        found = self._reader.next()
-        if found is not None and found[0] == protocol.READY and self.greeting is None:
-            self.greeting = found[1]
-            found = self._reader.next()
-        return found
-
-    def _listen_to(self, bell: socket.socket | None) -> None:
-        if self._bell is not None:
-            with contextlib.suppress(KeyError, ValueError):
-                self._poll.unregister(self._bell_fd)
-        self._bell = bell
-        if bell is not None:
-            self._bell_fd = bell.fileno()
-            self._poll.register(self._bell_fd, select.POLLIN)
+    def let_wake(self) -> None:
+        """From here on `wake` is heard. Not by default: most workers never need the sockets that this takes."""
+        with self._using:
+            if self._bell is None and not self.closed:
+                self._bell = socket.socketpair()
+                for end in self._bell:
+                    end.setblocking(False)
+                self._poll.register(self._bell[0].fileno(), select.POLLIN)
 
     def alive(self) -> bool:
         """Whether the worker, which has nothing to say now, still holds its end and says nothing."""
         if self.closed:
             return False
+        reader = self.reader
         try:
-            if self.greeting is not None and not self._reader.pending and not self._poll.poll(0):
-                return True  # without the exception that reading nothing would raise
+            if self.greeting is not None and not reader.buffer:  # the usual case, without an exception
+                ready = self._poll.poll(0)
+                if not ready or (self._bell is not None and self._has_rung(ready) and len(ready) == 1):
+                    return True
             while self.greeting is None and self._read():
-                found = self._reader.next()
-                if found is not None and found[0] == protocol.READY:
-                    self.greeting = found[1]
-                elif found is not None:
+                frame = reader.next()
+                if frame is not None and frame[0] == READY:
+                    self.greeting = frame[1]
+                elif frame is not None:
                     return False
-            return self.greeting is None or not (self._reader.pending or self._read())
+            return self.greeting is None or not (reader.buffer or self._read())
         except (WorkerError, OSError, ValueError):
             return False
 
-    def _wait(self, deadline: float | None) -> None:
-        """Wait for bytes, and read them."""
-        rest = None if deadline is None else deadline - time.monotonic()
-        try:
-            ready = self._poll.poll(_milliseconds(rest))
-        except (OSError, ValueError):
-            raise Gone from None
-        if not ready:
-            raise TimedOut
-        if self._bell is not None and any(fd == self._bell_fd for fd, _ in ready):
-            with contextlib.suppress(BlockingIOError):
-                self._bell.recv(4096)
-            raise Woken
-        self._read()
+    # Awaited
 
-    def _read(self) -> bool:
-        try:
-            data = self._sock.recv(_CHUNK)
-        except BlockingIOError:
-            return False
-        except (OSError, ValueError):
-            data = b""
-        if not data:
-            raise Gone
-        self.received += len(data)
-        self._reader.feed(data)
-        return True
-
-    async def asend(self, data: bytes) -> None:
-        """Send all of it, awaited; callers take turns."""
+    def send_now(self, data: bytes) -> bytes:
+        """Send what can be sent without waiting; the rest, nearly always empty, is for `asend`."""
         self.sent += len(data)
         try:
-            rest = data[self._sock.send(data) :]  # nearly always all of it at once
+            return data[self._sock.send(data) :]
         except BlockingIOError:
-            rest = data
+            return data
         except (OSError, ValueError):
             raise Gone from None
-        if not rest:
-            return
+
+    async def asend(self, rest: bytes) -> None:
+        """Send what `send_now` left; one caller at a time."""
         try:
             await asyncio.get_running_loop().sock_sendall(self._sock, rest)
         except (OSError, ValueError):
             raise Gone from None
 
     async def areceive(self) -> tuple[int, bytes]:
-        """The next frame, awaited; cancel it to give up waiting."""
+        """The next frame; cancel it to give up waiting."""
         loop = asyncio.get_running_loop()
+        reader = self.reader
         while True:
-            found = self._frame()
-            if found is not None:
-                return found
+            frame = reader.next()
+            if frame is not None:
+                if frame[0] != READY or self.greeting is not None:
+                    return frame
+                self.greeting = frame[1]
+                continue
             try:
                 data = await loop.sock_recv(self._sock, _CHUNK)
             except (OSError, ValueError):
@@ -194,12 +222,14 @@ class Link:
             if not data:
                 raise Gone
             self.received += len(data)
-            self._reader.feed(data)
+            reader.buffer += data
 
-    def stop(self, number: int, reason: int) -> None:
+    # The end
+
+    def interrupt(self, number: int, reason: int) -> None:
         """Tell the worker to stop that run; never blocks."""
         with contextlib.suppress(OSError, ValueError):
-            self._control.send(protocol.STOP.pack(number, reason))
+            self._control.send(STOP.pack(number, reason))
 
     def hang_up(self) -> None:
         """Nothing more goes either way: whoever waits here is told that the worker is gone, and the worker ends."""
@@ -212,11 +242,14 @@ class Link:
         """Hang up, and let go of the sockets as soon as nobody uses them."""
         with self._using:
             self.hang_up()
-            self._release_unless_used()
+            if not self._users:
+                self._release()
 
-    def in_use(self) -> Link:
-        """While somebody waits on the sockets, `close` by another thread leaves them open: numbers are used again."""
-        return self
+    def kill(self) -> str:
+        """End the worker now, and close; words for how it had ended."""
+        status = self._process.kill()
+        self.close()
+        return status
 
     def __enter__(self) -> None:
         with self._using:
@@ -227,16 +260,46 @@ class Link:
     def __exit__(self, *_: object) -> None:
         with self._using:
             self._users -= 1
-            self._release_unless_used()
+            if self.closed and not self._users:
+                self._release()
 
-    def _release_unless_used(self) -> None:
-        if self.closed and not self._users:
-            self._sock.close()
-            self._control.close()
+    def _release(self) -> None:
+        self._sock.close()
+        self._control.close()
+        bell, self._bell = self._bell, None
+        for end in bell or ():
+            end.close()
 
+    def _wait_to_send(self, deadline: float | None) -> bool:
+        if deadline is not None and monotonic() >= deadline:
+            return False
+        poll = select.poll()
+        poll.register(self._sock.fileno(), select.POLLOUT)
+        poll.poll(None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL))
+        return True
 
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else min(max(0.0, seconds * 1000), _LONGEST_POLL)
+    def _has_rung(self, ready: list[tuple[int, int]]) -> bool:
+        assert self._bell is not None
+        bell = self._bell[0]
+        number = bell.fileno()
+        if ready[0][0] != number and ready[-1][0] != number:
+            return False
+        with contextlib.suppress(BlockingIOError):
+            bell.recv(4096)
+        return True
+
+    def _read(self) -> bool:
+        try:
+            data = self._sock.recv(_CHUNK)
+        except BlockingIOError:
+            return False
+        except (OSError, ValueError):
+            data = b""
+        if not data:
+            raise Gone
+        self.received += len(data)
+        self.reader.buffer += data
+        return True
 
 
 def socket_pairs() -> tuple[Any, Any, Any, Any]:

@@ -7,35 +7,34 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 
 if TYPE_CHECKING:
     from moonbox.worker.link import Link
+    from moonbox.worker.sources import WorkerSource
 
-__all__ = ["Ending", "Pool", "WorkerSource"]
+__all__ = ["Pool", "PoolCounts"]
 
-_BREATH = 0.01
-
-
-class Ending(Protocol):
-    """How a worker can be ended, and what became of it."""
-
-    def kill(self) -> str:
-        """End it now; words for how it had ended, "" when nothing is known."""
+BREATH = 0.01
+"""Seconds by which the end of a worker, and a new spare, are put off."""
 
 
-class WorkerSource(Protocol):
-    """Where workers come from: a zygote process, or threads of this one."""
+@dataclass(frozen=True, slots=True)
+class PoolCounts:
+    """How many workers a pool has at one moment."""
 
-    def spawn(self) -> Link:
-        """A new worker that has been configured; its READY is still to be read."""
+    live: int
+    """All of them, those that are being made included."""
+    in_use: int
+    spare_pids: tuple[int | None, ...]
+    """Of those that wait ready-made; None for a worker that is no process."""
 
-    def configure(self, config: dict[str, Any]) -> None:
-        """What workers spawned from now on start with."""
-
-    def close(self) -> None: ...
+    @property
+    def spare(self) -> int:
+        return len(self.spare_pids)
 
 
 class Pool:
@@ -56,7 +55,7 @@ class Pool:
 
     def checkout(self, timeout: float | None) -> Link:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
-        link = self.try_checkout()
+        link = self.try_spare() or self.try_checkout()
         deadline = None if timeout is None else time.monotonic() + timeout
         while link is None:
             with self._changed:
@@ -135,7 +134,8 @@ class Pool:
     def try_spare(self) -> Link | None:
         """A spare worker if there is one; never blocks."""
         with self._changed:
-            self._check_open()
+            if self._closed:
+                raise ClosedError("the Sandbox is closed")
             while self._spares:
                 link = self._spares.popleft()
                 if link.alive():
@@ -189,6 +189,10 @@ class Pool:
             self._tell()
         for link in stale:
             link.close()
+
+    def counts(self) -> PoolCounts:
+        with self._changed:
+            return PoolCounts(self._live, len(self._out), tuple(link.pid for link in self._spares))
 
     def warm(self) -> None:
         """Begin to make spares in the background."""
@@ -246,7 +250,7 @@ class Pool:
                     self._changed.wait()
                 in_no_hurry = bool(self._spares) or not self._wants_spare()
             if in_no_hurry:
-                time.sleep(_BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
+                time.sleep(BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
             with self._changed:
                 if self._closed:
                     return

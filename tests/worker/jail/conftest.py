@@ -7,14 +7,14 @@ import os
 import socket
 import subprocess
 import sys
-import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+import lupa
 import pytest
 
 HERE = Path(__file__).parent
-PATHS = [str(HERE), str(HERE.parents[2] / "src"), sysconfig.get_paths()["purelib"]]
+PATHS = [str(HERE), str(HERE.parents[2] / "src"), str(Path(lupa.__file__).parents[1])]
 MIB = 1024 * 1024
 CONFIG = {"memory": 96 * MIB, "memory_slack": 64 * MIB}
 NOBODY = 65534

@@ -16,7 +16,7 @@ import time
 import traceback
 
 from moonbox.worker.jail import renew_cpu
-from moonbox.worker.jail.syscalls import ARCHITECTURES, numbers
+from moonbox.worker.jail.policy import ARCHITECTURES, numbers
 
 # Calls that the policy does not name: (x86_64, aarch64).
 UNNAMED = {

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from moonbox.worker.jail import describe_exit
-from moonbox.worker.jail.policy import HOSTILE
-from moonbox.worker.jail.syscalls import ARCHITECTURES, numbers
+from moonbox.worker.jail.policy import ARCHITECTURES, HOSTILE, numbers
 
 if sys.platform != "linux" or os.uname().machine not in ARCHITECTURES:
     pytest.skip("needs seccomp, on a machine whose system calls are known", allow_module_level=True)

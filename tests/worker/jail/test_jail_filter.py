@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from moonbox.worker.jail.bpf import INSTRUCTION, Assembler
-from moonbox.worker.jail.policy import ALLOWED, CHECKED, HOSTILE
-from moonbox.worker.jail.seccomp import ALLOW, KILL_PROCESS, REFUSE, UNKNOWN, Filter, compile_policy
-from moonbox.worker.jail.syscalls import ARCHITECTURES, NEWEST_KNOWN, numbers
+from moonbox.worker.jail.policy import ALLOWED, ARCHITECTURES, CHECKED, HOSTILE, NEWEST_KNOWN, numbers
+from moonbox.worker.jail.seccomp import (
+    ALLOW,
+    INSTRUCTION,
+    KILL_PROCESS,
+    REFUSE,
+    UNKNOWN,
+    Assembler,
+    Filter,
+    compile_policy,
+)
 
 MACHINES = sorted(ARCHITECTURES)
 PID = 4321

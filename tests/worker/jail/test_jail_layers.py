@@ -12,10 +12,10 @@ import pytest
 
 from moonbox.errors import UsageError
 from moonbox.worker import jail
+from moonbox.worker.jail.config import Prepared
 from moonbox.worker.jail.landlock import handled_rights
 from moonbox.worker.jail.layers import Layer, Plan, Step, Unavailable, attempt, enforce, plan
 from moonbox.worker.jail.libc import Libc
-from moonbox.worker.jail.zygote import Prepared
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 MIB = 1024 * 1024

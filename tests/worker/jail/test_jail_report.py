@@ -37,7 +37,7 @@ told = socket.socket(fileno=int(sys.argv[2]))
 told.send(b'["session", true, "tried"]\\n["oom-sc')
 os.kill(os.getpid(), 31)
 """
-    monkeypatch.setattr(probe, "_BOOT", boot)
+    monkeypatch.setattr(probe, "BOOT", boot)
     first, *others = jail.report()
     assert first == jail.Layer("session", True, "tried")
     if sys.platform == "linux":
@@ -48,17 +48,17 @@ os.kill(os.getpid(), 31)
 
 
 def test_a_probe_that_cannot_start_is_told(monkeypatch):
-    monkeypatch.setattr(probe, "_BOOT", "raise SystemExit('no such thing')")
+    monkeypatch.setattr(probe, "BOOT", "raise SystemExit('no such thing')")
     assert {layer.detail for layer in jail.report()} == {
         "the probe did not get to it: ended with exit status 1: no such thing"
     }
 
 
 def test_a_layer_in_force_that_does_not_hold_is_not_called_active(monkeypatch):
-    monkeypatch.setitem(probe._ATTEMPTS, "landlock", ("do as it likes", lambda: None))
-    tried = probe._tried(jail.Layer("landlock", True, "ABI 7"))
+    monkeypatch.setitem(probe.ATTEMPTS, "landlock", ("do as it likes", lambda: None))
+    tried = probe.verified(jail.Layer("landlock", True, "ABI 7"))
     assert tried == jail.Layer("landlock", False, "in force, yet the process could do as it likes")
-    assert probe._tried(jail.Layer("landlock", False, "old")) == jail.Layer("landlock", False, "old")
+    assert probe.verified(jail.Layer("landlock", False, "old")) == jail.Layer("landlock", False, "old")
 
 
 def test_the_reporting_process_is_left_as_it_was():
@@ -73,12 +73,12 @@ def in_container(policy: str) -> dict[str, tuple[bool, str]]:
     script = f"""
 import ctypes, errno, json, os, struct, sys
 from moonbox.worker import jail
-from moonbox.worker.jail import bpf, seccomp
+from moonbox.worker.jail import seccomp
 from moonbox.worker.jail.libc import Libc
-from moonbox.worker.jail.syscalls import ARCHITECTURES
+from moonbox.worker.jail.policy import ARCHITECTURES
 own = ARCHITECTURES[os.uname().machine].seccomp
-code = bpf.Assembler()
-code.load(bpf.NUMBER)
+code = seccomp.Assembler()
+code.load(seccomp.NUMBER)
 for number in (own, 444):
     code.if_equal(number, then="answer")
 code.give(seccomp.ALLOW)

@@ -21,7 +21,7 @@ from moonbox.knowledge.extract.formats import (
     read_markdown,
     read_rst,
 )
-from moonbox.worker.jail.status import describe_exit
+from moonbox.worker.jail import describe_exit
 
 if TYPE_CHECKING:
     from moonbox.knowledge.extract.formats import Kind

@@ -54,7 +54,7 @@ class Inbound:
         return self._table_from([convert(item) for item in items])
 
     def _table(self, table: tuple[Any, ...]) -> Any:
-        """(keys, column, …) as an array of tables; see worker/outgoing.py."""
+        """(keys, column, …) as an array of tables; see worker/encoding.py."""
         keys, *columns = table
         lists = self._table_from([self._list(column) for column in columns])
         return self._rows(len(columns[0]), self._table_from(list(map(_encode, keys))), lists)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.record import CallEntry
 
     DirectName = Callable[[str], str | None]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.recorder import CallEntry
+    from moonbox.sandbox.record import CallEntry
 
 __all__ = [
     "NO_ANSWER",

@@ -16,7 +16,7 @@ from mcp_types import INVALID_REQUEST, ElicitRequest, ErrorData
 
 from moonbox.audit.terminal import visible
 from moonbox.mcp.caller import CALLER
-from moonbox.sandbox.clock import CLOCK, RunClock
+from moonbox.sandbox.record import CLOCK, RunClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import os
 
-from moonbox.worker.jail.config import JailConfig
+from moonbox.worker.jail.config import JailConfig, Prepared, prepare
 from moonbox.worker.jail.layers import Layer, enforce
+from moonbox.worker.jail.process import describe_exit
 from moonbox.worker.jail.rlimits import renew_cpu
-from moonbox.worker.jail.status import describe_exit
-from moonbox.worker.jail.zygote import Prepared, prepare
 
 __all__ = [
     "JailConfig",

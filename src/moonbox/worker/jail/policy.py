@@ -1,4 +1,5 @@
-"""The system call policy: what CPython, the C library and Lua need to compute and to talk over two sockets.
+"""The system call policy: what CPython, the C library and Lua need to compute and to talk over two sockets; and the
+numbers of system calls on the architectures that the filter knows, as the kernel's headers give them.
 
 Found by tracing a worker (Lua, JSON, memory, threads, tracebacks, abort, exit) and reading what glibc and musl call.
 Whatever is not named here fails: with EPERM, or with ENOSYS when it is newer than the tables, so that a C library
@@ -7,7 +8,18 @@ that tries a new call first falls back to an old one.
 
 from __future__ import annotations
 
-__all__ = ["ALLOWED", "CHECKED", "HOSTILE", "PID", "Check", "Checked"]
+__all__ = [
+    "ALLOWED",
+    "ARCHITECTURES",
+    "CHECKED",
+    "HOSTILE",
+    "NEWEST_KNOWN",
+    "PID",
+    "Architecture",
+    "Check",
+    "Checked",
+    "numbers",
+]
 
 PID = -1
 """In a check's values: the worker's own process id, filled in when the filter is installed."""
@@ -105,3 +117,140 @@ HOSTILE = (
     "adjtimex", "clock_adjtime", "acct", "quotactl", "syslog", "sethostname", "setdomainname",
     "lookup_dcookie", "vhangup", "nfsservctl",
 )  # fmt: skip
+
+
+# Numbers
+
+
+class Architecture:
+    """What the filter has to know of one processor family.
+
+    - `audit`: AUDIT_ARCH_*, what the kernel calls it in seccomp data.
+    - `column`: where its numbers are in the table.
+    - `seccomp`: the number of the `seccomp` system call itself.
+    - `foreign_from`: numbers from here on belong to another calling convention (x32).
+    """
+
+    __slots__ = ("audit", "column", "foreign_from", "seccomp")
+
+    def __init__(self, *, audit: int, column: int, seccomp: int, foreign_from: int | None = None) -> None:
+        self.audit = audit
+        self.column = column
+        self.seccomp = seccomp
+        self.foreign_from = foreign_from
+
+
+ARCHITECTURES = {
+    "x86_64": Architecture(audit=0xC000_003E, column=0, seccomp=317, foreign_from=0x4000_0000),
+    "aarch64": Architecture(audit=0xC000_00B7, column=1, seccomp=277),
+}
+
+NEWEST_KNOWN = 450
+"""Calls with larger numbers came after these tables were made (Linux 5.17); both families share those numbers."""
+
+
+def numbers(architecture: Architecture) -> dict[str, int]:
+    """The numbers of one architecture; calls that it lacks are left out."""
+    column = architecture.column
+    return {name: number for name, row in _TABLE.items() if (number := row[column]) is not None}
+
+
+# name: (x86_64, aarch64)
+_TABLE: dict[str, tuple[int, int | None]] = {
+    "recvfrom": (45, 207),
+    "sendto": (44, 206),
+    "futex": (202, 98),
+    "clock_gettime": (228, 113),
+    "mmap": (9, 222),
+    "mprotect": (10, 226),
+    "madvise": (28, 233),
+    "clock_nanosleep": (230, 115),
+    "clock_getres": (229, 114),
+    "ioctl": (16, 29),
+    "tgkill": (234, 131),
+    "prlimit64": (302, 261),
+    "read": (0, 63),
+    "write": (1, 64),
+    "writev": (20, 66),
+    "poll": (7, None),
+    "ppoll": (271, 73),
+    "close": (3, 57),
+    "shutdown": (48, 210),
+    "brk": (12, 214),
+    "munmap": (11, 215),
+    "mremap": (25, 216),
+    "gettimeofday": (96, 169),
+    "time": (201, None),
+    "times": (100, 153),
+    "getrusage": (98, 165),
+    "getrlimit": (97, 163),
+    "nanosleep": (35, 101),
+    "sched_yield": (24, 124),
+    "getpid": (39, 172),
+    "gettid": (186, 178),
+    "getppid": (110, 173),
+    "getrandom": (318, 278),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "restart_syscall": (219, 128),
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "kcmp": (312, 272),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "pidfd_send_signal": (424, 424),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "create_module": (174, None),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "reboot": (169, 142),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "move_mount": (429, 429),
+    "open_tree": (428, 428),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "keyctl": (250, 219),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "modify_ldt": (154, None),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "syslog": (103, 116),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "lookup_dcookie": (212, 18),
+    "vhangup": (153, 58),
+    "nfsservctl": (180, 42),
+}

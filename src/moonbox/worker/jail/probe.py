@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moonbox.worker.jail.config import JailConfig
+from moonbox.worker.jail.config import INHERITED, JailConfig, Prepared
 from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce
 from moonbox.worker.jail.libc import load_libc
-from moonbox.worker.jail.status import describe_exit
-from moonbox.worker.jail.zygote import INHERITED, Prepared
+from moonbox.worker.jail.process import describe_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ LAYERS = (
     *("landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits"),
     *("process-limit", "seccomp"),
 )
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from moonbox.worker.jail.probe import run_probe; run_probe()"
+BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from moonbox.worker.jail.probe import run_probe; run_probe()"
 
 
 def probe() -> tuple[Layer, ...]:
@@ -41,7 +40,7 @@ def probe() -> tuple[Layer, ...]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOT, root, str(theirs.fileno()), str(os.getpid())],
+            [sys.executable, "-I", "-S", "-c", BOOT, root, str(theirs.fileno()), str(os.getpid())],
             env={},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -77,10 +76,10 @@ def run_probe() -> None:
         cpu_seconds=CPU_SECONDS,
     )
     for layer in _one_by_one(config.before):
-        tell(_tried(layer))
+        tell(verified(layer))
     second = _SecondThread()
     for layer in _one_by_one(config.after):
-        tell(second.tried(_tried(layer)))
+        tell(second.tried(verified(layer)))
     os._exit(0)
 
 
@@ -112,14 +111,14 @@ class _SecondThread:
         self._done.set()
 
 
-def _tried(layer: Layer) -> Layer:
+def verified(layer: Layer) -> Layer:
     """The layer, inactive if it was put in force and yet does not hold."""
     escape = _escape(layer.name) if layer.active else None
     return Layer(layer.name, False, f"in force, yet the process could {escape}") if escape else layer
 
 
 def _escape(name: str) -> str | None:
-    what, attempt = _ATTEMPTS.get(name, ("", None))
+    what, attempt = ATTEMPTS.get(name, ("", None))
     if attempt is None:
         return None
     try:
@@ -129,7 +128,7 @@ def _escape(name: str) -> str | None:
     return what
 
 
-_ATTEMPTS: dict[str, tuple[str, Callable[[], object]]] = {
+ATTEMPTS: dict[str, tuple[str, Callable[[], object]]] = {
     "memory-limit": ("allocate more than its limit", lambda: bytearray(2 * (MEMORY + SLACK))),
     "landlock": ("list a folder", lambda: os.listdir("/")),  # noqa: PTH208 - pathlib may open files to load itself
     "seccomp": ("make a socket", socket.socket),

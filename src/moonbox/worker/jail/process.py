@@ -1,7 +1,10 @@
-"""What a worker is cut off from as a process: descriptors, terminal, parent, debuggers, new code."""
+"""What a worker gives up as a process: descriptors, terminal, parent, debuggers, new code, root's special powers; and
+how a dead one ended, in words."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import sys
 from functools import partial
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "close_descriptors",
+    "describe_exit",
     "die_with_parent",
+    "drop_capabilities",
     "leave_session",
     "no_new_code",
     "no_new_privileges",
@@ -121,3 +126,78 @@ def _open_descriptors() -> list[int]:
     import resource  # absent where there is no fork
 
     return list(range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+
+
+# Capabilities
+
+PR_CAPBSET_DROP = 24
+PR_SET_SECUREBITS = 28
+CAP_SETPCAP = 8
+VERSION_3 = 0x20080522
+MORE_THAN_THERE_ARE = 64
+
+# Being user 0 no longer brings capabilities back, neither by exec nor by set-user-id calls, and none of it can be
+# undone: NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE with their locks, and KEEP_CAPS locked off.
+SECUREBITS = 0xEF
+
+
+def drop_capabilities(libc: Libc) -> str:
+    """Give up every capability, and the means of getting one back, in the zygote; workers inherit that.
+
+    The user id stays: it decides only about files and signals, which Landlock and the filter refuse altogether, and a
+    changed one would put the workers out of reach of a zygote without CAP_KILL and beside strangers' processes.
+    """
+    header = (ctypes.c_uint32 * 2)(VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    libc.capget(header, sets)
+    had = any(sets)
+    if sets[1] >> CAP_SETPCAP & 1:
+        libc.prctl(PR_SET_SECUREBITS, SECUREBITS)
+        _empty_bounding_set(libc)
+    libc.capset(header, (ctypes.c_uint32 * 6)())
+    return "all dropped" if had else "none held"
+
+
+def _empty_bounding_set(libc: Libc) -> None:
+    for capability in range(MORE_THAN_THERE_ARE):
+        try:
+            libc.prctl(PR_CAPBSET_DROP, capability)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                return  # past the last one that this kernel knows
+            raise
+
+
+# The end
+
+
+def describe_exit(status: int) -> str:
+    """What a status of `os.waitpid` says about how a worker ended."""
+    if os.WIFEXITED(status):
+        code = os.WEXITSTATUS(status)
+        return "ended by itself" if code == 0 else f"ended with exit status {code}"
+    if not os.WIFSIGNALED(status):
+        return f"did not end (wait status {status})"
+    import signal  # here because a worker, which imports this too, does without
+
+    number = os.WTERMSIG(status)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    words = _WORDS.get(name)
+    return f"{words} ({name})" if words else f"killed by {name}"
+
+
+_WORDS = {
+    "SIGSYS": "killed by the system call filter",
+    "SIGKILL": "killed, by the host or because the machine ran out of memory",
+    "SIGXCPU": "killed by its CPU time limit",
+    "SIGXFSZ": "killed by its file size limit",
+    "SIGSEGV": "crashed: it touched memory that is not its own",
+    "SIGBUS": "crashed: it touched memory that is not there",
+    "SIGILL": "crashed: it ran an instruction that does not exist",
+    "SIGFPE": "crashed: an impossible calculation",
+    "SIGABRT": "crashed: it found its own memory damaged, or gave up",
+    "SIGTRAP": "crashed: it ran into a trap instruction",
+}

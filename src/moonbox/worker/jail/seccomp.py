@@ -10,16 +10,26 @@ import sys
 from functools import partial
 from itertools import groupby
 
-from moonbox.worker.jail import bpf
 from moonbox.worker.jail.layers import Layer, Step, Unavailable
-from moonbox.worker.jail.policy import ALL_BITS, ALLOWED, CHECKED, HOSTILE, PID, Check, Checked
-from moonbox.worker.jail.syscalls import ARCHITECTURES, NEWEST_KNOWN, Architecture, numbers
+from moonbox.worker.jail.policy import (
+    ALL_BITS,
+    ALLOWED,
+    ARCHITECTURES,
+    CHECKED,
+    HOSTILE,
+    NEWEST_KNOWN,
+    PID,
+    Architecture,
+    Check,
+    Checked,
+    numbers,
+)
 
 TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
-__all__ = ["Filter", "build_filter", "compile_policy", "filter_calls"]
+__all__ = ["Assembler", "Filter", "build_filter", "compile_policy", "filter_calls"]
 
 ALLOW = 0x7FFF_0000
 KILL_PROCESS = 0x8000_0000
@@ -64,7 +74,7 @@ def build_filter(libc: Libc) -> Filter:
 def filter_calls(libc: Libc, compiled: Filter) -> Step:
     """Put every thread of this process under the filter, for good. Needs no_new_privileges."""
     program = ctypes.create_string_buffer(compiled.program, len(compiled.program))
-    count = len(compiled.program) // bpf.INSTRUCTION.size
+    count = len(compiled.program) // INSTRUCTION.size
     header = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(program)))
     install = libc.ready(compiled.syscall, SET_MODE_FILTER, FLAG_TSYNC, ctypes.addressof(header))
     layer = Layer("seccomp", True, "every system call is refused but those that computing needs, in every thread")
@@ -74,11 +84,11 @@ def filter_calls(libc: Libc, compiled: Filter) -> Step:
 
 def compile_policy(architecture: Architecture) -> Filter:
     """The policy as a program for one architecture."""
-    code, pid_at = bpf.Assembler(), list[int]()
+    code, pid_at = Assembler(), list[int]()
     ranges = _ranges(architecture)
-    code.load(bpf.ARCH)
+    code.load(ARCH)
     code.if_equal(architecture.audit, otherwise=_place(KILL_PROCESS))
-    code.load(bpf.NUMBER)
+    code.load(NUMBER)
     _decide(code, ranges)
     for _, outcome in ranges:
         if not isinstance(outcome, int):
@@ -111,7 +121,7 @@ def _ranges(architecture: Architecture) -> list[tuple[int, int | Rules]]:
     return ranges
 
 
-def _decide(code: bpf.Assembler, ranges: list[tuple[int, int | Rules]]) -> None:
+def _decide(code: Assembler, ranges: list[tuple[int, int | Rules]]) -> None:
     """A binary search for the range that the number is in.
 
     When a filter is installed the kernel tries it on every number, and a chain of comparisons would cost a worker
@@ -137,7 +147,7 @@ def _place(outcome: int | Rules) -> str:
     return f"give {outcome:#x}" if isinstance(outcome, int) else f"check {outcome[0].name}"
 
 
-def _allow_if(code: bpf.Assembler, rules: Rules, pid_at: list[int]) -> None:
+def _allow_if(code: Assembler, rules: Rules, pid_at: list[int]) -> None:
     code.label(_place(rules))
     for way, rule in enumerate(rules, 1):
         fails = f"{rule.name} {way} fails" if way < len(rules) else _place(REFUSE)
@@ -151,14 +161,85 @@ def _allow_if(code: bpf.Assembler, rules: Rules, pid_at: list[int]) -> None:
             code.label(fails)
 
 
-def _require(code: bpf.Assembler, check: Check, holds: str, fails: str, pid_at: list[int]) -> None:
+def _require(code: Assembler, check: Check, holds: str, fails: str, pid_at: list[int]) -> None:
     if check.whole:
-        code.load(bpf.high_word(check.argument))
+        code.load(high_word(check.argument))
         code.if_equal(0, otherwise=fails)
-    code.load(bpf.low_word(check.argument))
+    code.load(low_word(check.argument))
     if check.mask != ALL_BITS:
         code.keep_bits(check.mask)
     for index, value in enumerate(check.values, 1):
         if value == PID:
-            pid_at.append(code.position * bpf.INSTRUCTION.size + 4)
+            pid_at.append(code.position * INSTRUCTION.size + 4)
         code.if_equal(max(value, 0), then=holds, otherwise=fails if index == len(check.values) else None)
+
+
+# A small assembler for the kernel's classic packet filter, whose programs seccomp runs
+
+INSTRUCTION = struct.Struct("=HBBI")  # code, jump if true, jump if false, operand
+
+LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
+AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
+RETURN = 0x06  # BPF_RET | BPF_K
+JUMP_IF_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+JUMP_IF_AT_LEAST = 0x35  # BPF_JMP | BPF_JGE | BPF_K
+
+# Where things are in struct seccomp_data.
+NUMBER = 0
+ARCH = 4
+
+
+def low_word(argument: int) -> int:
+    """Where the lower half of an argument is, on a little-endian machine."""
+    return 16 + 8 * argument
+
+
+def high_word(argument: int) -> int:
+    return low_word(argument) + 4
+
+
+class Assembler:
+    """Instructions in order; a jump names a label that is placed further down, or None for the next instruction."""
+
+    def __init__(self) -> None:
+        self._code: list[tuple[int, str | None, str | None, int]] = []
+        self._labels: dict[str, int] = {}
+
+    @property
+    def position(self) -> int:
+        """The number of the next instruction."""
+        return len(self._code)
+
+    def load(self, offset: int) -> None:
+        self._code.append((LOAD, None, None, offset))
+
+    def keep_bits(self, mask: int) -> None:
+        self._code.append((AND, None, None, mask))
+
+    def give(self, action: int) -> None:
+        self._code.append((RETURN, None, None, action))
+
+    def if_equal(self, value: int, then: str | None = None, otherwise: str | None = None) -> None:
+        self._code.append((JUMP_IF_EQUAL, then, otherwise, value))
+
+    def if_at_least(self, value: int, then: str | None = None, otherwise: str | None = None) -> None:
+        self._code.append((JUMP_IF_AT_LEAST, then, otherwise, value))
+
+    def label(self, name: str) -> None:
+        if name in self._labels:
+            raise ValueError(f"label {name!r} is placed twice")
+        self._labels[name] = self.position
+
+    def assemble(self) -> bytes:
+        return b"".join(
+            INSTRUCTION.pack(code, self._distance(then, here), self._distance(otherwise, here), operand)
+            for here, (code, then, otherwise, operand) in enumerate(self._code)
+        )
+
+    def _distance(self, label: str | None, here: int) -> int:
+        if label is None:
+            return 0
+        distance = self._labels[label] - here - 1
+        if not 0 <= distance <= 255:
+            raise ValueError(f"label {label!r} is {distance} instructions away; a jump reaches 0 to 255")
+        return distance

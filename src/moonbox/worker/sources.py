@@ -1,4 +1,7 @@
-"""Worker processes: the zygote that they are forked from, started when needed, and what becomes of them."""
+"""Where workers come from: processes forked from a zygote, or threads of the host process.
+
+A worker that is a thread has no jail: `isolation="inline"` is for trusted scripts only.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,29 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from moonbox.errors import WorkerError
-from moonbox.worker.jail.status import describe_exit
+from moonbox.worker.jail import describe_exit
 from moonbox.worker.link import Link, socket_pairs
 from moonbox.worker.zygote import LENGTH
 
-__all__ = ["ProcessSource"]
+__all__ = ["InlineSource", "ProcessSource", "WorkerSource"]
 
 _START_SECONDS = 20.0
 _REPLY_SECONDS = 5.0
+
+
+class WorkerSource(Protocol):
+    """Makes workers for the pool. `Sandbox(isolation=…)` takes one of its user's own too."""
+
+    def spawn(self) -> Link:
+        """A new worker that has been configured; its READY is still to be read."""
+
+    def configure(self, config: dict[str, Any]) -> None:
+        """What workers spawned from now on start with."""
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +113,7 @@ class ProcessSource:
 
     def _start(self) -> None:
         if not sys.executable:
-            raise WorkerError('there is no Python interpreter to start workers with; use Sandbox(isolation="inline")')
+            raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
         ours, theirs = socket.socketpair()
         ours.settimeout(_START_SECONDS)
         with theirs:
@@ -120,7 +135,7 @@ class ProcessSource:
             self._exchange(("configure", self._config), ())
         except (OSError, WorkerError) as problem:
             self._end()
-            raise WorkerError(f"the zygote process did not come up: {problem}") from problem
+            raise WorkerError(f"the zygote process did not start: {problem}") from problem
         ours.settimeout(_REPLY_SECONDS)
 
     def _exchange(self, request: tuple[Any, ...], fds: tuple[int, ...]) -> Any:
@@ -140,7 +155,7 @@ class ProcessSource:
         while len(data) < size:
             more = self._socket.recv(size - len(data))
             if not more:
-                raise WorkerError("it ended")
+                raise WorkerError("it has ended")
             data += more
         return data
 
@@ -167,3 +182,61 @@ def _boot(fd: int) -> str:
 
     folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
     return f"import sys; sys.path[:0] = {folders!r}; from moonbox.worker.zygote import main; main({fd})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """A thread cannot be killed: a script that does not stop by itself keeps its thread until it does."""
+
+    def kill(self) -> str:
+        return ""
+
+
+class InlineSource:
+    """Makes workers that are threads."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._threads: list[threading.Thread] = []
+
+    def spawn(self) -> Link:
+        main, control, theirs, theirs_control = socket_pairs()
+        thread = threading.Thread(
+            target=_serve, args=(theirs, theirs_control, self._config), name="moonbox-inline", daemon=True
+        )
+        thread.start()
+        self._threads = [*(old for old in self._threads if old.is_alive()), thread]
+        return Link(main, control, None, _Thread())
+
+    def configure(self, config: dict[str, Any]) -> None:
+        self._config = config
+
+    def close(self) -> None:
+        """Their sockets are closed by now: the threads end, except one that is stuck in a script."""
+        for thread in self._threads:
+            thread.join(0.5)
+
+
+def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
+    from moonbox.languages.engine import create_engine
+    from moonbox.worker.child import Child, HangUp
+
+    vm = create_engine()
+    vm.set_limits(config["limits"])
+    vm.configure(config["environment"])
+    child = Child(sock, control, vm)
+    watchers: list[threading.Thread] = []
+
+    def start(target: Any, arguments: tuple[Any, ...]) -> None:
+        watchers.append(threading.Thread(target=target, args=arguments, name="moonbox-control", daemon=True))
+        watchers[0].start()
+
+    child.watch(lambda: vm.interrupt_any(2), start)
+    try:
+        child.serve()
+    except HangUp:
+        pass
+    finally:
+        sock.close()
+        watchers[0].join(1.0)
+        control.close()

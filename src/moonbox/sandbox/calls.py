@@ -1,0 +1,290 @@
+"""The way of a call: resolve, validate, middleware, approval, slot, invoke, convert. One path for every driver.
+
+`CallPath.perform` is a coroutine, but everything it awaits goes through its `Executor`: the blocking one never
+suspends, so that a plain `send(None)` drives it to its end; the asyncio one awaits for real.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from functools import cached_property
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol
+
+from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
+from moonbox.sandbox.decisions import Answer, Decision, ToolCall
+from moonbox.sandbox.docs import Docs
+from moonbox.sandbox.record import CLOCK
+from moonbox.tools.function import Context
+from moonbox.tools.results import to_tool_error
+from moonbox.values import measure, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from moonbox.audit.records import CallStatus
+    from moonbox.languages.registry import Language
+    from moonbox.limits import Limits
+    from moonbox.sandbox.decisions import Middleware
+    from moonbox.sandbox.environment import Additions
+    from moonbox.sandbox.record import CallEntry, RunClock
+    from moonbox.sandbox.setup import Setup
+    from moonbox.sandbox.threads import Slots, ToolSlots
+    from moonbox.tools.tool import Tool
+    from moonbox.tools.toolbox import Toolbox
+
+    CallResult = tuple[CallStatus, Any, ToolError | None]
+    """The call's status, its value, and its error."""
+
+__all__ = ["CallPath", "Executor", "HostFunction", "error_value", "failure"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostFunction:
+    """A function of the host that scripts call by its bare name, with positional arguments."""
+
+    name: str
+    call: Callable[..., Any]
+    doc: str = ""
+    counted: bool = True
+    """Whether it is spent from `max_tool_calls`."""
+
+
+class Executor(Protocol):
+    """How to wait, and where sync tools run."""
+
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+        """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline."""
+
+    async def settle(self, value: Any) -> Any:
+        """A value, or what an awaitable comes to."""
+
+    async def wait(self, future: Future[None]) -> None: ...
+
+
+class RunInfo(Protocol):
+    """What a call needs to know of its run."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def repl_id(self) -> str: ...
+    @property
+    def clock(self) -> RunClock: ...
+
+
+class CallPath:
+    """The way of every call of one Repl under the same limits, or of one direct call."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        toolbox: Toolbox,
+        additions: Additions,
+        limits: Limits,
+        *,
+        always: set[str] | None = None,
+        direct: bool = False,
+    ) -> None:
+        self.toolbox = toolbox
+        self.functions: Mapping[str, HostFunction] = additions.functions
+        self.limits = limits
+        self.language: Language = setup.language
+        self.allow_nan = setup.allow_nan
+        self._middleware: Sequence[Middleware] = setup.middleware
+        self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
+        self._slots: ToolSlots = setup.slots
+        self._context: Mapping[str, Any] = setup.context
+        self._first = 0 if direct else setup.language.first_index
+        self._direct = direct
+        self._entries = additions.docs
+        self._always: set[str] = set() if always is None else always  # paths of tools that need no more asking
+
+    @cached_property
+    def docs(self) -> Docs:
+        """The documentation that scripts read."""
+        return Docs(self.toolbox, self._entries, self.language.name)
+
+    def prepare(self, entry: CallEntry) -> Tool | HostFunction:
+        """Resolve and validate; ToolError says what is wrong."""
+        space, _, name = entry.target.partition(".")
+        if space == "fn" and name in self.functions:
+            return self.functions[name]
+        if space != "tools":
+            raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
+        tool = self.toolbox.resolve(name)
+        entry.tool = tool.path
+        try:
+            entry.arguments = tool.bind(entry.given, first_index=self._first, is_json_call=self._direct)
+        except ArgumentError:
+            if tool.binder is not None:
+                entry.arguments = tool.binder.named(entry.given, tool.path)
+            raise
+        return tool
+
+    async def perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
+        """Carry a call out; whatever goes wrong on the way is in the result."""
+        try:
+            target = self.prepare(entry)
+            if isinstance(target, HostFunction):
+                result = await self._call_function(target, entry, executor)
+            else:
+                result = await self._call_tool(target, entry, run, executor)
+            entry.ended = monotonic()
+            return "ok", result, None
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
+            entry.ended = monotonic()
+            return failure(to_tool_error(problem, entry.tool))
+
+    def answered(self, answer: Answer) -> CallResult:
+        """The result of a call that its caller answered instead of the tool."""
+        if answer.kind == "error":
+            error = ToolError(answer.message, code=answer.code, retryable=answer.retryable, data=answer.data)
+            return "error", None, error
+        try:
+            return "ok", self._convert(answer.result), None
+        except ToolError as error:
+            return "error", None, error
+
+    def view(self, tool: Tool | None, entry: CallEntry, run: RunInfo, result: Any = None) -> ToolCall:
+        """The call as people, middleware and step-by-step callers see it."""
+        return ToolCall(tool, entry.tool, entry.arguments, entry.index, run.id, run.repl_id, result, entry.id)
+
+    async def _call_function(self, function: HostFunction, entry: CallEntry, executor: Executor) -> Any:
+        arguments = entry.arguments
+        entry.begin()
+        is_async = inspect.iscoroutinefunction(function.call)
+        return self._convert(await executor.invoke(lambda: function.call(*arguments), entry, is_async=is_async))
+
+    async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+        if tool.policy == "direct" and not self._direct:
+            raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
+        for layer in self._middleware:
+            if layer.before is not None:
+                answer = await self._before(layer, tool, entry, run, executor)
+                if answer is not None:
+                    return self._convert(answer.result)
+        if tool.policy == "approve" and tool.path not in self._always:
+            await self._ask(tool, entry, run, executor)
+        slots = self._slots.of(tool)
+        if slots is not None:
+            await _wait_for_slot(slots, executor)
+        try:
+            result = await self._invoke(tool, entry, run, executor)
+        finally:
+            if slots is not None:
+                slots.leave()
+        limits = self.limits
+        result = tool.convert_result(
+            result,
+            max_string=limits.max_string,
+            max_array=limits.max_array,
+            max_depth=limits.max_depth,
+            allow_nan=self.allow_nan,
+        )
+        for layer in reversed(self._middleware):
+            if layer.after is not None:
+                changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
+                if isinstance(changed, ToolCall):
+                    result = self._convert(changed.result)
+                elif changed is not None:
+                    raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
+        return result
+
+    async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+        context = Context(run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context)
+        arguments, first = entry.arguments, self._first
+        entry.begin(tool.timeout)
+        CLOCK.set(run.clock)
+        return await executor.invoke(
+            lambda: tool.invoke(arguments, context, first_index=first), entry, is_async=tool.is_async
+        )
+
+    async def _before(
+        self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor
+    ) -> Answer | None:
+        assert layer.before is not None
+        decision = await executor.settle(layer.before(self.view(tool, entry, run)))
+        if decision is None:
+            return None
+        if isinstance(decision, ToolCall):
+            entry.arguments = tool.bind(dict(decision.arguments), first_index=self._first)
+            return None
+        if isinstance(decision, Answer):
+            return decision
+        if isinstance(decision, Decision) and decision.kind == "deny":
+            raise Denied(decision.reason or f"the call of '{tool.path}' was refused")
+        raise UsageError(
+            f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {decision!r}"
+        )
+
+    async def _ask(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> None:
+        """Ask the person; the run's clock stands still meanwhile."""
+        if self._approve is None:
+            entry.approval = "denied"
+            raise Denied(
+                f"the tool '{tool.path}' needs a person's approval, and nobody can be asked here; go on without it",
+                code="approval_unavailable",
+            )
+        with run.clock.standing_still():
+            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run))))
+        if decision.kind == "deny":
+            entry.approval = "denied"
+            raise Denied(
+                f"a person declined this call{': ' + decision.reason if decision.reason else ''}",
+                code="approval_denied",
+            )
+        if decision.kind == "edit":
+            entry.arguments = tool.bind(dict(decision.arguments or {}), first_index=self._first)
+        if decision.kind == "always":
+            self._always.add(tool.path)
+        entry.approval = {"allow": "allowed", "always": "always", "edit": "edited"}[decision.kind]
+
+    def _convert(self, result: Any) -> Any:
+        limits = self.limits
+        try:
+            value = plain(result, allow_nan=self.allow_nan, max_depth=limits.max_depth, path="result")
+            measure(
+                value,
+                max_string=limits.max_string,
+                max_array=limits.max_array,
+                max_depth=limits.max_depth,
+                path="result",
+            )
+        except ConversionError as problem:
+            code = "result_too_large" if problem.limit else "bad_result"
+            raise ToolError(str(problem), code=code) from None
+        return value
+
+
+async def _wait_for_slot(slots: Slots, executor: Executor) -> None:
+    future = slots.enter()
+    if future is not None:
+        try:
+            await executor.wait(future)
+        except BaseException:
+            slots.give_up(future)
+            raise
+
+
+def failure(error: ToolError) -> CallResult:
+    """The result of a call that failed."""
+    if isinstance(error, Denied):
+        return "denied", None, error
+    return "timeout" if error.code == "timeout" else "error", None, error
+
+
+def error_value(error: ToolError, tool: str | None) -> dict[str, Any]:
+    """What the script gets of an error."""
+    value: dict[str, Any] = {"code": error.code, "message": error.message, "retryable": bool(error.retryable)}
+    name = error.tool or tool
+    if name:
+        value["tool"] = name
+    if error.data is not None:
+        try:
+            value["data"] = plain(error.data)
+        except ConversionError:
+            value["data"] = str(error.data)[:500]
+    return value

@@ -1,0 +1,91 @@
+"""The worker that a Repl holds: taken from the pool, brought up to date, lost or given up, and its state with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ClosedError
+from moonbox.sandbox.environment import describe_environment
+from moonbox.worker import protocol
+
+if TYPE_CHECKING:
+    from moonbox.limits import Limits
+    from moonbox.sandbox.environment import Additions
+    from moonbox.sandbox.setup import EnvironmentMark, Setup
+    from moonbox.tools.toolbox import Toolbox
+    from moonbox.worker.link import Link
+    from moonbox.worker.pool import Pool
+
+__all__ = ["HeldWorker"]
+
+_FRAME_SLACK = 1 << 20
+
+
+class HeldWorker:
+    """At most one worker at a time. All but `close` is for whoever has the Repl's turn."""
+
+    def __init__(self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None) -> None:
+        self._setup = setup
+        self._pool = pool
+        self._template = template  # what every worker has when it comes from the pool
+        self._timeout = timeout
+        self._closed = False
+        self.link: Link | None = None
+        self.has_state = False
+        """Scripts may have defined something in it."""
+        self.loss_unseen = False
+        """State went with a worker, and no Run has told so yet."""
+
+    def acquire(self) -> Link:
+        """A living worker. Waits for one while all are in use."""
+        return self._living() or self._take(self._pool.checkout(self._timeout))
+
+    async def aacquire(self) -> Link:
+        """The same, awaited."""
+        return self._living() or self._take(await self._pool.acheckout(self._timeout))
+
+    def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
+        """The frame that brings the worker up to date; empty when it is."""
+        mark = toolbox, toolbox.revision, additions.revision, limits
+        if link.configured == mark:
+            return b""
+        known: Any = link.configured or self._template
+        link.configured = mark
+        link.reader.largest = limits.max_memory + _FRAME_SLACK
+        config: dict[str, Any] = {}
+        if mark[:3] != known[:3]:
+            config["environment"] = describe_environment(toolbox, additions, self._setup.features)
+        if limits != known[3]:
+            config["limits"] = self._setup.limits_for_worker(limits)
+        return protocol.pack(protocol.CONFIGURE, config) if config else b""
+
+    def lose(self) -> None:
+        """The worker is gone, and with it the script's state."""
+        self.drop()
+        self.loss_unseen = self.loss_unseen or self.has_state
+        self.has_state = False
+
+    def drop(self, *, idle: bool = False) -> None:
+        """No more need of the worker. An idle one may end a little later."""
+        link, self.link = self.link, None
+        if link is not None:
+            (self._pool.retire if idle else self._pool.discard)(link)
+
+    def close(self, *, idle: bool) -> None:
+        """For good; from any thread."""
+        self._closed = True
+        self.drop(idle=idle)
+
+    def _living(self) -> Link | None:
+        link = self.link
+        if link is None or link.alive():
+            return link
+        self.lose()
+        return None
+
+    def _take(self, link: Link) -> Link:
+        self.link = link
+        if self._closed:  # by another thread, which has not seen this worker
+            self.drop()
+            raise ClosedError("the Repl is closed")
+        return link

@@ -1,0 +1,168 @@
+"""The record of a run while it happens: its calls, and its clock, which stands still while a person thinks."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.records import Call, CallError, CallStatus
+from moonbox.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from moonbox.audit.telemetry import CallSpan
+
+__all__ = ["CLOCK", "CallEntry", "RunClock"]
+
+
+class RunClock:
+    """Measures a run against its timeout. Whoever asks a person pauses it meanwhile, from any thread."""
+
+    __slots__ = ("_began", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline")
+
+    def __init__(self, timeout: float | None) -> None:
+        self._began = monotonic()
+        self._timeout = timeout
+        self._lock = threading.Lock()  # several people may be asked at once, in threads of their own
+        self._pauses = 0
+        self._paused_at = 0.0
+        self.deadline = None if timeout is None else self._began + timeout
+        """On the monotonic clock: when the timeout passes; None when there is none, or while the clock stands still."""
+        self.changed: Callable[[], object] | None = None
+        """Called when the clock goes on, so that whoever waits for the old deadline looks at the new one."""
+
+    def elapsed(self) -> float:
+        """Seconds on the run's account."""
+        with self._lock:
+            return (self._paused_at if self._pauses else monotonic()) - self._began
+
+    def pause(self) -> None:
+        with self._lock:
+            if self._pauses == 0:
+                self._paused_at = monotonic()
+                self.deadline = None
+            self._pauses += 1
+
+    def go_on(self) -> None:
+        with self._lock:
+            self._pauses -= 1
+            if self._pauses:
+                return
+            self._began += monotonic() - self._paused_at
+            self.deadline = None if self._timeout is None else self._began + self._timeout
+        if self.changed is not None:
+            self.changed()
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        self.pause()
+        try:
+            yield
+        finally:
+            self.go_on()
+
+
+CLOCK: ContextVar[RunClock | None] = ContextVar("moonbox_run_clock", default=None)
+"""The clock of the run for which a tool is called: a tool that asks a person lets it stand still meanwhile."""
+
+
+class CallEntry:
+    """One call, from its arrival to its answer.
+
+    Whoever drives the run changes its status; the thread or task that runs the tool fills in the rest on the way.
+    """
+
+    __slots__ = (
+        "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "ended", "error",
+        "failures_before", "given", "id", "index", "left", "received", "result", "retry_of", "span", "started",
+        "status", "target", "tool",
+    )  # fmt: skip
+
+    def __init__(self, call_id: int, target: str, given: list[Any], *, index: int, batch: int, size: int) -> None:
+        self.id = call_id
+        """The worker's number for it."""
+        self.target = target
+        """Whom it is for: "tools.<path>" or "fn.<name>"."""
+        self.given = given
+        """The arguments as the script gave them."""
+        space, _, self.tool = target.partition(".")
+        self.arguments: Any = given[0] if space == "tools" and _are_named(given) else given
+        """By name: as the script gave them until they are bound, then with defaults; a list if they have no names."""
+        self.index = index
+        self.batch = batch
+        self.status: CallStatus = "in_flight"
+        self.result: Any = None
+        self.error: CallError | None = None
+        self.approval: str | None = None
+        self.retry_of: int | None = None
+        self.failures_before = 0
+        """How many calls of the run had failed when it came."""
+        self.started = time()
+        self.received = monotonic()
+        self.began: float | None = None
+        self.ended: float | None = None
+        self.deadline: float | None = None
+        """On the monotonic clock: when the tool's own timeout passes."""
+        self.bytes_in = size
+        self.bytes_out = 0
+        self.cancel: Callable[[], object] | None = None
+        """Stops what runs for it, where that is possible."""
+        self.left = False
+        """The run is over, or does not wait for it any more: what has not begun does not begin."""
+        self.span: CallSpan | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.status == "in_flight"
+
+    def begin(self, timeout: float | None = None) -> None:
+        """The tool itself starts now; ToolError when nobody waits for it any more."""
+        if self.left:
+            raise ToolError("the run is over", code="cancelled")
+        self.began = monotonic()
+        if timeout is not None:
+            self.deadline = self.began + timeout
+
+    def leave(self) -> None:
+        """Nobody waits for it any more."""
+        self.left = True
+        if self.cancel is not None:
+            self.cancel()
+
+    def close(self, status: CallStatus, result: Any = None, error: ToolError | None = None) -> None:
+        """It has its answer."""
+        if self.ended is None:
+            self.ended = monotonic()
+        self.status, self.result = status, result
+        if error is not None:
+            self.error = CallError(error.code, error.message, error.retryable, error.data, error.detail)
+
+    def to_call(self) -> Call:
+        """The record as it is now."""
+        ended = monotonic() if self.ended is None else self.ended
+        began = ended if self.began is None else self.began
+        return Call(
+            index=self.index,
+            tool=self.tool,
+            arguments=self.arguments,
+            status=self.status,
+            result=self.result,
+            error=self.error,
+            started=self.started,
+            queued=max(0.0, began - self.received),
+            duration=max(0.0, ended - began),
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            approval=self.approval,
+            retry_of=self.retry_of,
+            batch=self.batch,
+        )
+
+
+def _are_named(arguments: list[Any]) -> bool:
+    """Whether a call was given one table of named arguments."""
+    return len(arguments) == 1 and type(arguments[0]) is dict and all(type(name) is str for name in arguments[0])

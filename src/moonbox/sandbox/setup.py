@@ -1,0 +1,124 @@
+"""Setup: what the Repls and direct calls of one Sandbox share."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import MissingExtra, UsageError
+from moonbox.languages.registry import language as language_named
+from moonbox.limits import Limits
+from moonbox.sandbox.environment import Additions, describe_environment
+from moonbox.sandbox.threads import LoopThread, Threads, ToolSlots
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from moonbox.audit.records import Run
+    from moonbox.audit.redaction import Redactor
+    from moonbox.audit.sinks import Sink
+    from moonbox.audit.telemetry import Telemetry
+    from moonbox.languages.registry import Language
+    from moonbox.sandbox.decisions import Middleware, ToolCall
+    from moonbox.sandbox.record import CallEntry
+    from moonbox.tools.toolbox import Toolbox
+
+    EnvironmentMark = tuple[Toolbox, int, int, Limits]
+    """Tells one environment from another: which tools, their revision, that of what was added, and the limits."""
+
+__all__ = ["Setup", "check_options", "open_redactor", "open_sink", "open_telemetry"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Setup:
+    """Configuration, and the threads and slots that tools run in."""
+
+    toolbox: Toolbox
+    limits: Limits
+    language: Language
+    features: frozenset[str]
+    context: dict[str, Any]
+    allow_nan: bool
+    approve: Callable[[ToolCall], Any | Awaitable[Any]] | None
+    middleware: Sequence[Middleware]
+    telemetry: Telemetry | None
+    on_call: Callable[[CallEntry], None] | None
+    sink: Sink | None
+    redactor: Redactor | None
+    additions: Additions = field(default_factory=Additions)
+    """What Repls that are made from now on find beside their tools."""
+    slots: ToolSlots = field(default_factory=ToolSlots)
+    threads: Threads = field(default_factory=Threads)
+    loop: LoopThread = field(default_factory=LoopThread)
+    pid: int = field(default_factory=os.getpid)
+    """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
+    random: Random = field(default_factory=Random)
+    """For the names of Repls and runs, which are no secrets, and the seeds of scripts."""
+
+    def write(self, run: Run) -> None:
+        """Keep the run's record before anybody sees its result."""
+        if self.sink is not None:
+            self.sink.write(run if self.redactor is None else self.redactor.redact(run))
+
+    def limits_for_worker(self, limits: Limits) -> dict[str, Any]:
+        return {**limits.to_dict(), "allow_nan": self.allow_nan}
+
+    def config_for_workers(self) -> dict[str, Any]:
+        """What every worker starts with."""
+        runtime = self.language.runtime() if self.language.runtime is not None else None
+        return {
+            "limits": self.limits_for_worker(self.limits),
+            "environment": describe_environment(self.toolbox, self.additions, self.features, runtime),
+        }
+
+
+def check_options(
+    *, limits: Any, language: Any, isolation: Any, features: Any, min_workers: Any, max_workers: Any
+) -> None:
+    """Raise UsageError where an option of a Sandbox is wrong."""
+    if limits is not None and not isinstance(limits, Limits):
+        raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
+    known = language_named(language).features
+    if isolation not in ("process", "inline") and not hasattr(isolation, "spawn"):
+        raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
+    if features and not known:
+        raise UsageError(f"the language '{language}' has no features to open")
+    if isinstance(features, str) or not set(features) <= set(known):
+        raise UsageError(f"lua_features must be a set of {sorted(known)}, not {features!r}")
+    for name, value, least in (("min_workers", min_workers, 0), ("max_workers", max_workers, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if min_workers > max_workers:
+        raise UsageError(f"min_workers ({min_workers}) must not be more than max_workers ({max_workers})")
+
+
+def open_sink(audit: Any) -> Sink | None:
+    """The sink that `Sandbox(audit=…)` names."""
+    if audit is None or hasattr(audit, "write"):
+        return audit  # type: ignore[no-any-return]  # told apart by duck type: a Sink is a protocol
+    from moonbox.audit import sinks
+
+    return sinks.open_sink(audit)
+
+
+def open_redactor(redact: Any) -> Redactor | None:
+    """The redactor that `Sandbox(redact=…)` describes."""
+    if redact is None:
+        return None
+    from moonbox.audit.redaction import Redactor
+
+    return redact if isinstance(redact, Redactor) else Redactor(redact)
+
+
+def open_telemetry(telemetry: Any) -> Telemetry | None:
+    """The telemetry that `Sandbox(telemetry=…)` asks for."""
+    if telemetry is not True:
+        return telemetry or None
+    from moonbox.audit.telemetry import Telemetry
+
+    created = Telemetry.create()
+    if created is None:
+        raise MissingExtra("opentelemetry-api", "otel", "Sandbox(telemetry=True)")
+    return created

@@ -1,0 +1,160 @@
+"""The three drivers, blocking, awaited and stepped: what is true in one is true in all."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, Pause, Run, Sandbox, ToolError, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox import Repl
+
+    Drive = Callable[[Repl, str], Run]
+
+LIMITS = Limits(timeout=60)
+
+
+def blocking(repl: Repl, source: str) -> Run:
+    return repl.run(source)
+
+
+def awaited(repl: Repl, source: str) -> Run:
+    return asyncio.run(repl.arun(source))
+
+
+def stepped(repl: Repl, source: str) -> Run:
+    """moonbox runs the tools of every batch."""
+    result = repl.start(source)
+    while isinstance(result, Pause):
+        result = result.resume()
+    return result
+
+
+def stepped_awaited(repl: Repl, source: str) -> Run:
+    async def main() -> Run:
+        result = await repl.astart(source)
+        while isinstance(result, Pause):
+            result = await result.aresume()
+        return result
+
+    return asyncio.run(main())
+
+
+@pytest.fixture(params=[blocking, awaited, stepped, stepped_awaited], ids=lambda drive: drive.__name__)
+def drive(request: Any) -> Drive:
+    chosen: Drive = request.param
+    return chosen
+
+
+class Slow:
+    """Tools that end only when the test lets them, long after their own timeout."""
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.cancelled = threading.Event()
+
+    def tools(self) -> list[Any]:
+        @tool(timeout=0.05)
+        def slow() -> str:
+            """Wait for the test."""
+            assert self.release.wait(60)
+            return "too late"
+
+        @tool(timeout=0.05)
+        async def aslow() -> str:
+            """Wait for the test."""
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+            return "too late"
+
+        @tool
+        def add(a: int, b: int = 1) -> int:
+            """Add."""
+            return a + b
+
+        @tool
+        def fail() -> None:
+            """Fail."""
+            raise ToolError("no", code="unlucky")
+
+        return [slow, aslow, add, fail]
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+@pytest.mark.parametrize("name", ["slow", "aslow"])
+def test_a_tool_is_stopped_at_its_own_timeout(drive: Drive, isolation: Any, name: str) -> None:
+    slow = Slow()
+    with Sandbox(slow.tools(), isolation=isolation, limits=LIMITS) as box, box.repl() as repl:
+        source = f"local ok, e = pcall(tools.{name}) return ok, e.code, e.retryable, e.message"
+        run = drive(repl, source)
+        assert not slow.release.is_set()  # the run did not wait for the tool
+        slow.release.set()
+        message = f"{name} did not answer within its timeout"
+        assert run.values == (False, "timeout", True, message)
+        assert [(call.status, call.result) for call in run.calls] == [("timeout", None)]
+        if name == "aslow":
+            assert slow.cancelled.wait(20)
+        assert repl.run("return tools.add(1)").value == 2
+
+
+def test_others_of_the_batch_have_their_answers(drive: Drive) -> None:
+    slow = Slow()
+    source = """
+    local r = parallel.settle{ tools.slow, function() return tools.add(1) end, tools.aslow, tools.fail }
+    return r[1].error.code, r[2].value, r[3].error.code, r[4].error.code
+    """
+    with Sandbox(slow.tools(), limits=LIMITS) as box, box.repl() as repl:
+        run = drive(repl, source)
+        slow.release.set()
+    assert run.values == ("timeout", 2, "timeout", "unlucky")
+    assert [call.status for call in run.calls] == ["timeout", "ok", "timeout", "error"]
+
+
+def test_the_runs_timeout_ends_it_while_a_tool_waits(drive: Drive) -> None:
+    release = threading.Event()
+
+    @tool
+    def wait() -> None:
+        """Wait for the test."""
+        release.wait(60)
+
+    with Sandbox([wait], limits=Limits(timeout=0.1)) as box, box.repl() as repl:
+        run = drive(repl, "x = 1 print('a') tools.wait()")
+        release.set()
+        assert run.error is not None
+        assert (run.error.kind, run.error.limit, run.output) == ("limit", "time", "a\n")
+        assert [(call.tool, call.status) for call in run.calls] == [("wait", "in_flight")]
+        assert drive(repl, "return x").value == 1
+
+
+def test_the_record_is_the_same(drive: Drive) -> None:
+    source = "print('a') pcall(tools.fail) pcall(tools.fail) local t = os.clock() return tools.add{ a = 1 }, docs.x"
+    with Sandbox(Slow().tools(), limits=LIMITS) as box, box.repl() as repl:
+        repl.document("x", "text")
+        run = drive(repl, source)
+    assert (run.values, run.output, run.error, run.number) == ((2, "text"), "a\n", None, 1)
+    assert [(call.tool, call.status, call.retry_of, call.batch) for call in run.calls] == [
+        ("fail", "error", None, 1),
+        ("fail", "error", 1, 2),
+        ("add", "ok", None, 3),
+    ]
+    assert [seen.name for seen in run.observations] == ["os.clock"]
+    assert all(call.bytes_in > 0 and call.bytes_out > 0 for call in run.calls)
+    assert run.usage.bytes_in > len(source)
+    assert run.usage.bytes_out > 0
+
+
+def test_before_write_has_the_last_word(drive: Drive) -> None:
+    from dataclasses import replace
+
+    with Sandbox(limits=LIMITS) as box, box.repl(before_write=lambda run: replace(run, output="***")) as repl:
+        assert drive(repl, "print('secret')").output == "***"

@@ -1,0 +1,259 @@
+"""The state machine of a run, without a worker, a thread or a socket: frames and times go in, what to do comes out."""
+
+from __future__ import annotations
+
+import json
+import marshal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, tool
+from moonbox.errors import ToolError, WorkerError
+from moonbox.languages.registry import LANGUAGES, EngineError
+from moonbox.sandbox.calls import CallPath
+from moonbox.sandbox.environment import Additions
+from moonbox.sandbox.execution import GRACE, Execution
+from moonbox.sandbox.setup import Setup
+from moonbox.tools.toolbox import Toolbox
+from moonbox.worker import protocol
+
+if TYPE_CHECKING:
+    from moonbox.sandbox.record import CallEntry
+
+
+@tool(timeout=5)
+def timed() -> int:
+    """Has a timeout of its own."""
+    return 1
+
+
+@tool
+def add(a: int, b: int = 1) -> int:
+    """Add."""
+    return a + b
+
+
+def make(limits: Limits | None = None, additions: Additions | None = None, **options: Any) -> Execution:
+    setup = Setup(
+        toolbox=Toolbox.of([timed, add]),
+        limits=limits or Limits(),
+        language=LANGUAGES["lua"],
+        features=frozenset(),
+        context={},
+        allow_nan=False,
+        approve=None,
+        middleware=(),
+        telemetry=None,
+        on_call=None,
+        sink=None,
+        redactor=None,
+    )
+    path = CallPath(setup, setup.toolbox, additions or Additions(), setup.limits)
+    sources = {"script": "the source"}
+    return Execution(path, "the source", run_id="id", language="lua", sources=sources, **options)
+
+
+def calls(execution: Execution, *items: Any) -> None:
+    execution.frame(protocol.CALLS, json.dumps(items).encode())
+
+
+def value(execution: Execution, *values: Any) -> None:
+    spent = protocol.SPENT.pack(-1, 10, 0.5, 0)
+    execution.frame(protocol.VALUE, spent + json.dumps(values).encode())
+
+
+def sent(execution: Execution) -> list[tuple[int, Any]]:
+    """The frames that the machine wants to be sent."""
+    data, frames = execution.outgoing(), []
+    while data:
+        kind, length = protocol.HEADER.unpack_from(data)
+        end = protocol.HEADER.size + length
+        frames.append((kind, marshal.loads(data[protocol.HEADER.size : end])))
+        data = data[end:]
+    return frames
+
+
+def test_a_run_without_calls() -> None:
+    execution = make(seed=7)
+    execution.begin(b"", b"return 1")
+    assert sent(execution) == [(protocol.RUN, (b"return 1", 1, 7))]
+    assert sent(execution) == []
+    execution.frame(protocol.OUTPUT, b"hello\n")
+    assert not execution.over
+    value(execution, 1, None)
+    assert execution.over
+    run = execution.finish()
+    assert (run.values, run.output, run.error, run.calls) == ((1, None), "hello\n", None, ())
+    assert (run.usage.cpu, run.usage.peak_memory, run.seed) == (0.5, 10, 7)
+
+
+def test_calls_are_started_and_their_answers_go_together() -> None:
+    execution = make()
+    calls(execution, [1, "tools.add", [{"a": 1}]], [2, "tools.add", [2]], [3, "sys.time", []])
+    first, second = execution.starting
+    assert (first.index, first.arguments, second.arguments) == (1, {"a": 1}, [2])
+    execution.answer(second, "ok", 3, None)
+    execution.answer(first, "error", None, ToolError("no", code="x", tool="add"))
+    ((kind, answers),) = sent(execution)
+    assert kind == protocol.ANSWERS
+    assert [(call, ok) for call, ok, _ in answers] == [(3, True), (2, True), (1, False)]
+    assert answers[2][2] == {"code": "x", "message": "no", "retryable": False, "tool": "add"}
+    value(execution)
+    assert [(call.status, call.batch) for call in execution.finish().calls] == [("error", 1), ("ok", 1)]
+
+
+def test_a_late_answer_is_ignored() -> None:
+    execution = make()
+    calls(execution, [1, "tools.add", [1]])
+    entry = execution.starting.popleft()
+    execution.frame(protocol.CANCEL, b"[1, 99]")
+    assert (entry.status, entry.left) == ("cancelled", True)
+    execution.answer(entry, "ok", 2, None)
+    assert sent(execution) == []
+    value(execution)
+    execution.answer(entry, "ok", 2, None)
+    assert [call.status for call in execution.finish().calls] == ["cancelled"]
+
+
+def test_answers_can_be_held_back() -> None:
+    execution = make()
+    calls(execution, [1, "tools.add", [1]])
+    execution.holding_answers = True
+    execution.answer(execution.starting.popleft(), "ok", 2, None)
+    assert sent(execution) == []
+    execution.holding_answers = False
+    assert sent(execution) == [(protocol.ANSWERS, [(1, True, 2)])]
+
+
+def begun(execution: Execution, number: int, name: str, timeout: float | None) -> CallEntry:
+    calls(execution, [number, f"tools.{name}", []])
+    entry = execution.starting.popleft()
+    entry.begin(timeout)
+    return entry
+
+
+def test_the_next_deadline_is_the_nearest() -> None:
+    execution = make(Limits(timeout=100))
+    run_deadline = execution.deadline()
+    assert run_deadline is not None
+    slow = begun(execution, 1, "timed", 5)
+    quick = begun(execution, 2, "timed", 3)
+    begun(execution, 3, "add", None)
+    assert execution.deadline() == quick.deadline
+    assert quick.deadline is not None
+    cancelled: list[str] = []
+    quick.cancel = lambda: cancelled.append("quick")
+    execution.tick(quick.deadline)
+    assert (quick.status, slow.status, cancelled) == ("timeout", "in_flight", ["quick"])
+    assert execution.deadline() == slow.deadline
+    ((_, ((call, ok, error),)),) = sent(execution)
+    assert (call, ok, error["code"], error["retryable"]) == (2, False, "timeout", True)
+    execution.answer(quick, "ok", 1, None)
+    assert sent(execution) == []
+
+
+def test_time_runs_out() -> None:
+    execution = make(Limits(timeout=100), number=3)
+    deadline = execution.deadline()
+    assert deadline is not None
+    execution.tick(deadline - 0.001)
+    assert not execution.stopping
+    begun(execution, 1, "add", None)
+    execution.tick(deadline)
+    assert execution.interrupting == protocol.REASON_TIME
+    assert sent(execution) == [(protocol.HALT, protocol.REASON_TIME)]
+    assert execution.deadline() == deadline + GRACE
+    execution.tick(deadline + GRACE - 0.001)
+    with pytest.raises(WorkerError, match="it did not stop"):
+        execution.tick(deadline + GRACE)
+    execution.lose(WorkerError("it did not stop"))
+    run = execution.finish()
+    assert run.error is not None
+    assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", True)
+    assert [call.status for call in run.calls] == ["in_flight"]
+
+
+def test_the_clock_stands_still() -> None:
+    execution = make(Limits(timeout=100))
+    deadline = execution.deadline()
+    changes: list[bool] = []
+    execution.clock.changed = lambda: changes.append(True)
+    with execution.clock.standing_still():
+        execution.clock.pause()
+        assert execution.deadline() is None
+        execution.clock.go_on()
+        assert (execution.deadline(), changes) == (None, [])
+    assert deadline is not None
+    assert (execution.deadline() or 0) > deadline
+    assert changes == [True]
+
+
+def test_what_comes_while_it_stops_is_not_done() -> None:
+    execution = make()
+    execution.stop(protocol.REASON_CANCELLED, 0.0)
+    execution.stop(protocol.REASON_TIME, 50.0)  # the first reason holds
+    assert sent(execution) == [(protocol.HALT, protocol.REASON_CANCELLED)]
+    calls(execution, [1, "tools.add", [1]])
+    assert not execution.starting
+    execution.frame(protocol.DONE, json.dumps(DONE).encode())
+    run = execution.finish()
+    assert run.error is not None
+    assert run.error.kind == "cancelled"
+    assert [call.status for call in run.calls] == ["cancelled"]
+
+
+DONE = {
+    "kind": "stop", "limit": "cancelled", "message": "", "operations": 5, "memory": 0, "cpu": 0.0, "cut": 0,
+    "values": [], "frames": [], "extra": {},
+}  # fmt: skip
+
+
+def test_the_budget_is_spent_before_a_batch_begins() -> None:
+    free = Additions().define("free", lambda: 1, counted=False).define("dear", lambda: 1)
+    execution = make(Limits(max_tool_calls=2), free)
+    calls(execution, [1, "fn.free", []], [2, "fn.dear", []], [3, "docs.get", ["tools.add"]], [4, "tools.add", [1]])
+    assert len(execution.starting) == 3
+    execution.starting.clear()
+    calls(execution, [5, "fn.free", []], [6, "tools.add", [1]])
+    assert (execution.interrupting, len(execution.starting)) == (protocol.REASON_CALLS, 0)
+
+
+def test_a_script_that_is_refused_costs_no_frame() -> None:
+    execution = make()
+    execution.refuse(EngineError("stop", "too long", limit="memory"))
+    assert execution.over
+    assert sent(execution) == []
+    run = execution.finish()
+    assert run.error is not None
+    assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "memory", False)
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "message"),
+    [
+        ("gone", "signal 9", "ended unexpectedly (signal 9)"),
+        ("gone", "", "ended unexpectedly (the worker is gone)"),
+        ("broke", "", "had to be ended (bad frame)"),
+    ],
+)
+def test_a_lost_worker(problem: str, status: str, message: str) -> None:
+    from moonbox.worker.link import Gone
+
+    execution = make(state_lost_before=True)
+    execution.lose(Gone() if problem == "gone" else WorkerError("bad frame"), status)
+    run = execution.finish()
+    assert run.error is not None
+    assert run.error.message == f"the worker process {message}; what the scripts had defined is lost"
+    assert (run.error.kind, run.state_lost) == ("crashed", True)
+
+
+def test_more_than_a_worker_may_send() -> None:
+    limits = Limits(max_memory=1 << 20, max_output=100)
+    execution = make(limits)
+    with pytest.raises(WorkerError, match="more output than max_output"):
+        execution.frame(protocol.OUTPUT, b"x" * 101)
+    execution = make(limits)
+    with pytest.raises(WorkerError, match="more than 4 times max_memory"):
+        for _ in range(6):
+            execution.frame(protocol.CANCEL, b"[" + b" " * (1 << 20) + b"]")
