@@ -123,6 +123,9 @@ class Approver:
         description = (call.tool.description if call.tool is not None else "").strip().partition("\n")[0]
         if description:
             text.append(f": {visible(description, keep='')}", "dim")
+        if call.changed:
+            parts = ", ".join(call.changed)
+            text.append(f"\n  its definition has changed since you chose always: {parts}", "bold red")
         arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
         left_out = 0
         for name, value in arguments.items():

@@ -13,6 +13,7 @@ from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
+from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.threads import Slots
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder
@@ -64,7 +65,7 @@ class Repl:
         self._before_write = before_write
         self._on_close = on_close
         self._additions = setup.additions
-        self._always: set[str] = set()
+        self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
         self._turn = Slots()
         self._number = 0
@@ -275,6 +276,7 @@ class Repl:
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
+            intents=Intents.to(setup.sink, setup.redactor, self._before_write),
         )
         self._worker.loss_unseen = False
         if len(source) > limits.max_memory // _SOURCE_SHARE:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.languages.registry import language as language_named
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from moonbox.languages.registry import Language
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
+    from moonbox.tools.search import ToolSearch
     from moonbox.tools.toolbox import Toolbox
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
@@ -56,6 +58,15 @@ class Setup:
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
     """For the names of Repls and runs, which are no secrets, and the seeds of scripts."""
+
+    searches: WeakKeyDictionary[Toolbox, ToolSearch] = field(default_factory=WeakKeyDictionary)
+    """The index of each toolbox, which all Repls share: making one takes long."""
+
+    def search(self, toolbox: Toolbox) -> ToolSearch:
+        """The search over a toolbox, which follows its changes."""
+        from moonbox.tools.search import ToolSearch
+
+        return self.searches.setdefault(toolbox, ToolSearch(toolbox))
 
     def write(self, run: Run) -> None:
         """Keep the run's record before anybody sees its result."""

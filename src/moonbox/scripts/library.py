@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.chain import digest
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.limits import Limits
@@ -138,7 +139,7 @@ class ScriptLibrary:
         try:
             source = read_source(settings.path)
             definition = self._define(settings, source)
-            tool = self._make_tool(settings, definition)
+            tool = self._make_tool(settings, definition, source)
         except MoonboxError as problem:
             return LoadedScript(settings, source, stamp, problem=str(problem))
         return LoadedScript(settings, source, stamp, definition, tool)
@@ -151,7 +152,7 @@ class ScriptLibrary:
                     raise ToolDefinitionError(f"{settings.path.name} cannot be loaded: {run.error}")
             return ScriptDefinition.from_value(run.value, settings.name)
 
-    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition) -> Tool:
+    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
         def call(arguments: dict[str, Any]) -> Any:
             return self._value(settings.name, arguments)
 
@@ -164,7 +165,7 @@ class ScriptLibrary:
             policy=definition.policy,
             call=call,
             timeout=settings.timeout + 1.0,  # the script's own limit comes first and says more
-            meta={"version": definition.version, "script": str(settings.path)},
+            meta={"version": definition.version, "script": str(settings.path), "source": digest(source.encode())},
         )
 
     def _publish(self) -> None:
