@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -45,18 +44,10 @@ def test_importing_loads_nothing_heavy() -> None:
     assert [name for name in HEAVY if name in loaded] == []
 
 
-def test_importing_is_quick() -> None:
-    """Processor time beside that of an empty program, the best of several: other work on the machine does not count."""
-
-    def cpu(program: str) -> float:
-        timed = f"import time; began = time.process_time(); {program}; print(time.process_time() - began)"
-        done = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True, timeout=30)
-        return float(done.stdout)
-
-    began = time.monotonic()
-    best = min(cpu("import moonbox") for _ in range(3))
-    assert best < 0.1, f"import moonbox took {best:.3f} s"
-    assert time.monotonic() - began < 30
+def test_importing_loads_almost_nothing() -> None:
+    program = "import sys; before = set(sys.modules); import moonbox; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.split() == ["__future__", "moonbox", "moonbox._version"]
 
 
 def test_one_off_run() -> None:

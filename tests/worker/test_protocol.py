@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import marshal
-import time
 from typing import Any
 
 import pytest
+from counting import count_calls
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -191,11 +191,12 @@ def test_too_many_nodes() -> None:
     ],
     ids=lambda payload: repr(payload[:8]),
 )
-def test_hostile_payloads_cost_no_more_than_they_must(payload: bytes) -> None:
-    began = time.process_time()
-    with pytest.raises(WorkerError):
-        decode(payload, max_nodes=1000)
-    assert time.process_time() - began < 5
+def test_hostile_payloads_are_refused_with_little_work(payload: bytes) -> None:
+    def refused() -> None:
+        with pytest.raises(WorkerError):
+            decode(payload, max_nodes=1000)
+
+    assert count_calls(refused) < 500
 
 
 def test_all_frames_of_a_run_together() -> None:
