@@ -10,6 +10,7 @@ import typer
 
 from moonbox.cli.options import ConfigFile, Json, parse_arguments
 from moonbox.cli.output import console, print_json, reporting_errors
+from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.suggest import suggestion
 from moonbox.wording import counted
@@ -34,9 +35,12 @@ def init_project(
 ) -> None:
     """Write a commented moonbox.toml and a folder for tool scripts."""
     with reporting_errors():
+        from moonbox.config import Config
+        from moonbox.project.trust import TrustStore
         from moonbox.scripts.templates import write_config
 
         path = write_config(folder)
+        TrustStore.default().trust(Config.load(path, any_owner=True))  # whoever makes it agrees to it
         steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
         if folder.resolve() != Path.cwd():
             steps.insert(0, f"cd {shlex.quote(str(folder))}")
@@ -93,10 +97,11 @@ def test(
     ] = None,
     config: ConfigFile = None,
     as_json: Json = False,
+    trust: Trust = False,
 ) -> None:
     """Run one tool script with the given parameters and show its result."""
     with reporting_errors():
-        run = _test(path, params or [], config)
+        run = _test(path, params or [], config, trust)
         if as_json:
             print_json(run.to_dict())
         else:
@@ -105,11 +110,11 @@ def test(
             raise typer.Exit(1)
 
 
-def _test(path: Path, params: Sequence[str], config: Path | None) -> Any:
+def _test(path: Path, params: Sequence[str], config: Path | None, trust: bool) -> Any:
     from moonbox.errors import ArgumentError
     from moonbox.scripts.library import ScriptLibrary
 
-    settings = _settings_for(path, config)
+    settings = _settings_for(path, config, trust)
     with ScriptLibrary(settings) as library:
         script = library.scripts[0]
         if script.tool is None:
@@ -121,13 +126,12 @@ def _test(path: Path, params: Sequence[str], config: Path | None) -> Any:
         return library.execute(script.settings.name, bound)
 
 
-def _settings_for(path: Path, config_file: Path | None) -> Any:
+def _settings_for(path: Path, config_file: Path | None, trust: bool) -> Any:
     """The one script: with its grants if it is configured, else without any."""
-    from moonbox.config import Config
     from moonbox.project.sections import read_tools
     from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 
-    configured = read_tools(Config.load(config_file))
+    configured = read_tools(trusted_config(config_file, trust=trust))
     for item in configured.scripts:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))

@@ -132,6 +132,7 @@ def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
 def _configuration(path: Path | None) -> tuple[Check, ...]:
     from moonbox.config import FILE_NAME, Config
     from moonbox.project.sections import problems
+    from moonbox.project.trust import TrustStore, powers
 
     try:
         config = Config.load(path)
@@ -143,6 +144,8 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     valid = [f"[{name}]" for name in config.data if name not in wrong]
     detail = f"{config.path}: {', '.join(valid)} valid" if valid else f"{config.path}"
     checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
+    if powers(config) and not TrustStore.default().is_trusted(config):
+        detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
     return (Check(config.path.name, True, detail), *checks)
 
 
