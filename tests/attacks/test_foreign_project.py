@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +14,9 @@ from moonbox.config import Config
 from moonbox.errors import ConfigError, UsageError
 from moonbox.project.python_tools import load_tools
 from tests.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TOML = """
 [mcp.servers.evil]
@@ -176,13 +178,8 @@ def test_a_damaged_store_trusts_nobody(project: Path) -> None:
     _moonbox(project, "trust", "..")
     store = project.parent / "home" / "state" / "trust.json"
     kept = json.loads(store.read_text())
-    for text in (
-        "",
-        "[]",
-        '{"trusted": 5}',
-        '{"trusted": {"x": 1}}',
-        json.dumps({"trusted": dict.fromkeys(kept, "*")}),
-    ):
+    forged = json.dumps({"trusted": dict.fromkeys(kept["trusted"], "*")})
+    for text in ("", "[]", '{"trusted": 5}', '{"trusted": {"x": 1}}', forged):
         store.write_text(text)
         assert _moonbox(project, "tool", "test", "thief").returncode == 2
     assert store.parent.stat().st_mode & 0o077 == 0
