@@ -10,14 +10,12 @@ if TYPE_CHECKING:
 
 __all__ = ["lua", "text", "value"]
 
-_MARKUP = (
-    "a x1 password tools. é , ; \" ' \\ = == ( ) [ ] { } < > </ <b> <!-- --> &amp; & % %20 .. / // :// : @ # ``` |"
-)
+_MARKUP = "a x1 password tools. é , ; \" ' \\ = == ( ) [ ] { } < > </ <b> <!-- --> &amp; & % %20 .. / // :// : @ # ``` "
 _OTHERS = "0 1 -1 99999999999999999999 1e5 null true secret-1234 http $ ^ a* (a+)+ .* [^a] \\1 ---"
 _PIECES = (*_MARKUP.split(), *_OTHERS.split(), "\x00", "\ud800", " ", "\n", "\t", "# ", "* ", "\r\n")
-_MARKS = "x y.z f( ) { } [ ] = == != += .. ... , ; : \" ' [[ ]] -- --[[ # => ? && || ! // /* 0x 1e % ~= ::a:: tools.ech pcall"
+_MARKS = "x y.z f( ) { } [ ] = == != += .. ... , ; : \" ' [[ ]] -- --[[ # => ? && || ! // /* 0x 1e % ~= ::a:: pcall"
 _WORDS = "local function end if then else elseif while do repeat until return not and or nil const let goto break null"
-_LUA = (*_MARKS.split(), *(f"{word} " for word in _WORDS.split()), "\n", "for i = 1, 2 do ")
+_LUA = (*_MARKS.split(), *(f"{word} " for word in _WORDS.split()), "\n", "for i = 1, 2 do ", "tools.ech")
 
 
 def text(random: Random, pieces: tuple[str, ...] = _PIECES) -> Callable[[int], str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError
+from moonbox.knowledge.extract.formats import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,7 @@ def measure(work: Callable[[Any], object], make: Callable[[int], Any], start: in
 
 
 def _done(work: Callable[[Any], object], item: Any) -> None:
-    with contextlib.suppress(MoonboxError, ValueError, RecursionError):
+    with contextlib.suppress(MoonboxError, Unreadable, ValueError, RecursionError):
         work(item)
 
 
