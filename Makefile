@@ -3,12 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit fuzz soak bench economy docs lock clean
+.PHONY: demo test lint types unit fuzz js soak bench economy docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
 
-test: lint types unit
+test: lint types $(if $(shell command -v node),js) unit
+
+# The npm package: its types, its build, its tests, and a tarball that an empty project can install.
+js: $(VENV)/installed
+	@command -v node >/dev/null || { echo "make js needs Node 20 or later, with npm; it is not installed" >&2; exit 1; }
+	cd js && npm ci --silent --no-audit --no-fund
+	cd js && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent build
+	cd js && npm test --silent
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -20,6 +20,7 @@ What is not named must not happen: no value, nothing printed, no error, no call,
     -- features: coroutines metatables
     -- limits: {"max_string": 1000}
     -- isolation: process          when only that isolation can be asked for it
+    -- check: off                  run it without looking at it first
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox import Repl, Run
+    from moonbox.errors import ScriptError
 
 ISOLATIONS = ("process", "inline")
 _HEAD = re.compile(r"-- ([a-z ]+): ?(.*)")
 _NEXT = re.compile(r"^-- next run\n", re.MULTILINE)
-_WHOLE_FILE = {"attack", "features", "limits", "isolation"}
+_WHOLE_FILE = {"attack", "features", "limits", "isolation", "check"}
 _STEP = {"value", "prints", "error", "line", "message", "message has", "hint", "calls", "state"}
 
 
@@ -52,11 +54,15 @@ class Step:
     expected: dict[str, list[str]]
 
     def check(self, run: Run) -> None:
-        assert _seen(run) == self._wanted()
+        assert self.seen(run) == self.wanted()
         if run.error is not None:
-            self._check_error(run)
+            assert self.error_differences(run.error) == []
 
-    def _wanted(self) -> dict[str, Any]:
+    def seen(self, run: Run) -> dict[str, Any]:
+        """What came of it, in the form of `wanted`."""
+        return _seen(run)
+
+    def wanted(self) -> dict[str, Any]:
         return {
             "error": self._text("error") or None,
             "values": [_canonical(json.loads(text)) for text in self.expected.get("value", ())],
@@ -65,16 +71,18 @@ class Step:
             "state_lost": self._text("state") == "lost",
         }
 
-    def _check_error(self, run: Run) -> None:
-        assert run.error is not None
+    def error_differences(self, error: ScriptError) -> list[str]:
+        """Where the error is not what the head says."""
+        pairs: list[tuple[str, object, object]] = []
         if "line" in self.expected:
-            assert run.error.line == int(self._text("line"))
+            pairs.append(("line", error.line, int(self._text("line"))))
         if "message" in self.expected:
-            assert run.error.message == _quoted_or_plain(self._text("message"))
-        for part in self.expected.get("message has", ()):
-            assert _quoted_or_plain(part) in run.error.message
+            pairs.append(("message", error.message, _quoted_or_plain(self._text("message"))))
         if "hint" in self.expected:
-            assert run.error.hint == _quoted_or_plain(self._text("hint"))
+            pairs.append(("hint", error.hint, _quoted_or_plain(self._text("hint"))))
+        parts = [_quoted_or_plain(part) for part in self.expected.get("message has", ())]
+        missing = [f"message: {error.message!r} has no {part!r}" for part in parts if part not in error.message]
+        return [f"{key}: {seen!r}, not {wanted!r}" for key, seen, wanted in pairs if seen != wanted] + missing
 
     def _text(self, key: str) -> str:
         return (self.expected.get(key) or [""])[0]
@@ -89,6 +97,7 @@ class Case:
     features: frozenset[str] = frozenset()
     isolations: tuple[str, ...] = ISOLATIONS
     attack: str = ""
+    check: bool = True
 
     def play(self, repl: Repl) -> list[Run]:
         runs = []
@@ -117,6 +126,7 @@ def read_case(path: Path) -> Case:
         features=frozenset(whole.get("features", "").split()),
         isolations=tuple(whole.get("isolation", " ".join(ISOLATIONS)).split()),
         attack=whole.get("attack", ""),
+        check=whole.get("check") != "off" and path.parent.name != "errors",  # those are about errors of the run
     )
 
 
@@ -129,12 +139,17 @@ class Boxes:
     """Sandboxes with the tools that script cases call; one for each isolation and set of features."""
 
     def __init__(self) -> None:
-        self._boxes: dict[tuple[str, frozenset[str]], Sandbox] = {}
+        self._boxes: dict[tuple[str, frozenset[str], bool], Sandbox] = {}
 
     def repl(self, case: Case, isolation: str) -> Repl:
-        key = isolation, case.features
+        key = isolation, case.features, case.check
         if key not in self._boxes:
-            self._boxes[key] = Sandbox(case_tools(), isolation=isolation, lua_features=case.features)  # type: ignore[arg-type]
+            self._boxes[key] = Sandbox(
+                case_tools(),
+                isolation=isolation,  # type: ignore[arg-type]
+                lua_features=case.features,
+                check=case.check,
+            )
         return self._boxes[key].repl(limits=case.limits)
 
     def close(self) -> None:

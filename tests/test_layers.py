@@ -27,8 +27,10 @@ LAYERS: dict[str, float] = {
     "net": 0.25,
     "config": 0.3,
     "languages": 0.5,
+    "findings": 0,
     "tools": 1,
     "audit": 1,
+    "check": 1.5,
     "worker": 2,
     "sandbox": 3,
     "scripts": 4,
@@ -37,6 +39,7 @@ LAYERS: dict[str, float] = {
     "adapters": 6,
     "mcp": 6,
     "http": 6,
+    "console": 6.2,
     "project": 6.5,
     "cli": 7,
 }

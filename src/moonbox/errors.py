@@ -45,7 +45,7 @@ __all__ = [
     "WorkerError",
 ]
 
-ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled"]
+ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled", "check"]
 LimitName = Literal["operations", "time", "memory", "calls", "output", "string", "array", "depth"]
 
 ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)

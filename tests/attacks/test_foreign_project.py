@@ -183,3 +183,13 @@ def test_a_damaged_store_trusts_nobody(project: Path) -> None:
         store.write_text(text)
         assert _moonbox(project, "tool", "test", "thief").returncode == 2
     assert store.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_server_that_a_person_adds_is_trusted_and_brings_no_other_along(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "own" / "sub").mkdir(parents=True)
+    _moonbox(tmp_path / "own", "init", "..")
+    assert _moonbox(tmp_path / "own", "mcp", "add", "mine", "--", "cat").returncode == 0
+    assert "is not trusted" not in _moonbox(tmp_path / "own", "mcp", "list", "--wait", "0").stderr
+    assert _moonbox(project, "mcp", "add", "mine", "--", "cat").returncode == 0
+    done = _moonbox(project, "mcp", "list")
+    assert (done.returncode, "is not trusted yet" in done.stderr) == (2, True)

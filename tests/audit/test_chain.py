@@ -250,7 +250,7 @@ def test_a_sqlite_trail_from_before_the_chain_is_taken_into_it(tmp_path: Path, m
     _written(path, make_run, 3)
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.executescript(
-            "DROP TABLE chain; DROP TABLE intents; DELETE FROM migrations WHERE position = 1; PRAGMA user_version = 1"
+            "DROP TABLE chain; DROP TABLE intents; DELETE FROM migrations WHERE position = 2; PRAGMA user_version = 2"
         )
     with contextlib.closing(SqliteSink(path)) as sink:
         assert (sink.verify().ok, sink.verify().records) == (True, 3)

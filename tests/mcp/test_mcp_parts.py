@@ -151,6 +151,24 @@ def test_shares_wait_in_a_bounded_line() -> None:
     asyncio.run(main())
 
 
+def test_a_call_is_refused_only_after_it_waited_and_its_client_was_told() -> None:
+    async def main() -> None:
+        shares = Shares(max_calls=1, max_waiting=5, wait_seconds=0.01)
+        ahead: list[int] = []
+        async with shares.slot("client", ahead.append):
+            with pytest.raises(
+                TooMany, match=r"^this call waited 0.01 s for its turn: this client may run 1 call at a time"
+            ):
+                async with shares.slot("client", ahead.append):
+                    pass
+        async with shares.slot("client", ahead.append):
+            pass  # its turn, at once
+        assert ahead == [1]
+        assert len(shares) == 0
+
+    asyncio.run(main())
+
+
 def test_a_rate_is_counted_for_each_address() -> None:
     rate = RequestRate(per_minute=3, max_addresses=2, clock=lambda: 0.0)
     assert [rate.wait("a") > 0 for _ in range(4)] == [False, False, False, True]

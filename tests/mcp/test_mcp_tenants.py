@@ -1,4 +1,4 @@
-"""Two clients of one server, each with its token, attacked against each other: what is whose, and who is kept waiting."""
+"""Two clients of one server, each with its token, attacked against each other: what is whose, and who waits."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _bearer(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_nothing_of_one_is_seen_by_the_other(as_: Any, mode: str, tmp_path: Path) -> None:
     with as_("alice", mode) as alice, as_("bob", mode) as bob:
-        mine = alice.lua("secret_global = 'hers' return secret_global", **({} if mode == "legacy" else {}))
+        mine = alice.lua("secret_global = 'hers' return secret_global")
         failed = alice.lua("return tools.fail{text = 'her own words'}")
         assert failed.is_error
         guesses = ["return secret_global", "return _G.secret_global", "return tostring(next(_G))"]

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
     from moonbox.audit.calls import Call
     from moonbox.errors import ScriptError
+    from moonbox.findings import Finding
     from moonbox.languages.texts import Texts
 
-__all__ = ["MIN_CHARS", "render"]
+__all__ = ["MIN_CHARS", "json_reply", "render"]
 
 MIN_CHARS = 500
 LISTED_CALLS = 20
+_MOST_NOTES = 3
+_LONGEST_NOTE = 150
 
 
 class Finished(Protocol):
@@ -40,6 +43,8 @@ class Finished(Protocol):
     def error(self) -> ScriptError | None: ...
     @property
     def state_lost(self) -> bool: ...
+    @property
+    def notes(self) -> Sequence[Finding]: ...
 
 
 def render(run: Finished, max_chars: int = 50_000) -> str:
@@ -51,10 +56,33 @@ def render(run: Finished, max_chars: int = 50_000) -> str:
     return _success(run, max_chars) if run.error is None else _failure(run, run.error, max_chars)
 
 
+def json_reply(run: Finished, text: str, max_chars: int) -> str:
+    """The same as JSON: `result`, `output`, and `error` where the script failed; `text` is what `render` made of it.
+
+    Several returned values are a list. What is too long is replaced by the text, cut, under `note`.
+    """
+    result: Any = run.values[0] if len(run.values) == 1 else list(run.values) or None
+    reply: dict[str, Any] = {"result": result, "output": run.output}
+    if run.error is not None:
+        reply = {"error": {"kind": run.error.kind, "message": text}, "output": run.output}
+    whole = "".join(pieces(reply))
+    room = max_chars
+    while len(whole) > max_chars:  # JSON escapes characters, so that a text may need more room than its length
+        room //= 2
+        note = Clip([text], room).fit(room, _lines_note)
+        if run.error is not None:
+            reply = {"error": {"kind": run.error.kind, "message": note}, "output": ""}
+        else:
+            reply = {"result": None, "output": "", "note": f"too long for this reply, and cut: {note}"}
+        whole = "".join(pieces(reply))
+    return whole
+
+
 def _success(run: Finished, room: int) -> str:
     notes = [_PRINTED_TOO_MUCH.format(run.output_cut)] if run.output_cut else []
     if run.state_lost:
         notes.append(_STATE_LOST)
+    notes += _check_notes(run)
     end = "".join(f"\n[{note}]" for note in notes)
     room -= len(end)
     printed = Clip([run.output.rstrip()], room)
@@ -74,6 +102,7 @@ def _success(run: Finished, room: int) -> str:
 def _failure(run: Finished, error: ScriptError, room: int) -> str:
     state = _state(run, error)
     cut = f"\n[{_PRINTED_TOO_MUCH.format(run.output_cut)}]" if run.output_cut else ""
+    cut += "".join(f"\n[{note}]" for note in _check_notes(run))
     problem = _problem(error, room * 6 // 10)
     room -= len(problem) + len(state) + len(cut) + len(_PRINTED) + 1
     calls = Clip(["\n".join(_call_lines(run.calls))], max(room, 0)) if run.calls else None
@@ -85,6 +114,15 @@ def _failure(run: Finished, error: ScriptError, room: int) -> str:
     if printed.total:
         text += _PRINTED + printed.fit(for_output, _output_note)
     return text + cut
+
+
+def _check_notes(run: Finished) -> list[str]:
+    """What is likely wrong with the script, a few lines of it at most."""
+    return [f"note: {_cut(str(note))}" for note in run.notes[:_MOST_NOTES]]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_NOTE else text[: _LONGEST_NOTE - 1] + "…"
 
 
 def _problem(error: ScriptError, room: int) -> str:
@@ -122,7 +160,7 @@ def _headline(error: ScriptError) -> str:
 def _state(run: Finished, error: ScriptError) -> str:
     if run.state_lost:
         return f"\n\n{_STATE_LOST}"
-    if error.kind == "syntax":
+    if error.kind in ("syntax", "check"):
         return "\n\nnothing was run; state is unchanged"
     return "\n\nstate kept: globals set before the error are still there"
 
@@ -233,6 +271,7 @@ _KINDS = {
     "runtime": "runtime error",
     "tool": "tool error",
     "limit": "limit reached",
+    "check": "check failed",
 }
 _STATUSES = {
     "error": "failed",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.audit.answer import render
 from moonbox.audit.calls import CALL_STATUSES, Call, CallError, CallStatus, call_to_dict, known_fields
 from moonbox.errors import ScriptError
+from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.values import from_jsonable, to_jsonable
 
@@ -85,6 +86,8 @@ class Run:
     observations: tuple[Observation, ...] = ()
     state_lost: bool = False
     """The worker ended with this run: globals defined before are gone, and the next run starts from nothing."""
+    notes: tuple[Finding, ...] = ()
+    """What a look at the script showed before it ran, and is likely a mistake."""
 
     @property
     def ok(self) -> bool:
@@ -139,6 +142,7 @@ class Run:
                 "observations": tuple(
                     Observation(name, from_jsonable(value)) for name, value in known.get("observations", ())
                 ),
+                "notes": tuple(Finding(**known_fields(Finding, note)) for note in known.get("notes", ())),
             }
         )
 
@@ -211,4 +215,5 @@ def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
         "seed": run.seed,
         "observations": [[seen.name, lower(seen.value)] for seen in run.observations],
         "state_lost": run.state_lost,
+        "notes": [note.to_dict() for note in run.notes],
     }

@@ -52,7 +52,15 @@ class Redactor:
             values=tuple(scrub.value(value) for value in values),
             calls=tuple(_scrub_call(call, scrub) for call in calls),
             error=_scrub_error(error, scrub) if error else None,
+            notes=tuple(
+                replace(note, message=scrub.text(note.message), hint=note.hint and scrub.text(note.hint))
+                for note in run.notes
+            ),
         )
+
+    def hides(self, name: str) -> bool:
+        """Whether a field of that name may be hidden, wherever it is."""
+        return any(pattern[-1].fullmatch(_folded(name)) for pattern in self._patterns)
 
     def value(self, value: Any, *path: str) -> Any:
         """One value redacted by itself, as if it were found at `path`."""

@@ -69,19 +69,35 @@ def list_runs(
 
 @app.command("show")
 def show_run(
-    id: Annotated[str, typer.Argument(help="The run's id, or the beginning of it.", metavar="ID")],
+    id: Annotated[
+        str | None,
+        typer.Argument(help="The run's id, or the beginning of it.", metavar="[ID]", show_default=False),
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="The latest run.")] = False,
     db: Db = None,
     as_json: Json = False,
 ) -> None:
     """Show one run: its source, its result, and its calls on a timeline."""
     with reporting_errors():
-        run = _trail(db).get(id)
+        trail = _trail(db)
+        run = trail.get(_chosen(trail, id, last=last))
         if as_json:
             print_json(run.to_dict())
             return
         screen = console()
         for part in _run_parts(run, screen.width):
             screen.print(part, soft_wrap=isinstance(part, str))
+
+
+def _chosen(trail: Store, id: str | None, *, last: bool) -> str:
+    if (id is None) != last:
+        raise UsageError("name one run: an id from `moonbox audit list`, or --last")
+    if id is not None:
+        return id
+    latest = trail.list(1)
+    if not latest:
+        raise UsageError("no runs in this trail")
+    return latest[0].id
 
 
 @app.command("stats")

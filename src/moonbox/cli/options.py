@@ -35,6 +35,8 @@ __all__ = [
     "byte_count",
     "count",
     "duration",
+    "json_or_text",
+    "language_names",
     "parse_arguments",
     "with_run_options",
 ]
@@ -144,11 +146,12 @@ def parse_arguments(given: Sequence[str], tool: Tool, name: str) -> dict[str, An
             raise UsageError(f"{name} must be key=value or one JSON object, not '{item}'")
         part = properties.get(key)
         is_text = isinstance(part, dict) and part.get("type") == "string"
-        arguments[key] = text if is_text else _value(text)
+        arguments[key] = text if is_text else json_or_text(text)
     return arguments
 
 
-def _value(text: str) -> Any:
+def json_or_text(text: str) -> Any:
+    """What a person typed as a value: JSON where it is valid JSON, else the text itself."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except ValueError:
@@ -172,6 +175,23 @@ def _presets() -> list[str]:
 
 def _isolations() -> list[str]:
     return ["process", "inline"]
+
+
+def _feature_names() -> list[str]:
+    from moonbox.languages.registry import LANGUAGES
+
+    return sorted({feature for language in LANGUAGES.values() for feature in language.features})
+
+
+def _trail_words() -> list[str]:
+    return ["on", "off"]
+
+
+def language_names() -> list[str]:
+    """For the completion of --language."""
+    from moonbox.languages.registry import LANGUAGES
+
+    return list(LANGUAGES)
 
 
 def _limit(flag: str, parser: Callable[[str], Quantity], metavar: str, help: str) -> Any:
@@ -207,13 +227,19 @@ class RunOptions:
     ] = "process"
     features: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Allow coroutines or metatables. Repeatable.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Allow coroutines or metatables. Repeatable.",
+            autocompletion=_feature_names,
+            show_default=False,
+        ),
     ] = None
     audit: Annotated[
         str | None,
         typer.Option(
             metavar="PATH|on|off",
             envvar="MOONBOX_AUDIT",
+            autocompletion=_trail_words,
             help="Record every run in a .db or .jsonl file, or (on) in the trail that `moonbox audit` shows.",
             show_default="off",
         ),
@@ -295,9 +321,7 @@ class RunOptions:
 
     def _features(self) -> frozenset[str]:
         """The features, given one by one or in a row."""
-        from moonbox.languages.registry import LANGUAGES
-
-        known = sorted({feature for language in LANGUAGES.values() for feature in language.features})
+        known = _feature_names()
         names = [name for part in self.features or () for name in part.replace(",", " ").split()]
         for name in names:
             if name not in known:

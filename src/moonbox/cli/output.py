@@ -43,6 +43,17 @@ __all__ = [
 _PIPED_WIDTH = 160
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
+_NOTHING = {"lua": "nil", "rhai": "()"}
+_LIMIT_OPTIONS = {
+    "time": "--timeout TIME",
+    "calls": "--max-calls N",
+    "operations": "--max-operations N",
+    "memory": "--max-memory BYTES",
+    "output": "--max-output BYTES",
+    "string": "--max-string BYTES",
+    "array": "--max-array N",
+    "depth": "--max-depth N",
+}
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
 
 
@@ -139,6 +150,9 @@ def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bo
         if isinstance(value, str) and not quote:
             screen.print(visible(value), soft_wrap=True)
             continue
+        if value is None:
+            screen.print(_NOTHING.get(run.language, "null"), style="magenta")
+            continue
         shown = pretty(value, screen.width, rows=rows, items=items)
         shortened = shortened or shown.shortened
         screen.print(shown.text, soft_wrap=True)
@@ -190,6 +204,9 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     if error.hint:
         text.append("\nhint: ", "bold green")
         text.append(visible(error.hint))
+    if error.limit in _LIMIT_OPTIONS:
+        text.append("\nlimit: ", "bold green")
+        text.append(f"{_LIMIT_OPTIONS[error.limit]} sets it")
     return text
 
 

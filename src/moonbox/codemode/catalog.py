@@ -15,10 +15,11 @@ from moonbox.tools.signature import first_sentence, render
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from moonbox.codemode.definitions import Definition
     from moonbox.languages.texts import Texts
+    from moonbox.tools.document import Schema
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -45,10 +46,20 @@ class Catalog:
 
 
 def make_catalog(
-    toolbox: Toolbox, texts: Texts, *, full_schemas: bool, budget: int | None, count: Callable[[str], int]
+    toolbox: Toolbox,
+    texts: Texts,
+    *,
+    full_schemas: bool,
+    budget: int | None,
+    count: Callable[[str], int],
+    shapes: Mapping[str, Schema] | None = None,
 ) -> Catalog:
-    """The most detailed catalog within the budget of tokens. Its text depends on the tools alone, byte for byte."""
-    tools = sorted(toolbox, key=lambda tool: (*_place(tool, toolbox), tool.path))
+    """The most detailed catalog within the budget of tokens. Its text depends on the tools alone, byte for byte.
+
+    `shapes` are shown as the results of tools that do not say what they return.
+    """
+    shown = [_with_shape(tool, shapes) for tool in toolbox] if shapes else toolbox
+    tools = sorted(shown, key=lambda tool: (*_place(tool, toolbox), tool.path))
     if not tools:
         return Catalog("", "full", 0, 0)
     steps: tuple[Detail, ...] = ("schemas", *STEPS) if full_schemas else STEPS
@@ -58,6 +69,11 @@ def make_catalog(
         if budget is None or tokens <= budget or step == steps[-1]:
             return Catalog(text, step, len(tools), tokens)
     raise AssertionError
+
+
+def _with_shape(tool: Tool, shapes: Mapping[str, Schema]) -> Tool:
+    shape = shapes.get(tool.path) if tool.returns is None else None
+    return tool if shape is None else tool.with_(returns=shape)
 
 
 @dataclass(frozen=True, slots=True)

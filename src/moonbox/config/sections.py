@@ -52,6 +52,8 @@ class SandboxSettings:
     """The most workers at the same time."""
     allow_nan: bool = False
     """Let NaN and infinity leave a script."""
+    check: bool = True
+    """Look at each script first, and do not run one that cannot work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,9 +161,11 @@ class CodeModeSettings:
     __pydantic_config__: ClassVar = CLOSED
 
     keep_visible: tuple[str, ...] = ()
-    """Tools that stay direct although scripts could call them."""
+    """Tools that stay direct although scripts could call them: names, or patterns such as `bash*`."""
     full_schemas: bool = False
     """Add each tool's JSON Schema to the catalog."""
+    learned_shapes: bool = False
+    """Show in the catalog what tools without a result schema have returned, as far as it was known at the start."""
     mode: Literal["always", "auto", "never"] = "always"
     """always: the code tool; never: every tool direct; auto: whichever definition is smaller."""
     approvals: bool = False
@@ -180,6 +184,8 @@ class CodeModeSettings:
     """The longest description that the provider takes (1024 for some); the code tool's parameter holds the rest."""
     max_chars: Annotated[int, Field(ge=500)] = 50_000
     """The longest answer to the model."""
+    reply: Literal["text", "json"] = "text"
+    """text: an answer that reads well; json: `{"result": …, "output": "…"}`, and `error` where the script failed."""
 
     def __post_init__(self) -> None:
         for key in ("name", "parameter"):

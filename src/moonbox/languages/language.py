@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.errors import ScriptError
+    from moonbox.languages.program import Program, Vocabulary
     from moonbox.limits import Limits
 
 __all__ = ["EngineError", "Explain", "Language"]
@@ -111,6 +112,10 @@ class Language:
     """Optional parts of the language, and the globals that each opens."""
     libraries: Callable[[Collection[str]], dict[str, list[str]]] = _no_libraries
     """The members of its libraries when these features are open."""
+    program: Callable[[str], Program | None] | None = None
+    """Reads a script for the checker; None for a script that it cannot follow."""
+    vocabulary: Callable[[], Vocabulary] | None = None
+    """The words that the checker knows."""
     runtime: Callable[[], str] | None = None
     """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["completeness_of", "explain_translated"]
+__all__ = ["completeness_of", "explain_translated", "pointed"]
 
 _LONGEST_LINE = 200
 _LONGEST_MESSAGE = 4_000
@@ -38,7 +38,7 @@ def explain_translated(
         "line": line,
         "column": column,
         "hint": hint if isinstance(hint, str) else limit_hint(limit, limits, error.message) if limit else None,
-        "traceback": _pointed(source, line, column),
+        "traceback": pointed(source, line, column),
         "frames": tuple(Frame(at if at > 0 else None, name) for chunk, at, name in error.frames if chunk == "script"),
     }
     message = error.message[:_LONGEST_MESSAGE]
@@ -78,7 +78,7 @@ def completeness_of(runtime: Callable[[], str]) -> Callable[[str], bool]:
     return is_complete
 
 
-def _pointed(source: str, line: int | None, column: int | None) -> str:
+def pointed(source: str, line: int | None, column: int | None) -> str:
     """The source line with its number and a caret below the column."""
     lines = source.splitlines()
     if line is None or not 1 <= line <= len(lines):

@@ -14,6 +14,8 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.sinks import MemorySink
+from moonbox.codemode.routing import is_pattern
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
 from moonbox.errors import ConfigError, MissingExtra, UsageError
@@ -58,6 +60,8 @@ class Assembly:
     media: Media | None
     trail: Any
     """The audit trail, readable; None where none is written."""
+    sandbox_in: Callable[[str], Sandbox]
+    """Makes a further Sandbox with the same tools, for scripts in another language; its maker closes it."""
     _closing: contextlib.ExitStack
 
     @property
@@ -95,16 +99,23 @@ def assemble(
     mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
     approve: Callable[..., Any] | None = None,
     on_call: Callable[..., None] | None = None,
+    on_output: Callable[[str], None] | None = None,
+    wrap_sink: Callable[[Sink], Sink] | None = None,
 ) -> Assembly:
     """Make what the configuration describes, with these Python tools added.
 
-    `mcp_config` names files with the `mcpServers` of other clients. ConfigError says which setting is wrong.
+    `mcp_config` names files with the `mcpServers` of other clients. `wrap_sink` puts another sink around the trail's;
+    where no trail is kept, the latest runs are then held in memory. ConfigError says which setting is wrong.
     """
     config = config or Config()
     with contextlib.ExitStack() as closing:
-        sink = _open_sink(config)
+        trail_sink = sink = _open_sink(config)
+        if wrap_sink is not None:
+            trail_sink = sink or MemorySink()
+            sink = wrap_sink(trail_sink)
         settings, servers = _route(read_codemode(config), read_servers(config, mcp_config))
-        sandbox = closing.enter_context(_open_sandbox(config, tools, sink, approve, on_call))
+        hooks = {"approve": approve, "on_call": on_call, "on_output": on_output}
+        sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         toolbox = sandbox.toolbox
         knowledge = _open_knowledge(config, closing)
         built_in = _knowledge_tools(knowledge)
@@ -118,9 +129,17 @@ def assemble(
         if upstreams is not None:
             with _in_section(config, "mcp.servers"):
                 toolbox.follow(upstreams.toolbox)
+            _define_reading(sandbox, upstreams, servers)
         mode = closing.enter_context(_open_mode(config, sandbox, settings))
-        trail = sink if hasattr(sink, "get") and hasattr(sink, "list") else None
-        return Assembly(config, sandbox, mode, upstreams, scripts, knowledge, media, trail, closing.pop_all())
+        trail = trail_sink if hasattr(trail_sink, "get") and hasattr(trail_sink, "list") else None
+        shared = None if sink is None else _SharedSink(sink)
+
+        def sandbox_in(language: str) -> Sandbox:
+            return _open_sandbox(config, sandbox.toolbox, shared, hooks, language=language)
+
+        return Assembly(
+            config, sandbox, mode, upstreams, scripts, knowledge, media, trail, sandbox_in, closing.pop_all()
+        )
     raise AssertionError
 
 
@@ -140,8 +159,9 @@ def _open_sandbox(
     config: Config,
     tools: Any,
     sink: Sink | None,
-    approve: Callable[..., Any] | None,
-    on_call: Callable[..., None] | None,
+    hooks: Mapping[str, Any],
+    *,
+    language: str | None = None,
 ) -> Sandbox:
     from moonbox.languages.registry import DEFAULT_LANGUAGE
     from moonbox.sandbox.sandbox import Sandbox
@@ -154,16 +174,16 @@ def _open_sandbox(
         return Sandbox(
             toolbox,
             limits=limits,
-            language=settings.language or DEFAULT_LANGUAGE,
+            language=language or settings.language or DEFAULT_LANGUAGE,
             isolation=settings.isolation,
-            lua_features=settings.lua_features,
+            lua_features=settings.lua_features if language in (None, DEFAULT_LANGUAGE) else (),
             min_workers=settings.min_workers,
             max_workers=settings.max_workers,
             allow_nan=settings.allow_nan,
-            approve=approve,
-            on_call=on_call,
+            check=settings.check,
             audit=sink,
             redact=audit.redact or None,
+            **hooks,
         )
 
 
@@ -236,20 +256,31 @@ def _make_upstreams(
     if not servers:
         return None, None
     from moonbox.mcp.media import Media
+    from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 
     media = Media()
-    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media)
+    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media, logins=LoginStore())
     closing.callback(upstreams.close)
     return upstreams, media
+
+
+def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[ServerSettings]) -> None:
+    """`mcp.read` and `mcp.prompt`, for the servers that grant them to scripts."""
+    from moonbox.mcp.upstreams import reading
+
+    if any("resources" in server.scripts for server in servers):
+        sandbox.define("mcp.read", reading.reader(upstreams), doc=reading.READ)
+    if any("prompts" in server.scripts for server in servers):
+        sandbox.define("mcp.prompt", reading.prompter(upstreams), doc=reading.PROMPT)
 
 
 def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[CodeModeSettings, list[ServerSettings]]:
     """Tools of servers are not known yet: `keep_visible` becomes a rule of the server that will have them."""
     kept, changed = list(settings.keep_visible), []
     for server in servers:
-        mine = [name for name in kept if name.startswith(f"{server.name}.")]
+        mine = [name for name in kept if name.startswith(f"{server.name}.") and not is_pattern(name)]
         kept = [name for name in kept if name not in mine]
         changed.append(server.with_direct([name.removeprefix(f"{server.name}.") for name in mine]) if mine else server)
     return replace(settings, keep_visible=tuple(kept)), changed

@@ -19,7 +19,7 @@ from moonbox.sandbox.record import CLOCK
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
-from moonbox.tools.results import to_tool_error
+from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import measure, plain
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class Executor(Protocol):
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
         """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline."""
 
-    async def settle(self, value: Any) -> Any:
-        """A value, or what an awaitable comes to."""
+    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
+        """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None]) -> None: ...
 
@@ -76,6 +76,8 @@ class RunInfo(Protocol):
     def repl_id(self) -> str: ...
     @property
     def clock(self) -> RunClock: ...
+    @property
+    def source(self) -> str: ...
     @property
     def intents(self) -> Intents | None: ...
     def head(self) -> Run:
@@ -108,6 +110,8 @@ class CallPath:
         self._first = 0 if direct else setup.language.first_index
         self._direct = direct
         self._entries = additions.docs
+        self._learn = setup.learn
+        self._learned = setup.toolbox.learned
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
         self._redacts = setup.redactor is not None
@@ -115,7 +119,8 @@ class CallPath:
     @cached_property
     def docs(self) -> Docs:
         """The documentation that scripts read."""
-        return Docs(self.toolbox, self._entries, self.language.name, self._search(self.toolbox))
+        search = self._search(self.toolbox)
+        return Docs(self.toolbox, self._entries, self.language.name, self._learned, search)
 
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""
@@ -160,7 +165,18 @@ class CallPath:
 
     def view(self, tool: Tool | None, entry: CallEntry, run: RunInfo, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
-        return ToolCall(tool, entry.tool, entry.arguments, entry.index, run.id, run.repl_id, result, entry.id)
+        return ToolCall(
+            tool,
+            entry.tool,
+            entry.arguments,
+            entry.index,
+            run.id,
+            run.repl_id,
+            result,
+            entry.id,
+            "" if self._direct else run.source,
+            self.language.name,
+        )
 
     async def _call_function(self, function: HostFunction, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
         arguments = entry.arguments
@@ -214,6 +230,7 @@ class CallPath:
             max_depth=limits.max_depth,
             allow_nan=self.allow_nan,
         )
+        self._learn(tool, result)
         for layer in reversed(self._middleware):
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
@@ -225,11 +242,15 @@ class CallPath:
 
     async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
         context = Context(run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context)
-        arguments, first = entry.arguments, self._first
+        arguments, first, most = entry.arguments, self._first, self.limits.max_array
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
         return await self._start(
-            lambda: tool.invoke(arguments, context, first_index=first), entry, run, executor, is_async=tool.is_async
+            lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most),
+            entry,
+            run,
+            executor,
+            is_async=tool.is_async,
         )
 
     async def _before(
@@ -273,7 +294,7 @@ class CallPath:
             )
         with run.clock.standing_still():
             asked = replace(self.view(tool, entry, run), changed=changed)
-            decision = Decision.of(await executor.settle(self._approve(asked)))
+            decision = Decision.of(await executor.settle(self._approve(asked), entry))
         if decision.kind == "deny":
             entry.approval = "denied"
             raise Denied(

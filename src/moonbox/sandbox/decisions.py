@@ -80,6 +80,9 @@ class ToolCall:
     """Only for `after`."""
     id: int = 0
     """How step-by-step callers name it in their answers."""
+    source: str = ""
+    """The script that makes the call; empty for a direct call."""
+    language: str = ""
     changed: tuple[str, ...] = ()
     """For `approve`: the parts of the tool's definition that changed since the person said "always" about it."""
 

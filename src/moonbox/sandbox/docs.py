@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
 from moonbox.languages.registry import language as language_named
-from moonbox.tools.signature import render
+from moonbox.tools.document import Document
+from moonbox.tools.signature import render, type_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from moonbox.tools.learned import LearnedShapes
     from moonbox.tools.search import ToolSearch
+    from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
 __all__ = ["DISCOVERY_BUDGET", "Docs"]
@@ -27,11 +30,17 @@ class Docs:
     """Answers `docs[name]`, `docs.search` and `docs.describe` for one Repl."""
 
     def __init__(
-        self, toolbox: Toolbox, entries: Mapping[str, str], language: str, search: ToolSearch | None = None
+        self,
+        toolbox: Toolbox,
+        entries: Mapping[str, str],
+        language: str,
+        learned: LearnedShapes | None = None,
+        search: ToolSearch | None = None,
     ) -> None:
         self._toolbox = toolbox
         self._entries = entries
         self._language = language
+        self._learned = toolbox.learned if learned is None else learned
         self._search = search
 
     def cost(self, what: str) -> int:
@@ -68,14 +77,14 @@ class Docs:
         if tool is None and name not in self._builtins():
             tool = self._tool(name)
         if tool is not None:
-            return render(tool, "full")
+            return self._written(tool)
         return self._builtins().get(name)
 
     def describe(self, name: str) -> str:
         """One tool's full documentation, or an entry; an unknown name is an error that names the nearest."""
         found = self.get(name)
         if found is None:
-            return render(self._toolbox.resolve(name.removeprefix("tools.")), "full")
+            return self._written(self._toolbox.resolve(name.removeprefix("tools.")))
         return found
 
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
@@ -104,6 +113,14 @@ class Docs:
         """Every name that `get` answers."""
         tools = [f"tools.{tool.path}" for tool in self._toolbox if tool.policy != "direct"]
         return [*self._builtins(), *self._entries, *tools]
+
+    def _written(self, tool: Tool) -> str:
+        """One tool, with the shape of what it has returned where it does not say what it returns."""
+        text = render(tool, "full")
+        shape = self._learned.schema(tool.path) if tool.returns is None else None
+        if not shape:
+            return text
+        return f"{text}\nreturned so far: {type_text(shape, Document(shape), nested=3)}"
 
     def _tool(self, path: str) -> Any:
         found = self._toolbox.get(path)

@@ -37,13 +37,14 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
+    from moonbox.findings import Finding
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
 
 __all__ = ["GRACE", "Execution"]
 
-GRACE = 0.4
+GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
@@ -68,6 +69,7 @@ class Execution:
         sources: Mapping[str, str] | None = None,
         state_lost_before: bool = False,
         on_call: Callable[[CallEntry], None] | None = None,
+        on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
         intents: Intents | None = None,
     ) -> None:
@@ -91,12 +93,15 @@ class Execution:
         self.worker_lost = False
         self.holding_answers = False
         """Answers are collected and not sent yet."""
+        self.notes: tuple[Finding, ...] = ()
+        """What a look at the script showed before the run."""
         self.interrupted = False
         """Whoever waited for the run has given up."""
-        self._source, self._seed, self._language = source, seed, language
+        self.source = source
+        self._seed, self._language = seed, language
         self._sources = sources or {}
         self._lost_before = state_lost_before
-        self._on_call = on_call
+        self._on_call, self._on_output = on_call, on_output
         self._limits = limits
         self._budget = limits.max_tool_calls
         self._decode = Decoder(
@@ -130,9 +135,9 @@ class Execution:
         """Ask the worker to run this program, after that frame which brings it up to date."""
         self._unsent = update + protocol.pack(protocol.RUN, (program, self.number, self._seed))
 
-    def refuse(self, error: EngineError) -> None:
+    def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; the worker hears nothing of it."""
-        self._error = self._explain(error)
+        self._error = error if isinstance(error, ScriptError) else self._explain(error)
         self.over = True
 
     def frame(self, kind: int, payload: bytes) -> None:
@@ -150,6 +155,8 @@ class Execution:
             if not payload or self._printed > self._limits.max_output:
                 raise WorkerError("the worker sent more output than max_output allows, or none")
             self._output.append(payload)
+            if self._on_output is not None:
+                self._on_output(payload.decode("utf-8", "replace"))
         elif kind == protocol.CANCEL:
             for call in read_cancelled(payload, self._decode):
                 if call in self._open:
@@ -258,7 +265,7 @@ class Execution:
         """What is known of the run before it ends."""
         return Run(
             id=self.id,
-            source=self._source,
+            source=self.source,
             language=self._language,
             started=self._started,
             repl=self.repl_id,
@@ -287,7 +294,7 @@ class Execution:
         report = self._report
         run = Run(
             id=self.id,
-            source=self._source,
+            source=self.source,
             language=self._language,
             values=values,
             output=b"".join(self._output).decode("utf-8", "replace"),
@@ -309,6 +316,7 @@ class Execution:
             seed=self._seed,
             observations=tuple(self._observations),
             state_lost=self.worker_lost or self._lost_before,
+            notes=self.notes,
         )
         if self._span is not None:
             self._end_spans(run, self._span)

@@ -7,6 +7,7 @@ from os import getpid
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from moonbox.check.checker import Checker, refusal
 from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.blocking import BlockingDriver
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from moonbox.audit.records import Run
+    from moonbox.findings import Finding
     from moonbox.limits import Limits
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
@@ -67,6 +69,7 @@ class Repl:
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
+        self._checker = Checker(setup.language)
         self._turn = Slots()
         self._number = 0
         self._sources: dict[str, str] = {}
@@ -128,6 +131,15 @@ class Repl:
         """The same, awaited."""
         return await asyncio.to_thread(self.start, source, limits=limits)
 
+    def check(self, source: str) -> tuple[Finding, ...]:
+        """Look at a script without running it: what cannot work, and what is likely a mistake.
+
+        Globals that earlier runs of this Repl have set count as known. Empty for a script that does not compile, and
+        for one that is too long or too deep to follow.
+        """
+        _require_text(source)
+        return self._checker.check(source, self._setup.tool_view(self.toolbox), self._known_names())
+
     # The environment
 
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
@@ -161,6 +173,7 @@ class Repl:
         try:
             self._worker.drop()
             self._worker.has_state = False
+            self._checker.forget()
             self._sources.clear()
             self._number = 0
         finally:
@@ -257,8 +270,7 @@ class Repl:
 
     def _begin(self, link: Link, source: str, limits: Limits) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
-        if not isinstance(source, str):
-            raise UsageError(f"the script must be a string, not {type(source).__name__}")
+        _require_text(source)
         setup = self._setup
         self._number += 1
         self._sources["script" if self._number == 1 else f"script#{self._number}"] = source
@@ -275,6 +287,7 @@ class Repl:
             sources=self._sources,
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
+            on_output=setup.on_output,
             telemetry=setup.telemetry,
             intents=Intents.to(setup.sink, setup.redactor, self._before_write),
         )
@@ -283,11 +296,35 @@ class Repl:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
             return execution
+        if not self._look_at(source, execution):
+            return execution
         # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
         execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
         update = self._worker.update(link, self.toolbox, self._additions, limits)
         execution.begin(update, source.encode("utf-8", "replace"))
         return execution
+
+    def _look_at(self, source: str, execution: Execution) -> bool:
+        """Whether the script can be run; what else a look at it shows goes into the record."""
+        if not self._setup.check:
+            self._checker.skip()
+            return True
+        findings = self.check(source)
+        if findings:
+            execution.notes = tuple(finding for finding in findings if finding.severity == "note")
+            error = refusal(findings, source)
+            if error is not None:
+                execution.refuse(error)
+                return False
+        self._checker.remember(source)
+        return True
+
+    def _known_names(self) -> frozenset[str]:
+        """Globals that the host has added."""
+        setup, additions = self._setup, self._additions
+        opened = [name for feature in setup.features for name in setup.language.features[feature]]
+        added = [name.partition(".")[0] for name in (*additions.functions, *additions.values)]
+        return frozenset((*opened, *added))
 
     def _call_path(self, limits: Limits) -> CallPath:
         calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)
@@ -299,6 +336,7 @@ class Repl:
         """The run is over: keep the record, and the worker if it lives."""
         if execution.worker_lost:
             self._worker.drop()
+            self._checker.forget()
         self._worker.has_state = not execution.worker_lost
         run = execution.finish()
         if self._before_write is not None:
@@ -334,6 +372,11 @@ class Repl:
             return None
         finally:
             self._turn.leave()
+
+
+def _require_text(source: object) -> None:
+    if not isinstance(source, str):
+        raise UsageError(f"the script must be a string, not {type(source).__name__}")
 
 
 def _read_globals(link: Link) -> dict[str, str]:

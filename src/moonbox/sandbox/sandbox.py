@@ -46,10 +46,12 @@ class Sandbox:
     middleware     Middleware(before=…, after=…) around every tool call
     audit          a Sink, or where to keep the trail: a path ending in .db or .jsonl
     redact         names of fields whose values never reach the trail
+    check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
     allow_nan      let NaN and infinity leave a script
     on_call        called with each call's record entry when it starts and when it ends (for progress displays)
+    on_output      called with printed text as it comes
     """
 
     def __init__(
@@ -66,11 +68,13 @@ class Sandbox:
         middleware: Sequence[Middleware] = (),
         audit: Sink | str | os.PathLike[str] | None = None,
         redact: Redactor | Iterable[str] | None = None,
+        check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
         allow_nan: bool = False,
         telemetry: Any = None,
         on_call: Callable[[CallEntry], None] | None = None,
+        on_output: Callable[[str], None] | None = None,
     ) -> None:
         check_options(
             limits=limits,
@@ -92,8 +96,10 @@ class Sandbox:
             middleware=tuple(middleware),
             telemetry=open_telemetry(telemetry),
             on_call=on_call,
+            on_output=on_output,
             sink=open_sink(audit),
             redactor=open_redactor(redact),
+            check=bool(check),
         )
         for name, value in (globals or {}).items():
             self.define(name, value)

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
+    from moonbox.check.tools import ToolView
     from moonbox.languages.registry import Language
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.tools.search import ToolSearch
+    from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
@@ -47,18 +49,21 @@ class Setup:
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
     on_call: Callable[[CallEntry], None] | None
+    on_output: Callable[[str], None] | None = None
     sink: Sink | None
     redactor: Redactor | None
+    check: bool = True
+    """Look at scripts before they run."""
     additions: Additions = field(default_factory=Additions)
     """What Repls that are made from now on find beside their tools."""
     slots: ToolSlots = field(default_factory=ToolSlots)
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
+    views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)
     pid: int = field(default_factory=os.getpid)
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
     """For the names of Repls and runs, which are no secrets, and the seeds of scripts."""
-
     searches: WeakKeyDictionary[Toolbox, ToolSearch] = field(default_factory=WeakKeyDictionary)
     """The index of each toolbox, which all Repls share: making one takes long."""
 
@@ -67,6 +72,21 @@ class Setup:
         from moonbox.tools.search import ToolSearch
 
         return self.searches.setdefault(toolbox, ToolSearch(toolbox))
+
+    def tool_view(self, toolbox: Toolbox) -> ToolView:
+        """The toolbox as its scripts see it now."""
+        view = self.views.get(toolbox)
+        if view is None or view.revision != toolbox.revision:
+            from moonbox.check.tools import ToolView
+
+            view = self.views[toolbox] = ToolView(toolbox, self.language, self.toolbox.learned)
+        return view
+
+    def learn(self, tool: Tool, result: Any) -> None:
+        """Remember the shape of a result, if the tool does not say what it returns."""
+        if tool.returns is None:
+            hides = None if self.redactor is None else self.redactor.hides
+            self.toolbox.learned.learn(tool.path, result, hides=hides)
 
     def write(self, run: Run) -> None:
         """Keep the run's record before anybody sees its result."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.tools.coercion import Coerce, Refused, compile_coercion, is_json, json_form, stand_in
 from moonbox.tools.document import NARRATION, Document, accepts
-from moonbox.tools.problems import find_problems, path_text, short
+from moonbox.tools.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
 from moonbox.tools.signature import parameter_list
 
 if TYPE_CHECKING:
@@ -79,6 +79,28 @@ class Binder:
         except RecursionError:
             raise self.error(["the arguments are nested too deeply"], tool) from None
 
+    def certain_problems(self, arguments: list[Any], tool: str, first_index: int = 0) -> list[str]:
+        """What is wrong with a call's arguments whatever the run puts in place of UNKNOWN and REST; see `problems`."""
+        try:
+            if is_known(arguments):
+                self.bind(arguments, tool, first_index)
+                return []
+            if len(arguments) == 1 and arguments[0] is UNKNOWN:
+                return []  # a table of named arguments, or the first of them
+            rest = {}
+            if len(arguments) == 1 and isinstance(arguments[0], dict) and REST in arguments[0]:
+                rest = {REST: UNKNOWN}
+                arguments = [{name: value for name, value in arguments[0].items() if name is not REST}]
+            named: dict[Any, Any] = self._name(arguments, tool)
+            coerced = self._coerce(named) if self._coerce is not None else named
+            return find_problems(
+                self.document, {**self._filled(dict(coerced)), **rest}, self._fits, first_index=first_index
+            )
+        except ArgumentError as error:
+            return [line[2:] for line in error.message.splitlines() if line.startswith("- ")]
+        except RecursionError:
+            return []
+
     def named(self, arguments: Any, tool: str) -> Any:
         """The arguments by the names of their parameters, valid or not.
 
@@ -108,9 +130,14 @@ class Binder:
     def error(self, problems: list[str], tool: str) -> ArgumentError:
         """The error that lists these problems and the valid parameters."""
         lines = "\n".join(f"- {problem}" for problem in problems)
-        listed = parameter_list(self.document)
+        listed = self.parameter_text
         valid = f"valid parameters: {listed}" if listed else "it takes no parameters"
         return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
+
+    @cached_property
+    def parameter_text(self) -> str:
+        """The parameters as error messages list them."""
+        return parameter_list(self.document)
 
     @cached_property
     def order(self) -> tuple[str, ...]:

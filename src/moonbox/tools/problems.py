@@ -19,7 +19,7 @@ from moonbox.tools.document import Document, Kinds, Schema, accepts, kind_of
 from moonbox.tools.signature import type_text
 from moonbox.wording import counted
 
-__all__ = ["find_problems", "path_text", "short"]
+__all__ = ["REST", "UNKNOWN", "find_problems", "is_known", "path_text", "short"]
 
 MOST_PROBLEMS = 12
 _MOST_STEPS = 5_000
@@ -29,9 +29,28 @@ Fits = Callable[[dict[str, Any], Any], bool]
 """Whether a value fits a small schema."""
 
 
+class Unknown:
+    """A value that only the run knows, in arguments that are looked at before it."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+UNKNOWN = Unknown()
+REST = Unknown()
+"""As a key: there may be other keys too."""
+
+
+def is_known(value: Any) -> bool:
+    """Whether no part of a value is UNKNOWN."""
+    if isinstance(value, dict):
+        return REST not in value and all(map(is_known, value.values()))
+    return all(map(is_known, value)) if isinstance(value, list) else value is not UNKNOWN
+
+
 def find_problems(document: Document, value: Any, fits: Fits, *, first_index: int = 0) -> list[str]:
     """At most `MOST_PROBLEMS` problems as lines such as `items[3].price: expected number, got "x" (string)`."""
-    walker = _Walker(document, fits, first_index)
+    walker = _Walker(document, lambda rule, part: not is_known(part) or fits(rule, part), first_index)
     walker.walk(document.root, value, ())
     lines = [f"{path}: {text}" if path else text for path, text in walker.problems]
     if len(lines) > MOST_PROBLEMS:
@@ -79,6 +98,8 @@ class _Walker:
         self.sizes: dict[int, int] = {}
 
     def walk(self, schema: Schema, value: Any, path: tuple[str | int, ...]) -> None:
+        if value is UNKNOWN:
+            return
         self.steps += 1
         schema = self.document.deref(schema)
         if self.steps > _MOST_STEPS or len(self.problems) > MOST_PROBLEMS:
@@ -164,11 +185,13 @@ class _Walker:
         named = schema.get("properties")
         named = named if isinstance(named, dict) else {}
         for name in schema.get("required") or ():
-            if name not in value:
+            if name not in value and REST not in value:
                 expected = type_text(named.get(name, True), self.document, nested=1)
                 self.note((*path, name), "missing" + (f", expected {expected}" if expected != "any" else ""))
         rest = schema.get("additionalProperties", True)
         for name, item in value.items():
+            if name is REST:
+                continue
             if name in named:
                 self.walk(named[name], item, (*path, name))
             elif rest is False and not schema.get("patternProperties"):

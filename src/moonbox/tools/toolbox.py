@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
 from moonbox.suggest import unknown
+from moonbox.tools.learned import LearnedShapes
 from moonbox.tools.naming import LONGEST_NAME, aliases, check_name
 from moonbox.tools.tool import Tool
 
@@ -54,6 +55,8 @@ class Toolbox:
     def __init__(self, tools: ToolSource = ()) -> None:
         self.library: Any = None
         """The ScriptLibrary behind `from_scripts`."""
+        self.learned = LearnedShapes()
+        """The shapes of what its tools have returned."""
         self._lock = threading.Lock()
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
@@ -149,9 +152,9 @@ class Toolbox:
         """Add tools under a namespace: `create_issue` under `github` becomes `github.create_issue`."""
         return self.merge(tools, namespace=check_name(name, "namespace"), replace=replace)
 
-    def set_namespace(self, name: str, tools: ToolSource) -> Toolbox:
+    def set_namespace(self, name: str | None, tools: ToolSource) -> Toolbox:
         """Make these the only tools of the namespace, in one change: for a server whose list of tools changed."""
-        added = list(_tools(tools, check_name(name, "namespace")))
+        added = list(_tools(tools, None if name is None else check_name(name, "namespace")))
         self._change(lambda entries: [*(item for item in entries if _space(item) != name), *added])
         return self
 

@@ -1,2 +1,3 @@
+-- check: off
 -- error: runtime
 tools.ad{ a = 1 }

@@ -1,3 +1,4 @@
+-- check: off
 -- error: tool
 -- message has: a: expected integer
 -- calls: add

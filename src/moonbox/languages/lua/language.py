@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from moonbox.errors import ScriptError
     from moonbox.languages.language import EngineError
+    from moonbox.languages.program import Program, Vocabulary
     from moonbox.limits import Limits
 
 __all__ = ["LUA"]
@@ -58,6 +59,18 @@ def _completeness() -> Callable[[str], bool]:
     return is_complete
 
 
+def _program(source: str) -> Program | None:
+    from moonbox.languages.lua.program import lua_program
+
+    return lua_program(source)
+
+
+def _vocabulary() -> Vocabulary:
+    from moonbox.languages.lua.program import lua_vocabulary
+
+    return lua_vocabulary()
+
+
 def _wants_more(problem: str) -> bool:
     # A string in quotes ends with its line: the next line would not be part of it.
     return problem.endswith("<eof>") and "unfinished string" not in problem
@@ -76,4 +89,6 @@ LUA = Language(
     parameter_aliases=frozenset({"lua", "lua_code"}),
     features=_FEATURES,
     libraries=_libraries,
+    program=_program,
+    vocabulary=_vocabulary,
 )

@@ -11,6 +11,8 @@ from moonbox.languages.translation import completeness_of, explain_translated
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from moonbox.languages.program import Program, Vocabulary
+
 __all__ = ["COMPILER", "RHAI", "RUNTIME", "runtime_source"]
 
 _FOLDER = Path(__file__).parent
@@ -51,6 +53,18 @@ def _completeness() -> Callable[[str], bool]:
     return completeness_of(runtime_source)
 
 
+def _program(source: str) -> Program | None:
+    from moonbox.languages.rhai.program import rhai_program
+
+    return rhai_program(source)
+
+
+def _vocabulary() -> Vocabulary:
+    from moonbox.languages.rhai.program import rhai_vocabulary
+
+    return rhai_vocabulary()
+
+
 RHAI = Language(
     name="rhai",
     suffix=".rhai",
@@ -61,5 +75,7 @@ RHAI = Language(
     explain=explain_translated,
     completeness=_completeness,
     parameter_aliases=frozenset({"rhai", "rhai_code"}),
+    program=_program,
+    vocabulary=_vocabulary,
     runtime=runtime_source,
 )

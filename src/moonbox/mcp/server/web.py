@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import ConfiguredTokens, configured_tokens, make_verifier
+from moonbox.mcp.server.events import RETRY_MILLISECONDS, ResumableSessions
 from moonbox.mcp.server.sessions import RequestRate, SessionShares, current_owner
 from moonbox.net import guard
 
@@ -39,8 +40,9 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     """An ASGI application that serves MCP at /mcp; all other paths go to `other`."""
     settings = server.settings
     most_sessions = max(settings.max_conversations * 2, 1_000)
-    manager = StreamableHTTPSessionManager(
+    manager = ResumableSessions(
         server.app,
+        retry_interval=RETRY_MILLISECONDS,
         max_request_body_size=settings.max_body,
         session_idle_timeout=settings.idle_seconds,
         max_sessions=most_sessions,

@@ -33,6 +33,7 @@ from mcp_types import Tool as McpTool
 
 from moonbox.errors import ToolDefinitionError, ToolError
 from moonbox.mcp.media import Media, Medium
+from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 
@@ -52,7 +53,9 @@ __all__ = [
     "annotations_of",
     "convert_tools",
     "default_cache_folder",
+    "definition_of",
     "placeholder",
+    "reference",
     "result_value",
 ]
 
@@ -117,6 +120,12 @@ def annotations_of(tool: Tool) -> Hints:
     return hints if isinstance(hints, Hints) else tool.hints
 
 
+def definition_of(tool: Tool) -> McpTool | None:
+    """The server's own definition of a tool; None if it is not a server's."""
+    item = tool.meta.get("mcp_definition")
+    return item if isinstance(item, McpTool) else None
+
+
 def _convert(item: McpTool, settings: ServerSettings, invoke: Invoke) -> Tool:
     async def call(arguments: dict[str, Any]) -> Any:
         return await invoke(item, arguments)
@@ -132,7 +141,7 @@ def _convert(item: McpTool, settings: ServerSettings, invoke: Invoke) -> Tool:
         policy=policy or "auto",
         # A destructive tool stays direct because of its hint, unless the configuration says auto.
         hints=replace(hints, destructive=None) if policy == "auto" else hints,
-        meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints},
+        meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints, "mcp_definition": item},
     )
 
 
@@ -199,7 +208,7 @@ def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: M
             return value["result"]
         return value
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
-    others = [_reference(block, media) for block in result.content if not isinstance(block, TextContent)]
+    others = [reference(block, media) for block in result.content if not isinstance(block, TextContent)]
     if not others:
         return _text_value(texts)
     if len(others) == 1 and not texts:
@@ -223,7 +232,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _reference(block: ContentBlock, media: Media | None) -> dict[str, Any]:
+def reference(block: ContentBlock, media: Media | None) -> dict[str, Any]:
     """A block that is not text, without its bytes; fields that are None are left out."""
     fields: dict[str, Any] = {"type": block.type}
     match block:
@@ -288,10 +297,18 @@ class ToolCache:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def put(self, settings: ServerSettings, tools: Sequence[McpTool]) -> None:
+    def get_offers(self, settings: ServerSettings) -> Offers | None:
+        """The prompts and resources that the server had last time; None if they are not known."""
+        try:
+            return Offers.from_json(json.loads(self._path(settings).read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def put(self, settings: ServerSettings, tools: Sequence[McpTool], offers: Offers = EMPTY) -> None:
         """Store them, if possible."""
         listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-        text = json.dumps({"server": settings.name, "tools": listed}, ensure_ascii=True).encode()
+        data = {"server": settings.name, "tools": listed, **offers.to_json()}
+        text = json.dumps(data, ensure_ascii=True).encode()
         if len(text) > _MAX_CACHED_BYTES:
             return
         path = self._path(settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from moonbox.languages.lua.explain.environment import BASE, LIBRARIES
+from moonbox.languages.lua.explain.environment import BASE, LENGTHS, LIBRARIES
 from moonbox.languages.lua.explain.loops import lua_loop
 from moonbox.languages.lua.explain.missing import (
     given_to_library,
@@ -22,6 +22,12 @@ from moonbox.languages.lua.explain.values import RuntimeFailure, calls_of, field
 __all__ = ["column_of", "runtime_hint", "tidied", "with_value"]
 
 _BAD_ARGUMENT = re.compile(r"bad argument #\d{1,3} to '(\w{1,40})'")
+_NO_FIELD = re.compile(r"a (list|string) has no field '(\w{1,100})'")
+_PATH = re.compile(r"[A-Za-z_][\w.\[\]]{0,60}")
+_WRAPPERS = frozenset(
+    {"content", "data", "entries", "items", "list", "records", "result", "results", "rows", "value", "values"}
+)
+
 _SIGNS = {
     "compare": frozenset({"<", "<=", ">", ">="}),
     "add": frozenset({"+"}),
@@ -90,6 +96,7 @@ def runtime_hint(failure: RuntimeFailure) -> str | None:
             or argument_hint(failure)
             or foreign_constant(failure)
             or _colon_call(failure)
+            or _no_such_field(failure)
             or _other(failure)
         )
     match failure.complaint.action:
@@ -201,6 +208,25 @@ def _colon_call(failure: RuntimeFailure) -> str | None:
     if ":" + name.rpartition(".")[2] not in "".join(token.text for token in failure.line_words()):
         return None
     return f"tools are called with a dot, not with a colon; write: {name}{{…}}"
+
+
+def _no_such_field(failure: RuntimeFailure) -> str | None:
+    """`list.length`, `list.items`, `text.value`."""
+    match = _NO_FIELD.fullmatch(failure.message)
+    if match is None:
+        return None
+    kind, name = match.groups()
+    receivers = {value.receiver for value in fields_of(failure.listing, failure.line, name)}
+    receiver = receivers.pop() if len(receivers) == 1 else ""
+    written = receiver if _PATH.fullmatch(receiver) else "list" if kind == "list" else "text"
+    if name in LENGTHS or name in ("size", "count"):
+        return f"write: #{written}"
+    if kind == "string":
+        return f"{written} is text; if it is JSON, write: json.decode({written}).{name}"
+    if name in _WRAPPERS:
+        return f"{written} is the list itself: for _, item in ipairs({written}) do … end"
+    loop = f"for _, item in ipairs({written}) do … item.{name} … end"
+    return f"read it from an element, such as {written}[1].{name}, or loop: {loop}"
 
 
 def _other(failure: RuntimeFailure) -> str | None:

@@ -11,6 +11,14 @@ return {
   },
   -- Constants of other languages. A script that reads one without having defined it fails, instead of going on with nil.
   elsewhere = { "FALSE", "False", "Infinity", "NULL", "NaN", "Nil", "None", "TRUE", "True", "undefined" },
+  -- Methods of other languages' lists and strings, which no data has as a field.
+  methods = {
+    "append", "capitalize", "charAt", "concat", "contains", "each", "endsWith", "ends_with", "endswith", "extend", "filter",
+    "forEach", "foreach", "hasOwnProperty", "has_key", "includes", "indexOf", "insert", "isdigit", "join", "map", "pop", "push",
+    "reduce", "remove", "replace", "replaceAll", "reverse", "shift", "slice", "sort", "split", "startsWith", "starts_with",
+    "startswith", "strip", "substr", "substring", "toFixed", "toLowerCase", "toString", "toUpperCase", "tolower", "toupper",
+    "trim", "unpack", "unshift",
+  },
   libraries = {
     string = {
       "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "pack", "packsize", "rep", "reverse",

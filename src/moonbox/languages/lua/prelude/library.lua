@@ -184,6 +184,18 @@ return function(host, allowed, stop)
     return type(made) == "string" and checked_string(made) or made
   end
 
+  -- For `__index`: reading a field that a list or a string cannot have is an error, not nil. What other languages call as a
+  -- method is nil, so that Lua itself says what was called.
+  local methods = {}
+  for _, name in next, allowed.methods do methods[name] = true end
+  function M.no_field(kind)
+    return function(_, key)
+      if type(key) == "string" and not methods[key] then
+        raw_error("a " .. kind .. " has no field '" .. (#key <= 100 and key or sub(key, 1, 100) .. "...") .. "'", 2)
+      end
+    end
+  end
+
   local libraries = {}
   for name, members in next, allowed.libraries do
     local contents = {}
@@ -193,7 +205,9 @@ return function(host, allowed, stop)
     libraries[name] = seal(contents, name)
     if name == "string" then
       local meta = getmetatable("")
-      meta.__index = contents
+      local own = {}
+      for member, fn in next, contents do own[member] = fn end
+      meta.__index = setmetatable(own, { __index = M.no_field("string") })
       meta.__metatable = false
       meta.__name = nil
     end

@@ -26,6 +26,7 @@ local library = import("library")(host, allowed, stop)
 host.seal = library.seal
 host.is_sealed = library.is_sealed
 host.tostring = library.tostring
+ARRAY.__index = library.no_field("list")
 local encode = import("encode")(host, stop)
 local calls = import("calls")(host, stop, encode)
 local guest = import("guest")(host, stop, encode, calls)

@@ -1,0 +1,401 @@
+"""Calls: of tools, of the library, of the script's own functions; and loops over what calls return."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moonbox.check import reads, slips
+from moonbox.check.tools import literal
+from moonbox.check.values import (
+    LIST,
+    OBJECT,
+    TABLES,
+    TEXT,
+    Data,
+    Library,
+    Made,
+    Results,
+    Scalar,
+    Script,
+    ToolSpace,
+    ToolValue,
+    element,
+    kinds_of,
+)
+from moonbox.languages import program as p
+from moonbox.suggest import did_you_mean, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.check.values import Value
+    from moonbox.check.walk import Walk
+
+__all__ = ["call", "iteration", "method"]
+
+_MOST_PROBLEMS = 3
+
+
+def call(walk: Walk, node: p.Call) -> Value:
+    """What a call returns."""
+    function = _called(walk, node)
+    if isinstance(function, Library):
+        handler = _LIBRARY.get(function.name)
+        if handler is not None:
+            return handler(walk, node)
+        arguments = [walk.value(argument) for argument in node.arguments]
+        slips.library_call(walk, function.name, node, arguments)
+        kind = _RETURNS.get(function.name)
+        return Scalar(kind) if kind else None
+    for argument in node.arguments:
+        slips.used(walk, argument, walk.value(argument))
+    if isinstance(function, ToolValue):
+        if node.exact:
+            _arguments(walk, function, node.at, node.arguments)
+        return walk.view.result(function.tool)
+    return function.returns if isinstance(function, Script) else None
+
+
+def _called(walk: Walk, node: p.Call) -> Value:
+    """The function that is called."""
+    target = node.function
+    if type(target) is p.Name:
+        return _named(walk, target, node)
+    if type(target) is not p.Field:
+        return walk.value(target)
+    path = tool_path(walk, target)
+    if path is None:
+        return reads.field(walk, target, arguments=node.arguments)
+    found: Value = walk.view.root
+    for name in path:
+        found = walk.view.member(found, name) if isinstance(found, ToolSpace) else None
+        if isinstance(found, ToolValue):
+            break
+    if found is None and walk.is_tested(target):
+        return None
+    if found is None:
+        walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
+    elif isinstance(found, ToolSpace):
+        walk.error(target.key, f"'{'.'.join(path)}' is a namespace of tools, not a tool")
+    else:
+        return reads.field(walk, target)  # also says what is wrong with `tools.name.field(…)`
+    return None
+
+
+def tool_path(walk: Walk, node: p.Expression) -> list[str] | None:
+    """The names behind `tools`; None for anything else."""
+    names: list[str] = []
+    while type(node) is p.Field:
+        names.append(node.name)
+        node = node.value
+    is_tools = type(node) is p.Name and node.name == "tools" and isinstance(walk.value(node), ToolSpace)
+    return names[::-1] if is_tools else None
+
+
+def _named(walk: Walk, target: p.Name, node: p.Call) -> Value:
+    name = target.name
+    if not walk.is_unset(name):
+        return walk.value(target)
+    tools_are_functions = walk.language.texts.separator == "::"
+    tool = walk.view.named(name) if tools_are_functions else None
+    if tool is not None:
+        return tool
+    texts = tuple(map(walk.text, node.arguments))
+    written = None if tools_are_functions else walk.view.is_name(name)
+    advice = walk.words.advice(name, True, texts)
+    if written is not None:
+        walk.error(
+            target.at, f"'{name}' is a tool and not a global function", f"write: {walk.words.form('call', written)}"
+        )
+    elif advice is not None:
+        walk.error(target.at, f"there is no function '{name}'", advice)
+    elif tools_are_functions:
+        walk.error(target.at, *_unknown_function(walk, name), code="unknown_tool", tool=name)
+    else:
+        walk.unset(target)
+    return None
+
+
+def _unknown_function(walk: Walk, name: str) -> tuple[str, str | None]:
+    close = nearest(name, [*walk.view.root.members, *walk.words.globals, *walk.names], parts=True, count=2)
+    return f"unknown function '{name}'", did_you_mean([f"'{item}'" for item in close])
+
+
+def _arguments(walk: Walk, tool: ToolValue, at: int, arguments: tuple[p.Expression, ...]) -> None:
+    binder = tool.tool.binder
+    if binder is None:
+        return
+    given = [literal(argument) for argument in arguments]
+    problems = binder.certain_problems(given, tool.tool.path, walk.language.first_index)
+    if problems:
+        listed = "; ".join(problems[:_MOST_PROBLEMS])
+        parameters = binder.parameter_text
+        hint = f"parameters: {parameters}" if parameters else "it takes no parameters"
+        message = f"invalid arguments for {tool.tool.path}: {listed}"
+        walk.error(at, message, hint, code="invalid_arguments", tool=tool.tool.path)
+
+
+def method(walk: Walk, node: p.Method) -> Value:
+    """What a method call returns."""
+    base = walk.value(node.value)
+    if node.name == "len" and walk.words.only_truth_values:
+        _count(walk, base, node)
+        return Scalar("number")
+    handler = walk.words.methods.get(node.name)
+    if handler is not None and isinstance(base, Data | Results):
+        return _list_method(walk, base, node, handler)
+    for argument in node.arguments:
+        walk.value(argument)
+    name = node.name
+    if isinstance(base, ToolSpace):
+        member = walk.view.member(base, name)
+        path = f"{base.path}.{name}" if base.path else name
+        written = member.name if isinstance(member, ToolValue) else walk.view.written(path)
+        walk.error(
+            node.key, "tools are called with a dot, not with a colon", f"write: {walk.words.form('call', written)}"
+        )
+        return None
+    kinds = kinds_of(base) if isinstance(base, Data | Scalar) else None
+    if kinds == TEXT:
+        if name in walk.words.string_methods:
+            kind = _RETURNS.get(f"string.{name}")
+            return Scalar(kind) if kind else None
+        _no_method(walk, base, node, "a string")
+    elif kinds and kinds <= TABLES and isinstance(base, Data) and name not in walk.program.fields:
+        has = name in base.facts.properties or (kinds == LIST and name in walk.words.list_methods)
+        if not has:
+            _no_method(walk, base, node, "a list" if kinds == LIST else "an object")
+    return None
+
+
+def _count(walk: Walk, base: Value, node: p.Method) -> None:
+    """`r.len()` of an object, which counts its fields."""
+    if isinstance(base, Data) and base.facts.kinds == OBJECT and base.facts.closed:
+        what = reads.described(walk, base, node.value)
+        walk.about(
+            base, node.key, f"{what} is an object, not a list: len() counts its fields", reads.lists_within(walk, base)
+        )
+
+
+def _no_method(walk: Walk, base: Value, node: p.Method, kind: str) -> None:
+    if node.name in walk.words.any_methods:
+        return
+    receiver = walk.text(node.value)
+    texts = tuple(map(walk.text, node.arguments))
+    hint = walk.words.method_advice(node.name, receiver if receiver != "…" else "x", texts)
+    if hint is None:
+        members = walk.words.string_methods if kind == "a string" else walk.words.list_methods
+        close = nearest(node.name, members)
+        hint = did_you_mean([f"'{name}'" for name in close])
+    walk.about(base, node.key, f"{kind} has no method '{node.name}'", hint)
+
+
+def _list_method(walk: Walk, base: Value, node: p.Method, handler: str) -> Value:
+    """Methods that call a function with the elements of a list, or return them."""
+    inner = element(base)
+    result: Value = None
+    for argument in node.arguments:
+        if type(argument) is p.Function:
+            given = (None, inner) if handler == "fold" else (inner, inner) if handler == "sort" else (inner,)
+            result = walk.function(argument, given)
+        else:
+            walk.value(argument)
+    if handler == "map":
+        return Results((), result)
+    return base if handler == "same" else inner if handler == "one" else None
+
+
+def iteration(walk: Walk, node: p.Each) -> tuple[Value, ...]:
+    """What the variables of a loop are."""
+    source = node.values[0] if node.values else None
+    for value in node.values[1:]:
+        walk.value(value)
+    if source is None:
+        return ()
+    if type(source) is p.Call and type(source.function) is p.Name and len(source.arguments) == 1:
+        name, argument = source.function.name, source.arguments[0]
+        if name in ("ipairs", "pairs") and walk.value(source.function) == Library(name):
+            return _pairs(walk, node, name, argument)
+    looped = walk.value(source)
+    if walk.language.name != "lua":
+        return _elements(walk, node, source, looped)
+    _check_loop(walk, node, source, looped)
+    return ()
+
+
+def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: Value) -> None:
+    """A loop over something without ipairs or pairs."""
+    text = walk.text(source)
+    if isinstance(value, Data | Results | Made):
+        kinds = kinds_of(value)
+        if isinstance(value, Made) or (kinds and kinds <= TABLES):
+            function = "pairs" if kinds == OBJECT else "ipairs"
+            names = ", ".join(node.names if len(node.names) > 1 else ("_", *node.names))
+            hint = f"write: for {names} in {function}({text}) do"
+            walk.about(value, source.at, "a loop needs ipairs or pairs around a table", hint)
+    elif isinstance(value, ToolValue):
+        walk.error(
+            source.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}"
+        )
+    elif isinstance(value, Scalar) and value.kind == "number":
+        hint = f"write: for {node.names[0]} = 1, {text} do" if text != "…" else f"write: for {node.names[0]} = 1, n do"
+        walk.error(source.at, "a loop cannot go over a number", hint)
+
+
+def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple[Value, ...]:
+    value = walk.value(argument)
+    key: Value = None
+    kinds = kinds_of(value) if not isinstance(value, Made) else None
+    if isinstance(value, ToolValue):
+        walk.error(
+            argument.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}"
+        )
+    elif isinstance(value, Data) and kinds and "object" not in kinds and "array" not in kinds:
+        what = reads.described(walk, value, argument)
+        walk.about(value, argument.at, f"{what} is not a table: {name} cannot go over it")
+    elif isinstance(value, Data) and kinds == OBJECT and name == "ipairs":
+        what = reads.described(walk, value, argument)
+        facts = value.facts
+        lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == LIST]
+        hint = reads.lists_within(walk, value) if lists or facts.closed else "use pairs for its fields"
+        walk.about(value, argument.at, f"{what} is an object, not a list: ipairs finds nothing in it", hint)
+    elif name == "ipairs" or kinds == LIST:
+        alone = f"ipairs gives the position first: write for _, {node.names[0]} in {name}(…) do"
+        key = Scalar("number", alone if len(node.names) == 1 else f"'{node.names[0]}' is the position")
+    if isinstance(value, Made) and name == "ipairs":
+        slips.ipairs_of_fields(walk, value, argument)
+    if kinds == OBJECT and isinstance(value, Data):
+        facts = value.facts
+        return key, value.part(facts.rest) if not facts.properties else None
+    return key, element(value)
+
+
+def _elements(walk: Walk, node: p.Each, source: p.Expression, value: Value) -> tuple[Value, ...]:
+    """`for x in list`, in languages that loop over lists directly."""
+    kinds = kinds_of(value)
+    if isinstance(value, Data) and kinds and "array" not in kinds and "string" not in kinds:
+        what = reads.described(walk, value, source)
+        hint = reads.lists_within(walk, value) if kinds == OBJECT else None
+        walk.about(value, source.at, f"{what} is not a list: a loop cannot go over it", hint)
+    elif isinstance(value, Scalar) and value.kind in ("number", "boolean"):
+        walk.error(source.at, "a loop cannot go over a number", "write a range: 0..n")
+    return element(value), Scalar("number", f"'{node.names[-1]}' is the position")
+
+
+# Functions of the library that call others
+
+
+def _protected(walk: Walk, node: p.Call) -> Value:
+    """pcall and xpcall: what goes wrong inside is caught."""
+    first = node.arguments[0] if node.arguments else None
+    walk.lenient += 1
+    values = [walk.value(argument) for argument in node.arguments]
+    if values and isinstance(values[0], ToolValue) and node.exact:
+        _arguments(walk, values[0], node.at, node.arguments[1:])
+    path = tool_path(walk, first) if type(first) is p.Field else None
+    if path is not None and values[0] is None:
+        walk.error(first.at, *walk.view.unknown(".".join(path)))  # type: ignore[union-attr]  # a Field
+    walk.lenient -= 1
+    if type(first) is p.Call and isinstance(walk.quiet(first.function), ToolValue):
+        tool = walk.text(first.function)
+        arguments = ", ".join(map(walk.text, first.arguments)) or "{}"
+        walk.error(
+            first.at,
+            "pcall must make the call itself: here the tool is called before it",
+            f"write: pcall({tool}, {arguments})",
+        )
+    return None
+
+
+def _parallel(walk: Walk, node: p.Call) -> Value:
+    return _together(walk, node, settle=False)
+
+
+def _settle(walk: Walk, node: p.Call) -> Value:
+    return _together(walk, node, settle=True)
+
+
+def _together(walk: Walk, node: p.Call, *, settle: bool) -> Value:
+    walk.lenient += settle
+    results: list[Value] = []
+    items = node.arguments
+    if len(node.arguments) == 1 and type(node.arguments[0]) is p.Record:
+        items = tuple([item for _, item in node.arguments[0].entries])
+    elif len(node.arguments) > 1 and node.exact:
+        walk.error(
+            node.at, "parallel takes one list of functions", "write: parallel{function() … end, function() … end}"
+        )
+    for item in items:
+        value = walk.value(item)
+        if type(item) is p.Call and isinstance(walk.quiet(item.function), ToolValue):
+            form = walk.words.form("closure", walk.text(item))
+            walk.error(item.at, "parallel expects functions: here the tool is called before it", f"write: {form}")
+        results.append(value.returns if isinstance(value, Script) else None)
+    walk.lenient -= settle
+    exact = len(node.arguments) == 1 and type(node.arguments[0]) is p.Record
+    return Results((), None) if settle or not exact else Results(tuple(results), None)
+
+
+def _parallel_map(walk: Walk, node: p.Call) -> Value:
+    arguments = node.arguments
+    items = walk.value(arguments[0]) if arguments else None
+    options = arguments[2] if len(arguments) > 2 else None
+    settle = options is not None and not (
+        type(options) is p.Record and options.exact and all(name != "settle" for name, _ in options.entries)
+    )
+    each: Value = None
+    walk.lenient += settle
+    if len(arguments) > 1 and type(arguments[1]) is p.Function:
+        each = walk.function(arguments[1], (element(items), Scalar("number", "it is the position")))
+    elif len(arguments) > 1:
+        function = walk.value(arguments[1])
+        each = function.returns if isinstance(function, Script) else None
+        if isinstance(function, ToolValue):
+            each = walk.view.result(function.tool)
+    if options is not None:
+        walk.value(options)
+    walk.lenient -= settle
+    return Results((), None if settle else each)
+
+
+def _sort(walk: Walk, node: p.Call) -> Value:
+    arguments = node.arguments
+    items = walk.value(arguments[0]) if arguments else None
+    for argument in arguments[1:]:
+        if type(argument) is p.Function:
+            inner = element(items)
+            walk.function(argument, (inner, inner))
+            slips.comparator(walk, argument)
+        else:
+            walk.value(argument)
+    slips.library_call(walk, "table.sort", node, [items])
+    return None
+
+
+def _probe(walk: Walk, node: p.Call) -> Value:
+    """type and tostring: asking what a value is."""
+    walk.lenient += 1
+    for argument in node.arguments:
+        walk.value(argument)
+    walk.lenient -= 1
+    return Scalar("string")
+
+
+_LIBRARY: dict[str, Callable[[Walk, p.Call], Value]] = {
+    "pcall": _protected,
+    "xpcall": _protected,
+    "parallel": _parallel,
+    "parallel.settle": _settle,
+    "parallel_settle": _settle,
+    "parallel.map": _parallel_map,
+    "table.sort": _sort,
+    "type": _probe,
+}
+_RETURNS = {
+    **dict.fromkeys(("tostring", "json.encode", "json.stringify", "table.concat", "os.date"), "string"),
+    **dict.fromkeys(
+        (f"string.{name}" for name in ("format", "upper", "lower", "sub", "rep", "reverse", "gsub")), "string"
+    ),
+    **dict.fromkeys(("string.len", "os.time", "os.clock", "rawlen", "len"), "number"),
+    **dict.fromkeys((f"math.{name}" for name in ("floor", "ceil", "abs", "max", "min", "sqrt", "random")), "number"),
+}

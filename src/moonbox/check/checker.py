@@ -1,0 +1,104 @@
+"""Checker: looks at the scripts of one Repl before they run, and remembers which globals they set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moonbox.check.walk import TooMuch, Walk
+from moonbox.errors import ScriptError
+from moonbox.languages.translation import pointed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from moonbox.check.tools import ToolView
+    from moonbox.findings import Finding
+    from moonbox.languages import program as p
+    from moonbox.languages.language import Language
+
+__all__ = ["Checker", "refusal"]
+
+_LONGEST = 64_000
+_MOST_NAMES = 10_000
+_DYNAMIC = frozenset({"_G", "_ENV", "rawset", "setmetatable"})
+
+
+class Checker:
+    """The checker of one Repl. Costs no more than a fixed time for each character of a script, whatever it holds."""
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self._names: frozenset[str] = frozenset()
+        self._open = False  # scripts may have set globals that were not seen
+        self._latest: tuple[str, p.Program | None] = ("", None)
+
+    def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
+        """The findings, in the order of their lines; `names` are globals that the host has added."""
+        program = self._program(source)
+        if program is None:
+            return ()
+        walk = Walk(
+            program,
+            self._language,
+            view,
+            names=self._names | names,
+            open_names=self._open or _is_dynamic(source),
+        )
+        try:
+            walk.block(program.body)
+        except TooMuch:
+            pass
+        except RecursionError:
+            return ()
+        return tuple(sorted(walk.findings.values(), key=lambda finding: (finding.line, finding.column or 0)))
+
+    def remember(self, source: str) -> None:
+        """A script is being run: the globals that it sets exist from now on."""
+        program = self._program(source)
+        if program is None or _is_dynamic(source) or len(self._names) > _MOST_NAMES:
+            self._open = True
+        else:
+            self._names |= program.defines
+
+    def forget(self) -> None:
+        """The globals of earlier scripts are gone."""
+        self._names = frozenset()
+        self._open = False
+
+    def skip(self) -> None:
+        """A script is being run that nobody looked at: it may set any global."""
+        self._open = True
+
+    def _program(self, source: str) -> p.Program | None:
+        if self._language.program is None or len(source) > _LONGEST:
+            return None
+        if source != self._latest[0]:
+            try:
+                self._latest = source, self._language.program(source)
+            except RecursionError:
+                self._latest = source, None
+        return self._latest[1]
+
+
+def _is_dynamic(source: str) -> bool:
+    """Whether globals may be set in ways that are not followed."""
+    return any(word in source for word in _DYNAMIC)
+
+
+def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
+    """The error of a script that is not run; None when there is no reason not to run it."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors:
+        return None
+    first, *others = errors
+    more = "".join(f"\nalso on {other}" for other in others)
+    return ScriptError(
+        "check",
+        first.message + more,
+        line=first.line,
+        column=first.column,
+        hint=first.hint,
+        code=first.code,
+        tool=first.tool,
+        traceback=pointed(source, first.line, first.column),
+    )

@@ -1,0 +1,194 @@
+"""Operators: values that cannot be added, joined or compared, and comparisons that are always false."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from moonbox.check import reads
+from moonbox.check.values import LIST, NUMBERS, OBJECT, TABLES, TEXT, Data, Scalar, ToolValue, kinds_of
+from moonbox.languages import program as p
+from moonbox.suggest import nearest
+
+if TYPE_CHECKING:
+    from moonbox.check.values import Value
+    from moonbox.check.walk import Walk
+
+__all__ = ["operation"]
+
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "^", "**"})
+_ORDER = frozenset({"<", "<=", ">", ">="})
+_EQUALITY = frozenset({"==", "~=", "!="})
+_NUMERAL = re.compile(r"\s*[-+]?(?:0[xX][0-9a-fA-F.]+|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*")
+_TYPES = frozenset({"nil", "boolean", "number", "string", "table", "function", "thread", "userdata"})
+
+
+def operation(walk: Walk, node: p.Operation) -> Value:
+    """What an operator makes of two values."""
+    operator = node.operator
+    if operator in ("and", "&&", "or", "||") or (operator in _EQUALITY and _is_nothing(node.right)):
+        walk.test(node.left)
+    if operator in ("or", "||"):
+        return _either(walk, node)
+    if operator in _EQUALITY and _is_nothing(node.right):
+        walk.lenient += 1  # the script asks whether it is there
+        walk.value(node.left)
+        walk.lenient -= 1
+        return Scalar("boolean")
+    left, right = walk.value(node.left), walk.value(node.right)
+    if operator in ("and", "&&"):
+        return None
+    if operator in _EQUALITY:
+        _equality(walk, node, left, right)
+        return Scalar("boolean")
+    if operator in _ORDER:
+        _order(walk, node, left, right)
+        return Scalar("boolean")
+    is_lua = walk.language.name == "lua"
+    for side, value in ((node.left, left), (node.right, right)):
+        if operator in _ARITHMETIC and is_lua:
+            _summand(walk, node, side, value)
+        elif operator == "..":
+            _joined(walk, side, value)
+    if operator == "..":
+        return Scalar("string")
+    return Scalar("number") if operator in _ARITHMETIC and is_lua else None
+
+
+def _either(walk: Walk, node: p.Operation) -> Value:
+    """`a or b`: a field that is only tried, beside another way to the same value, need not exist."""
+    alternatives = [node.left, node.right]
+    while isinstance(first := alternatives[0], p.Operation) and first.operator == node.operator:
+        alternatives[:1] = [first.left, first.right]
+    bases = [p.root(alternative) for alternative in alternatives]
+    values = []
+    for index, alternative in enumerate(alternatives):
+        tries = bool(bases[index]) and bases.count(bases[index]) > 1
+        walk.lenient += tries
+        values.append(walk.value(alternative))
+        walk.lenient -= tries
+    last = alternatives[-1]
+    plain = type(last) is p.Constant or (type(last) is p.Record and not last.entries)
+    return values[0] if len(values) == 2 and plain and isinstance(values[0], Data) else None
+
+
+def _is_nothing(node: p.Expression) -> bool:
+    return (type(node) is p.Constant and node.value is None) or (type(node) is p.Name and node.name == "null")
+
+
+def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: Value) -> None:
+    if type(side) is p.Constant and isinstance(side.value, str) and not _NUMERAL.fullmatch(side.value):
+        hint = "join strings with .." if node.operator == "+" else None
+        walk.error(node.at, f"'{node.operator}' cannot calculate with the string {_quoted(side.value)}", hint)
+        return
+    _no_table(walk, node.at, side, value, "cannot be calculated with")
+
+
+def _joined(walk: Walk, side: p.Expression, value: Value) -> None:
+    if type(side) is p.Constant and isinstance(side.value, bool):
+        walk.error(side.at, "a truth value cannot be joined to a string", f"write: tostring({walk.text(side)})")
+        return
+    _no_table(walk, side.at, side, value, "cannot be joined to a string")
+
+
+def _no_table(walk: Walk, at: int, side: p.Expression, value: Value, cannot: str) -> None:
+    if isinstance(value, ToolValue):
+        walk.error(at, f"'{value.name}' is a tool that is not called: it {cannot}")
+        return
+    kinds = kinds_of(value) if isinstance(value, Data) else None
+    if kinds and kinds <= TABLES and isinstance(value, Data):
+        what = reads.described(walk, value, side)
+        hint = f"write: json.encode({walk.text(side)})" if "joined" in cannot else reads.lists_within(walk, value)
+        walk.about(value, at, f"{what} is {_table(kinds)}: it {cannot}", hint)
+
+
+def _table(kinds: frozenset[str]) -> str:
+    return "a list" if kinds == LIST else "an object" if kinds == OBJECT else "a table"
+
+
+def _order(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
+    for side, value, other in ((node.left, left, right), (node.right, right, left)):
+        kinds, others = kinds_of(value), kinds_of(other)
+        if not isinstance(value, Data) or not kinds:
+            continue
+        what = reads.described(walk, value, side)
+        if kinds <= TABLES:
+            walk.about(value, node.at, f"{what} is {_table(kinds)}: it cannot be compared with {node.operator}")
+            return
+        if others and ((kinds == TEXT and others <= NUMBERS) or (kinds <= NUMBERS and others == TEXT)):
+            is_text = kinds == TEXT
+            hint = f"write: {walk.words.form('number', walk.text(side))}" if is_text else None
+            other_kind = "a number" if is_text else "a string"
+            walk.about(
+                value,
+                node.at,
+                f"{what} is {'a string' if is_text else 'a number'}: it cannot be compared with {other_kind}",
+                hint,
+            )
+            return
+
+
+def _equality(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
+    for side, value, other in ((node.left, left, node.right), (node.right, right, node.left)):
+        if type(other) is not p.Constant or other.value is None:
+            continue
+        if type(side) is p.Other and side.what == "not" and not isinstance(other.value, bool):
+            inner = walk.text(part) if isinstance(part := side.parts[0], _QUOTABLE) else "a"
+            walk.error(
+                node.at,
+                f"'not' applies to {inner} alone: the comparison with {_quoted(other.value)} is always false",
+                f"write: {inner} {'~=' if node.operator == '==' else '=='} {_quoted(other.value)}",
+            )
+            return
+        if _is_type_call(walk, side) and isinstance(other.value, str) and other.value not in _TYPES:
+            walk.error(
+                node.at,
+                f"type never returns {_quoted(other.value)}",
+                'lists and objects are "table"; the others are "nil", "boolean", "number", "string" and "function"',
+            )
+            return
+        if isinstance(value, Data):
+            _compared(walk, node, side, value, other.value)
+
+
+def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, constant: Any) -> None:
+    facts = value.facts
+    kinds, what = facts.kinds, reads.described(walk, value, side)
+    fate = "always false" if node.operator == "==" else "always true"
+    if facts.options and not any(type(option) is type(constant) and option == constant for option in facts.options):
+        texts = [option for option in facts.options if isinstance(option, str)]
+        close = nearest(constant, texts, parts=True) if isinstance(constant, str) else []
+        listed = ", ".join(_quoted(option) for option in facts.options[:20])
+        hint = f"did you mean {_quoted(close[0])}? it is one of: {listed}" if close else f"it is one of: {listed}"
+        walk.about(value, node.at, f"{what} is never {_quoted(constant)}: the comparison is {fate}", hint)
+        return
+    if not kinds or _kind(constant) in kinds or (_kind(constant) == "number" and kinds & NUMBERS):
+        return
+    wanted = " or ".join(sorted(kinds))
+    walk.about(
+        value,
+        node.at,
+        f"{what} is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}",
+    )
+
+
+def _is_type_call(walk: Walk, node: p.Expression) -> bool:
+    is_call = type(node) is p.Call and type(node.function) is p.Name and node.function.name == "type"
+    return (
+        is_call and walk.language.name == "lua" and walk.lookup("type") is None and "type" not in walk.program.assigned
+    )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return "string" if isinstance(value, str) else "number"
+
+
+def _quoted(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+_QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)

@@ -1,0 +1,194 @@
+"""Reading: fields, elements and lengths of what is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moonbox.check.values import (
+    LIST,
+    OBJECT,
+    TEXT,
+    TRUTH,
+    Data,
+    Facts,
+    Library,
+    Made,
+    Results,
+    Scalar,
+    ToolSpace,
+    ToolValue,
+    element,
+)
+from moonbox.languages import program as p
+from moonbox.suggest import nearest
+from moonbox.tools.signature import type_text
+
+if TYPE_CHECKING:
+    from moonbox.check.values import Value
+    from moonbox.check.walk import Walk
+
+__all__ = ["described", "field", "item", "length", "lists_within"]
+
+_MOST_LISTED = 20
+_CALLABLE = frozenset({"docs", "tools"})  # what they hold is not known by name
+_LENGTHS = frozenset({"length", "len", "size", "count", "Length"})
+
+
+def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | None = None) -> Value:
+    """What `value.name` is; with `arguments`, what is called with them."""
+    base = walk.name(node.value, indexed=True) if type(node.value) is p.Name else walk.value(node.value)
+    match base:
+        case ToolSpace():
+            return walk.view.member(base, node.name)
+        case ToolValue():
+            walk.error(
+                node.key,
+                f"'{base.name}' is a tool that is not called: it has no field '{node.name}'",
+                f"call it first: {walk.words.form('call', base.name)}.{node.name}",
+            )
+        case Library(name) if node.name in walk.words.libraries.get(name, ()):
+            return Library(f"{name}.{node.name}")
+        case Library(name) if arguments is not None and name in walk.words.libraries and name not in _CALLABLE:
+            hint = walk.words.member_advice(name, node.name, tuple(map(walk.text, arguments)))
+            walk.error(node.key, f"there is no function {name}.{node.name}", hint)
+        case Data():
+            return _field_of(walk, base, node)
+        case Results() if node.name not in walk.program.fields:
+            if node.name not in walk.words.list_methods:
+                _list_field(walk, None, "a list", node)
+        case Scalar() if base.kind == "number" and base.what:
+            walk.error(node.key, f"'{walk.text(node.value)}' is a number: it has no field '{node.name}'", base.what)
+        case Made(record) if node.name in _LENGTHS and node.name not in walk.program.fields:
+            if all(name != node.name for name, _ in record.entries) and node.name not in walk.words.list_methods:
+                walk.note(node.key, f"'{walk.text(node.value)}' has no field '{node.name}'", _length_form(walk, node))
+    return None
+
+
+def _field_of(walk: Walk, base: Data, node: p.Field) -> Value:
+    facts = base.facts
+    name, kinds = node.name, facts.kinds
+    if name in facts.properties:
+        return base.part(facts.properties[name])
+    if kinds is None or name in walk.program.fields:
+        return None
+    if kinds == OBJECT:
+        if facts.closed:
+            walk.about(base, node.key, *_unknown_field(walk, base, facts, name))
+            return None
+        return base.part(facts.rest)
+    if kinds == LIST:
+        if name not in walk.words.list_methods:
+            _list_field(walk, base, described(walk, base, node.value), node)
+    elif kinds == TEXT:
+        if name not in walk.words.string_methods:
+            what = described(walk, base, node.value)
+            hint = _length_form(walk, node) if name in _LENGTHS else "it is text, not data"
+            walk.about(base, node.key, f"{what} is a string: it has no field '{name}'", hint)
+    elif kinds <= {"integer", "number", "boolean"}:
+        what = described(walk, base, node.value)
+        walk.about(base, node.key, f"{what} is a {_one(kinds)}: it has no field '{name}'")
+    return None
+
+
+def _unknown_field(walk: Walk, base: Data, facts: Facts, name: str) -> tuple[str, str | None]:
+    names = list(facts.properties)
+    close = nearest(name, names, parts=True)
+    more = ", …" if len(names) > _MOST_LISTED else ""
+    listed = f"the fields are: {', '.join(names[:_MOST_LISTED])}{more}"
+    seen = "was never seen in" if base.learned else "is not in"
+    message = f"the field '{name}' {seen} the result of {base.tool}"
+    return message, f"did you mean '{close[0]}'? {listed}" if close else listed
+
+
+def _list_field(walk: Walk, base: Data | None, what: str, node: p.Field) -> None:
+    name, text = node.name, walk.text(node.value)
+    if name in _LENGTHS:
+        hint = _length_form(walk, node)
+    else:
+        inner = element(base)
+        has = isinstance(inner, Data) and name in inner.facts.properties
+        form = walk.words.form("element", text if text != "…" else "list")
+        hint = f"its elements have it: {form}.{name}, or loop over it" if has else f"an element is {form}; loop over it"
+    walk.about(base, node.key, f"{what} is a list: it has no field '{name}'", hint)
+
+
+def _length_form(walk: Walk, node: p.Field) -> str:
+    text = walk.text(node.value)
+    return f"write: {walk.words.form('length', text if text != '…' else 'x')}"
+
+
+def item(walk: Walk, node: p.Item) -> Value:
+    """What `value[key]` is."""
+    base = walk.value(node.value)
+    walk.value(node.key)
+    index = node.key.value if type(node.key) is p.Constant and type(node.key.value) is int else None
+    first = walk.language.first_index
+    if isinstance(base, Data):
+        facts = base.facts
+        if index is not None and facts.kinds == OBJECT and facts.closed:
+            what = described(walk, base, node.value)
+            walk.about(
+                base, node.at, f"{what} is an object, not a list: [{index}] is not in it", lists_within(walk, base)
+            )
+            return None
+        if facts.kinds != LIST:
+            return None
+    if isinstance(base, Data | Results) and index is not None and first == 1 and index <= 0:
+        text = walk.text(node.value)
+        hint = f"the first element is {text}[1]" if index == 0 else f"the last element is {text}[#{text}]"
+        walk.about(base, node.at, f"lists start at 1: {text}[{index}] is nil", hint)
+        return None
+    return element(base, None if index is None else index - first)
+
+
+def length(walk: Walk, node: p.Length) -> Value:
+    """What `#value` is, and whether it means anything."""
+    base = walk.value(node.value)
+    match base:
+        case Data():
+            facts = base.facts
+            if facts.kinds == OBJECT:
+                what = described(walk, base, node.value)
+                walk.about(
+                    base, node.at, f"{what} is an object, not a list: # does not count it", lists_within(walk, base)
+                )
+            elif facts.kinds is not None and facts.kinds and facts.kinds <= {"integer", "number", "boolean"}:
+                walk.about(
+                    base, node.at, f"{described(walk, base, node.value)} is a {_one(facts.kinds)}: it has no length"
+                )
+        case ToolValue():
+            walk.error(
+                node.at, f"'{base.name}' is a tool that is not called", f"write: #{walk.words.form('call', base.name)}"
+            )
+        case Made(record) if record.entries and record.exact and all(name for name, _ in record.entries):
+            walk.note(
+                node.at,
+                "# counts list elements: of a table with named fields it gives 0",
+                "count in a loop: for _ in pairs(t) do n = n + 1 end",
+            )
+    return Scalar("number")
+
+
+def described(walk: Walk, base: Data, node: p.Expression) -> str:
+    """How messages call a part of a result."""
+    text = walk.text(node)
+    whole = base.schema is base.document.root
+    if text == "…" or (whole and type(node) is p.Call):
+        return f"the result of {base.tool}"
+    return f"'{text}' ({'the result' if whole else 'from the result'} of {base.tool})"
+
+
+def lists_within(walk: Walk, base: Data) -> str | None:
+    """Where the lists are that an object holds, or what it holds instead."""
+    facts = base.facts
+    lists = [name for name, part in facts.properties.items() if base.document.kinds(part) == LIST]
+    if len(lists) == 1:
+        return f"its list is the field '{lists[0]}'"
+    shape = type_text(base.document.deref(base.schema), base.document, nested=1)
+    return (
+        f"it is {shape}" if len(shape) <= 300 else f"its fields are: {', '.join(list(facts.properties)[:_MOST_LISTED])}"
+    )
+
+
+def _one(kinds: frozenset[str]) -> str:
+    return "truth value" if kinds == TRUTH else "number"

@@ -1,0 +1,218 @@
+"""Slips: what a script may say, but hardly ever means."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from moonbox.check import reads
+from moonbox.check.values import (
+    LIST,
+    NUMBERS,
+    OBJECT,
+    TABLES,
+    Data,
+    Library,
+    Made,
+    Results,
+    Scalar,
+    ToolValue,
+    kinds_of,
+)
+from moonbox.languages import program as p
+
+if TYPE_CHECKING:
+    from moonbox.check.values import Value
+    from moonbox.check.walk import Walk
+
+__all__ = [
+    "comparator",
+    "condition",
+    "declaration",
+    "ignore",
+    "ipairs_of_fields",
+    "library_call",
+    "lost_variable",
+    "used",
+]
+
+_LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
+_TEXT_FUNCTIONS = frozenset(
+    f"string.{name}"
+    for name in ("byte", "find", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse", "sub", "upper")
+)
+_QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
+_PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
+
+
+def ignore(_: Value) -> None:
+    """A statement's value, which nobody uses."""
+
+
+def used(walk: Walk, node: p.Expression, value: Value) -> Value:
+    """A value that is used: functions that return nothing have none."""
+    if type(node) is p.Call and type(node.function) in (p.Name, p.Field):
+        name = _dotted(walk, node.function)
+        if name in walk.words.no_value:
+            what = {"table.sort": "it sorts the list itself", "table.insert": "it changes the list itself"}.get(
+                name, ""
+            )
+            list_ = walk.text(node.arguments[0]) if node.arguments else "the list"
+            hint = f"{what}: call it alone, then use {list_}" if what else None
+            walk.error(node.at, f"{name} returns nothing", hint)
+    return value
+
+
+def _dotted(walk: Walk, node: p.Expression) -> str:
+    value = walk.quiet(node)
+    return value.name if isinstance(value, Library) else ""
+
+
+def declaration(walk: Walk, node: p.Declare, values: list[Value]) -> None:
+    """`local a, b = parallel{…}` and `local ok, r = tools.x{…}`, which give one value."""
+    if len(node.values) != 1 or len(node.names) < 2 or type(node.values[0]) is not p.Call:
+        return
+    called = walk.quiet(node.values[0].function)
+    name = called.name if isinstance(called, Library) else ""
+    if name in ("parallel", "parallel.map", "parallel.settle", "parallel_settle"):
+        parts = ", ".join(f"results[{index}]" for index in range(1, len(node.names) + 1))
+        walk.error(
+            node.at,
+            f"{name} returns one list: '{node.names[1]}' gets nothing",
+            f"write: local results = {name}…, then {parts}",
+        )
+    elif isinstance(called, ToolValue) and node.names[0] in ("ok", "success", "status"):
+        walk.error(
+            node.at,
+            f"a tool returns one value, and raises an error if it fails: '{node.names[1]}' gets nothing",
+            f"write: local {node.names[0]}, {node.names[1]} = pcall({walk.text(node.values[0].function)}, {{…}})",
+        )
+
+
+def condition(walk: Walk, node: p.Expression | p.Statement, value: Value) -> None:
+    """A condition that is always true: 0 counts as true in Lua. In Rhai only truth values are conditions."""
+    if walk.words.only_truth_values:
+        kinds = kinds_of(value) if isinstance(value, Data | Scalar) else None
+        if kinds and "boolean" not in kinds and isinstance(node, _QUOTABLE):
+            text = walk.text(node)
+            empty = "> 0" if kinds <= NUMBERS else "!= ()"
+            walk.about(value, node.at, f"'{text}' is not a truth value", f"write: {text} {empty}")
+    elif type(node) is p.Length:
+        text = walk.text(node.value)
+        walk.note(node.at, f"0 is true in Lua: #{text} always is", f"write: #{text} > 0")
+    elif type(node) is p.Constant and type(node.value) is int and node.value == 0:
+        walk.note(node.at, "0 is true in Lua")
+
+
+def lost_variable(walk: Walk, name: str, at: int) -> None:
+    """`local total = total + x` in a loop, whose result nobody reads."""
+    walk.error(
+        at,
+        f"this '{name}' is a new variable in each round of the loop: the one outside does not change",
+        f"write: {walk.words.form('assign', name)}",
+    )
+
+
+def comparator(walk: Walk, function: p.Function) -> None:
+    """A comparison for table.sort that says of equal elements that each comes first."""
+    last = function.body.statements[-1] if function.body.statements else None
+    if type(last) is p.Give and len(last.values) == 1 and type(last.values[0]) is p.Operation:
+        operation = last.values[0]
+        if operation.operator in ("<=", ">="):
+            walk.note(
+                operation.at,
+                f"table.sort needs {operation.operator[0]}, not {operation.operator}: equal elements make it fail",
+            )
+
+
+def ipairs_of_fields(walk: Walk, value: Made, node: p.Expression) -> None:
+    """`ipairs{a = 1}`."""
+    record = value.record
+    if record.entries and record.exact and all(name for name, _ in record.entries) and type(node) is p.Record:
+        walk.note(node.at, "ipairs goes over list elements: in a table with named fields it finds nothing", "use pairs")
+
+
+def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) -> None:
+    """What library functions are given."""
+    first = arguments[0] if arguments else None
+    at = node.arguments[0] if node.arguments else None
+    for argument, value in zip(node.arguments, arguments, strict=False):
+        if name != "print":
+            used(walk, argument, value)
+    if at is None:
+        return
+    kinds = kinds_of(first) if isinstance(first, Data) else None
+    if isinstance(first, ToolValue) and name not in (
+        "print",
+        "rawequal",
+        "rawget",
+        "next",
+        "select",
+        "assert",
+        "error",
+    ):
+        walk.error(
+            at.at, f"'{first.name}' is a tool that is not called", f"write: {walk.words.form('call', first.name)}"
+        )
+    elif name in ("json.decode", "json.parse") and kinds and kinds <= TABLES:
+        walk.about(first, at.at, f"{reads.described(walk, first, at)} is data already", f"use it without {name}")  # type: ignore[arg-type]
+    elif name in ("json.decode", "json.parse") and isinstance(first, Results):
+        walk.error(at.at, f"'{walk.text(at)}' is a list already", f"use it without {name}")
+    elif name in _LIST_FUNCTIONS and kinds == OBJECT and isinstance(first, Data):
+        what = reads.described(walk, first, at)
+        walk.about(first, at.at, f"{what} is an object, not a list", reads.lists_within(walk, first))
+    elif name in _TEXT_FUNCTIONS and kinds and kinds <= TABLES and isinstance(first, Data):
+        walk.about(first, at.at, f"{reads.described(walk, first, at)} is not a string")
+    elif name == "table.concat" and isinstance(first, Data) and kinds == LIST:
+        items = first.part(first.facts.items)
+        inner = kinds_of(items)
+        if inner and inner <= TABLES:
+            what = reads.described(walk, first, at)
+            walk.about(first, at.at, f"{what} is not a list of strings", "put the field to join into a list first")
+    elif name in ("math.max", "math.min") and len(node.arguments) == 1 and node.exact:
+        _extreme(walk, name, at, first, kinds)
+    if name == "tonumber" and len(node.arguments) == 1 and _is_gsub(walk, node.arguments[0]):
+        text = walk.text(node.arguments[0])
+        walk.error(
+            at.at, "gsub returns two values, and tonumber takes the second as a base", f"write: tonumber(({text}))"
+        )
+    if name == "table.insert" and len(node.arguments) == 2 and _is_gsub(walk, node.arguments[1]):
+        text = walk.text(node.arguments[1])
+        walk.error(
+            at.at,
+            "gsub returns two values, which makes three for table.insert",
+            f"write: table.insert({walk.text(at)}, ({text}))",
+        )
+    if name in _PATTERN_FUNCTIONS and len(node.arguments) > 1:
+        pattern(walk, node.arguments[1], plain=len(node.arguments) > 3)
+
+
+def _extreme(walk: Walk, name: str, at: p.Expression, first: Value, kinds: frozenset[str] | None) -> None:
+    hint = f"write: {name}(table.unpack({walk.text(at)}))"
+    if type(at) is p.Record:
+        walk.note(at.at, f"{name} takes numbers, not a table", hint)
+    elif isinstance(first, Data) and kinds == LIST:
+        walk.about(first, at.at, f"{name} takes numbers, not a list", hint)
+    elif isinstance(first, Results):
+        walk.error(at.at, f"{name} takes numbers, not a list", hint)
+
+
+def _is_gsub(walk: Walk, node: p.Expression) -> bool:
+    if type(node) is p.Method:
+        return node.name == "gsub"
+    return type(node) is p.Call and _dotted(walk, node.function) == "string.gsub"
+
+
+_REGULAR = re.compile(r"\\[dwsbDWSB]|(?<!%)\(\?[:=!]|(?<!%)[\])a-z]\{\d+,?\d*\}")
+
+
+def pattern(walk: Walk, node: p.Expression, *, plain: bool = False) -> None:
+    """A pattern that is written as a regular expression."""
+    if plain or type(node) is not p.Constant or not isinstance(node.value, str):
+        return
+    text = node.value
+    if match := _REGULAR.search(text):
+        hint = "digits are %d, letters %a, spaces %s; there are no {n} and no groups with ?"
+        walk.note(node.at, f"'{match.group()}' is not part of a Lua pattern", hint)
+    elif re.search(r"[^%\[|]\|[^|\]]", text) and not re.search(r"\[[^\]]*\|", text):
+        walk.note(node.at, "Lua patterns have no alternatives: | stands for itself", "search for each of them")

@@ -1,0 +1,143 @@
+"""The tools as a script reaches them, and what is wrong with a call before it is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moonbox.check.values import Data, ToolSpace, ToolValue
+from moonbox.languages.program import Constant, Record
+from moonbox.suggest import did_you_mean, nearest
+from moonbox.tools.document import Document
+from moonbox.tools.problems import REST, UNKNOWN
+
+if TYPE_CHECKING:
+    from moonbox.check.values import Value
+    from moonbox.languages.language import Language
+    from moonbox.languages.program import Expression
+    from moonbox.tools.learned import LearnedShapes
+    from moonbox.tools.tool import Tool
+    from moonbox.tools.toolbox import Toolbox
+
+__all__ = ["ToolView", "literal"]
+
+_FEW = 12
+_DEEPEST = 12
+
+
+class ToolView:
+    """One state of a toolbox, as scripts of one language see it."""
+
+    def __init__(self, toolbox: Toolbox, language: Language, learned: LearnedShapes | None = None) -> None:
+        self.revision = toolbox.revision
+        self._toolbox = toolbox
+        self._learned = toolbox.learned if learned is None else learned
+        self._language = language
+        self._aliases = toolbox.aliases()
+        self._results: dict[str, tuple[Any, Data]] = {}
+        assert language.vocabulary is not None
+        self._find_tools = language.vocabulary().forms["search"] + " finds tools"
+        self.root = ToolSpace(self._tree(), "")
+
+    def written(self, path: str) -> str:
+        """A tool as scripts of the language write it."""
+        return self._language.tool_name(self._aliases.get(path, path))
+
+    def member(self, space: ToolSpace, name: str) -> Value:
+        """What `space.name` is; None where there is nothing of that name."""
+        entry = space.members.get(name)
+        path = f"{space.path}.{name}" if space.path else name
+        if isinstance(entry, dict):
+            return ToolSpace(entry, path)
+        return None if entry is None else ToolValue(entry, self.written(entry.path))
+
+    def named(self, name: str) -> ToolValue | None:
+        """The tool that a bare name means, in a language whose tools are functions."""
+        entry = self.root.members.get(name)
+        return ToolValue(entry, self.written(entry.path)) if entry is not None and type(entry) is not dict else None
+
+    def result(self, tool: Tool) -> Data | None:
+        """What is known of the tool's result."""
+        schema, learned = tool.returns, False
+        if schema is None:
+            schema, learned = self._learned.schema(tool.path), True
+        if not schema:
+            return None
+        known = self._results.get(tool.path)
+        if known is None or known[0] is not schema:
+            known = schema, Data(schema, Document(schema), self.written(tool.path), learned, {})
+            self._results[tool.path] = known
+        return known[1]
+
+    def unknown(self, path: str) -> tuple[str, str | None]:
+        """The message and hint for a tool that scripts cannot call."""
+        tool = self._toolbox.get(path)
+        if tool is not None and tool.policy == "direct":
+            return f"the tool '{path}' cannot be called from a script: it is called directly", None
+        callable_ = [name for item, name in self._aliases.items() if self._callable(item)]
+        close = nearest(path, callable_, count=3) or nearest(path, callable_, parts=True, count=3)
+        if not close and "." in path:
+            last = path.rpartition(".")[2]
+            close = [name for name in callable_ if name.rpartition(".")[2] == last][:3]
+        if close:
+            return f"unknown tool '{path}'", did_you_mean([self._language.tool_name(name) for name in close])
+        if not callable_:
+            return f"unknown tool '{path}'", "there are no tools here"
+        if len(callable_) <= _FEW:
+            listed = ", ".join(map(self._language.tool_name, callable_))
+            return f"unknown tool '{path}'", f"the tools are: {listed}"
+        return f"unknown tool '{path}'", self._find_tools
+
+    def is_name(self, name: str) -> str | None:
+        """The tool, as scripts write it, that has this bare name; None where none or more than one has."""
+        fitting = [alias for alias in self._aliases.values() if alias.rpartition(".")[2] == name]
+        return self._language.tool_name(fitting[0]) if len(fitting) == 1 else None
+
+    def _callable(self, path: str) -> bool:
+        tool = self._toolbox.get(path)
+        return tool is not None and tool.policy != "direct"
+
+    def _tree(self) -> dict[str, Any]:
+        root: dict[str, Any] = {}
+        for tool in self._toolbox:
+            if tool.policy == "direct":
+                continue
+            parts = [tool.name] if tool.namespace is None else [tool.namespace, tool.name]
+            for path in (parts, self._aliases[tool.path].split(".")):
+                _put(root, path, tool)
+        return root
+
+
+def _put(root: dict[str, Any], path: list[str], tool: Tool) -> None:
+    at: Any = root
+    for part in path[:-1]:
+        inner = at.get(part)
+        if type(inner) is not dict:
+            inner = at[part] = {}
+        at = inner
+    if type(at.get(path[-1])) is not dict:
+        at[path[-1]] = tool
+
+
+def literal(value: Expression, depth: int = 0) -> Any:
+    """A written value as data, UNKNOWN where only the run knows it."""
+    if type(value) is Constant:
+        return value.value
+    if type(value) is not Record or depth > _DEEPEST:
+        return UNKNOWN
+    if not value.entries:
+        return {} if value.exact else UNKNOWN
+    if value.is_list and value.exact:
+        return [literal(item, depth + 1) for _, item in value.entries]
+    table: dict[Any, Any] = {}
+    position = 0
+    for name, item in value.entries:
+        if name is None:
+            position += 1
+            table[position] = literal(item, depth + 1)
+        elif name:
+            table[name] = literal(item, depth + 1)
+    if not value.exact:
+        if position:
+            return UNKNOWN
+        table[REST] = UNKNOWN
+    return {name: item for name, item in table.items() if item is not None or type(name) is not str}

@@ -1,0 +1,231 @@
+"""What the checker knows of a value: nothing (None), or one of these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from moonbox.languages.program import Record
+    from moonbox.tools.document import Document, Kinds, Schema
+    from moonbox.tools.tool import Tool
+
+__all__ = [
+    "LIST",
+    "NUMBERS",
+    "OBJECT",
+    "TABLES",
+    "TEXT",
+    "TRUTH",
+    "Data",
+    "Facts",
+    "Library",
+    "Made",
+    "Results",
+    "Scalar",
+    "Script",
+    "ToolSpace",
+    "ToolValue",
+    "Value",
+    "element",
+    "kinds_of",
+]
+
+_MOST_BRANCHES = 50
+LIST, OBJECT, TEXT, TRUTH, NULL = (frozenset({kind}) for kind in ("array", "object", "string", "boolean", "null"))
+TABLES = LIST | OBJECT
+NUMBERS = frozenset({"integer", "number"})
+
+
+class Data(NamedTuple):
+    """What a tool returned, or a part of it."""
+
+    schema: Schema
+    document: Document
+    tool: str
+    """As scripts write it."""
+    learned: bool
+    """The schema is what was seen so far, not what the tool promises."""
+    known: dict[int, Facts]
+    """The facts of the document's parts, by identity: each is worked out once."""
+
+    def part(self, schema: Schema) -> Data | None:
+        if schema is None or schema is True:
+            return None
+        return Data(schema, self.document, self.tool, self.learned, self.known)
+
+    @property
+    def facts(self) -> Facts:
+        facts = self.known.get(id(self.schema))
+        if facts is None:
+            facts = self.known[id(self.schema)] = Facts.of(self.document, self.schema)
+        return facts
+
+
+class ToolValue(NamedTuple):
+    """A tool that is not called yet."""
+
+    tool: Tool
+    name: str
+    """As scripts write it."""
+
+
+class ToolSpace(NamedTuple):
+    """`tools`, or a namespace in it."""
+
+    members: Mapping[str, Any]
+    path: str
+
+
+class Library(NamedTuple):
+    """A table of functions that scripts find, or one of its functions."""
+
+    name: str
+
+
+class Script(NamedTuple):
+    """A function of the script."""
+
+    returns: Value
+
+
+class Made(NamedTuple):
+    """A table that the script wrote."""
+
+    record: Record
+
+
+class Results(NamedTuple):
+    """A list with known elements, as `parallel` returns it: one by one, or all alike."""
+
+    values: tuple[Value, ...]
+    each: Value
+
+
+class Scalar(NamedTuple):
+    """A text, number or truth value."""
+
+    kind: str
+    what: str = ""
+    """Where it comes from, for messages."""
+
+
+Value: TypeAlias = Data | ToolValue | ToolSpace | Library | Script | Made | Results | Scalar | None
+
+
+class Facts(NamedTuple):
+    """What a schema says of its value's outermost level."""
+
+    kinds: Kinds
+    """Without null."""
+    properties: Mapping[str, Schema]
+    closed: bool
+    """It has no other fields."""
+    rest: Schema
+    """The schema of other fields; None where nothing is known."""
+    items: Schema
+    """The schema of a list's elements; None where nothing is known."""
+    options: tuple[Any, ...]
+    """The only values that are possible; none where there is no such list."""
+
+    @classmethod
+    def of(cls, document: Document, schema: Schema) -> Facts:
+        schema = document.deref(schema)
+        kinds = document.kinds(schema)
+        branches = _branches(document, schema)
+        properties: dict[str, Schema] = {}
+        objects = lists = 0
+        closed, rest, items = True, None, None
+        for branch in branches:
+            found = document.kinds(branch)
+            if found is None or "object" in found:
+                objects += 1
+                for name, part in document.properties(branch).items():
+                    properties[name] = part if name not in properties or properties[name] == part else None
+                more = _additional(branch)
+                closed = closed and more is False
+                rest = more if isinstance(more, dict) else None
+            if found is None or "array" in found:
+                lists += 1
+                items = _items(branch)
+        return cls(
+            kinds=None if kinds is None else kinds - {"null"},
+            properties=properties,
+            closed=closed and objects > 0,
+            rest=rest if objects == 1 else None,
+            items=items if lists == 1 else None,
+            options=_options(branches),
+        )
+
+
+def kinds_of(value: Value) -> Kinds:
+    """The JSON types that a value can have, null aside; None where that is not known."""
+    match value:
+        case Data():
+            return value.facts.kinds
+        case Scalar():
+            return frozenset({value.kind})
+        case Results():
+            return frozenset({"array"})
+        case Made(record) if record.entries:
+            return frozenset({"array"}) if record.is_list else frozenset({"object"}) if record.exact else None
+    return None
+
+
+def element(value: Value, index: int | None = None) -> Value:
+    """What a list's elements are; with `index`, counted from 0, the one there."""
+    match value:
+        case Data():
+            facts = value.facts
+            return value.part(facts.items) if facts.kinds == LIST else None
+        case Results():
+            if index is not None and 0 <= index < len(value.values):
+                return value.values[index]
+            return value.each
+    return None
+
+
+def _branches(document: Document, schema: Schema) -> list[dict[str, Any]]:
+    """The alternatives of a union, or the schema alone; those that only allow null are left out."""
+    flat: list[dict[str, Any]] = []
+    waiting = [schema]
+    while waiting and len(flat) < _MOST_BRANCHES:
+        part = document.deref(waiting.pop(0))
+        if not isinstance(part, dict):
+            continue
+        inner = [branch for keyword in ("anyOf", "oneOf") for branch in part.get(keyword) or ()]
+        if inner and "properties" not in part and len(flat) + len(waiting) < _MOST_BRANCHES:
+            waiting += inner
+        elif document.kinds(part) != NULL:
+            flat.append(part)
+    return flat
+
+
+def _additional(schema: dict[str, Any]) -> Schema:
+    """Like parameters: a schema that names properties and does not say otherwise names them all."""
+    named = isinstance(schema.get("properties"), dict) and bool(schema["properties"])
+    if any(keyword in schema for keyword in _OPENING):
+        return True
+    return schema.get("additionalProperties", not named)
+
+
+def _items(schema: dict[str, Any]) -> Schema:
+    items = schema.get("items")
+    return items if isinstance(items, dict) and "prefixItems" not in schema else None
+
+
+def _options(branches: list[dict[str, Any]]) -> tuple[Any, ...]:
+    options: list[Any] = []
+    for branch in branches:
+        listed = [branch["const"]] if "const" in branch else branch.get("enum")
+        if not isinstance(listed, list):
+            return ()
+        options += listed
+    return tuple(options)
+
+
+_OPENING = (
+    *("$dynamicRef", "allOf", "anyOf", "dependentSchemas", "if", "oneOf", "patternProperties"),
+    "unevaluatedProperties",
+)

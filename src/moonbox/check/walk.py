@@ -1,0 +1,393 @@
+"""The walk over a script: scopes, what is known of each variable, and the findings on the way.
+
+Each statement is looked at once, in the order of the source. A variable's value is known where it is declared with it
+and never assigned to again, or assigned to exactly once; anything else is unknown, and of the unknown nothing is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moonbox.check import calls, operators, reads, slips
+from moonbox.check.values import Data, Library, Made, Scalar, Script, ToolSpace
+from moonbox.findings import Finding
+from moonbox.languages import program as p
+from moonbox.suggest import did_you_mean, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.check.tools import ToolView
+    from moonbox.check.values import Value
+    from moonbox.languages.language import Language
+
+__all__ = ["TooMuch", "Variable", "Walk"]
+
+_MOST_FINDINGS = 20
+_LONGEST_CHAIN = 8
+_MOST_TESTED = 1_000
+
+
+class TooMuch(Exception):
+    """There is nothing more to say that anybody would read."""
+
+
+class Variable:
+    """A local variable, or a global that the script assigns to."""
+
+    __slots__ = ("at", "depth", "is_read", "replaces", "value")
+
+    def __init__(self, value: Value, at: int, depth: int, replaces: bool = False) -> None:
+        self.value, self.at, self.depth = value, at, depth
+        self.replaces = replaces
+        """It hides the one that its value is computed from."""
+        self.is_read = False
+
+
+class Walk:
+    """One look at one script."""
+
+    def __init__(
+        self,
+        program: p.Program,
+        language: Language,
+        view: ToolView,
+        *,
+        names: frozenset[str],
+        open_names: bool,
+    ) -> None:
+        assert language.vocabulary is not None
+        self.program, self.language, self.view = program, language, view
+        self.words = language.vocabulary()
+        self.names = names
+        """Globals that exist beside those of the language: what the host added, and what earlier scripts set."""
+        self.open_names = open_names
+        """There may be more of them."""
+        self.findings: dict[tuple[int, str], Finding] = {}
+        self.loops = 0
+        self.lenient = 0
+        """Above 0 where an error is caught, or a field only tried: what is found there is a note."""
+        self.quietly = False
+        self._tested: set[str] = set()
+        self._scopes: list[dict[str, Variable]] = [{}]
+        self._globals: dict[str, Variable] = {}
+        self._given: list[list[Value]] = []
+        self._parameters: set[str] = set()
+        self._expressions: dict[type, Callable[[Any], Value]] = {
+            p.Name: self.name,
+            p.Constant: self._constant,
+            p.Field: lambda node: reads.field(self, node),
+            p.Item: lambda node: reads.item(self, node),
+            p.Length: lambda node: reads.length(self, node),
+            p.Call: lambda node: calls.call(self, node),
+            p.Method: lambda node: calls.method(self, node),
+            p.Record: self._record,
+            p.Function: lambda node: Script(self.function(node)),
+            p.Operation: lambda node: operators.operation(self, node),
+            p.Other: self._other,
+        }
+        self._statements: dict[type, Callable[[Any], None]] = {
+            p.Block: self.block,
+            p.Guarded: self._guarded,
+            p.Declare: self._declare,
+            p.Assign: self._assign,
+            p.Define: self._define,
+            p.Evaluate: lambda node: slips.ignore(self.value(node.value)),
+            p.Give: self._give,
+            p.Branches: self._branches,
+            p.Loop: self._loop,
+            p.Count: self._count,
+            p.Each: self._each,
+        }
+
+    # What was found
+
+    def error(self, at: int, message: str, hint: str | None = None, *, code: str = "", tool: str = "") -> None:
+        """Something that cannot work; where errors are caught, a note."""
+        self._report("note" if self.lenient else "error", at, message, hint, code, tool)
+
+    def note(self, at: int, message: str, hint: str | None = None) -> None:
+        """Something that is likely a mistake."""
+        self._report("note", at, message, hint)
+
+    def about(self, data: Value, at: int, message: str, hint: str | None = None) -> None:
+        """Something about a tool's result: certain where the tool has promised the result's schema."""
+        if isinstance(data, Data) and data.learned:
+            self.note(at, message, hint)
+        else:
+            self.error(at, message, hint)
+
+    def _report(self, severity: Any, at: int, message: str, hint: str | None, code: str = "", tool: str = "") -> None:
+        if self.quietly:
+            return
+        line, column = self.program.place(at)
+        self.findings.setdefault(
+            (line, message), Finding(severity, message, line, column, hint, code or None, tool or None)
+        )
+        if len(self.findings) >= _MOST_FINDINGS:
+            raise TooMuch
+
+    # Variables
+
+    def lookup(self, name: str) -> Variable | None:
+        """The variable of that name; None for one that the script does not set before."""
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        return self._globals.get(name)
+
+    def is_local(self, name: str) -> bool:
+        return any(name in scope for scope in self._scopes)
+
+    def text(self, value: p.Expression) -> str:
+        return self.program.text(value)
+
+    def _new(self, name: str, value: Value, at: int, *, replaces: bool = False) -> None:
+        assigned = self.program.assigned.get(name, 0)
+        known = None if assigned or name in self.program.filled else value
+        self._scopes[-1][name] = Variable(known, at, self.loops, replaces)
+
+    def _leave(self) -> None:
+        for name, variable in self._scopes.pop().items():
+            if variable.replaces and not variable.is_read:
+                slips.lost_variable(self, name, variable.at)
+
+    # Statements
+
+    def block(self, node: p.Block) -> None:
+        """Statements in a scope of their own."""
+        self._scopes.append({})
+        self.statements(node)
+        self._leave()
+
+    def statements(self, node: p.Block) -> None:
+        handlers = self._statements
+        for statement in node.statements:
+            handlers[type(statement)](statement)
+
+    def _guarded(self, node: p.Guarded) -> None:
+        self.lenient += 1
+        self.block(node.body)
+        self.lenient -= 1
+
+    def _declare(self, node: p.Declare) -> None:
+        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        slips.declaration(self, node, values)
+        for index, name in enumerate(node.names):
+            replaces = len(node.names) == 1 and bool(node.values) and self._replaces(name, node.values[0])
+            self._new(name, values[index] if index < len(values) else None, node.at, replaces=replaces)
+
+    def _replaces(self, name: str, value: p.Expression) -> bool:
+        """`local total = total + x` in a loop, where `total` is a local outside of it."""
+        outer = self.lookup(name) if self.loops and name not in self._scopes[-1] else None
+        return outer is not None and outer.depth < self.loops and type(value) is p.Operation and _mentions(value, name)
+
+    def _assign(self, node: p.Assign) -> None:
+        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        for index, target in enumerate(node.targets):
+            value = values[index] if index < len(values) else None
+            if type(target) is p.Name:
+                self._set(target, value)
+            elif type(target) is p.Field or type(target) is p.Item:
+                self.value(target.value)
+                if type(target) is p.Item:
+                    self.value(target.key)
+
+    def _set(self, target: p.Name, value: Value) -> None:
+        once = self.program.assigned.get(target.name) == 1 and target.name not in self.program.filled
+        variable = self.lookup(target.name)
+        if variable is None:
+            self._globals[target.name] = Variable(value if once else None, target.at, self.loops)
+        elif once and variable.value is None:
+            variable.value = value
+
+    def _define(self, node: p.Define) -> None:
+        target = node.target
+        if type(target) is p.Name and node.is_local:
+            self._new(target.name, None, node.at)
+        result = self.function(node.function)
+        if type(target) is p.Name:
+            if node.is_local:
+                self._new(target.name, Script(result), node.at)
+            else:
+                self._set(target, Script(result))
+
+    def _give(self, node: p.Give) -> None:
+        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        if self._given:
+            self._given[-1].append(values[0] if len(values) == 1 else None)
+
+    def _branches(self, node: p.Branches) -> None:
+        for condition, body in node.branches:
+            if condition is not None:
+                self.test(condition)
+                slips.condition(self, condition, self.value(condition))
+            self.block(body)
+
+    def _loop(self, node: p.Loop) -> None:
+        self.loops += 1
+        if node.condition is not None:
+            slips.condition(self, node.condition, self.value(node.condition))
+        self.block(node.body)
+        self.loops -= 1
+
+    def _count(self, node: p.Count) -> None:
+        for bound in node.bounds:
+            self.value(bound)
+        self._rounds({node.name: Scalar("number", f"'{node.name}' counts")}, node.at, node.body)
+
+    def _each(self, node: p.Each) -> None:
+        given = calls.iteration(self, node)
+        names = dict(zip(node.names, [*given, *[None] * len(node.names)], strict=False))
+        self._rounds(names, node.at, node.body)
+
+    def _rounds(self, names: dict[str, Value], at: int, body: p.Block) -> None:
+        self.loops += 1
+        self._scopes.append({})
+        for name, value in names.items():
+            self._new(name, value, at)
+        self.block(body)
+        self._leave()
+        self.loops -= 1
+
+    # Values
+
+    def value(self, node: p.Expression | p.Statement) -> Value:
+        handler = self._expressions.get(type(node))
+        if handler is not None:
+            return handler(node)
+        self._statements[type(node)](node)
+        return None
+
+    def function(self, node: p.Function, given: tuple[Value, ...] = ()) -> Value:
+        """Look at a function that is called with these values; what it returns."""
+        outer, self.loops = self.loops, 0
+        self._scopes.append({})
+        for index, name in enumerate(node.parameters):
+            self._new(name, given[index] if index < len(given) else None, node.at)
+        self._given.append([])
+        self.block(node.body)
+        results = self._given.pop()
+        self._leave()
+        self.loops = outer
+        first = results[0] if results else None
+        return first if all(result == first for result in results) else None
+
+    def name(self, node: p.Name, *, indexed: bool = False) -> Value:
+        """What a variable is; of one that nothing sets, a finding."""
+        name = node.name
+        variable = self.lookup(name)
+        if variable is not None:
+            variable.is_read = True
+            return variable.value
+        if name in self.program.assigned:
+            return None
+        if name == "tools":
+            return self.view.root
+        if name in self.words.globals:
+            return Library(name)
+        if not self._may_exist(name) and name not in self._tested:
+            word = self.words.constants.get(name)
+            advice = self.words.advice(name, False, ()) if indexed else None
+            if word is not None:
+                self.error(node.at, f"'{name}' is not defined", f"write {word}, not {name}")
+            elif advice is not None:
+                self.error(node.at, f"there is no '{name}'", advice)
+            else:
+                self.unset(node)
+        return None
+
+    def unset(self, node: p.Name) -> None:
+        """A global that is read and set nowhere."""
+        if self.lenient or self.quietly or node.name == "_":
+            return
+        known = {
+            *self.names,
+            *self.words.globals,
+            *self.program.assigned,
+            *(name for scope in self._scopes for name in scope),
+        }
+        close = nearest(node.name, known)
+        self.note(
+            node.at,
+            f"'{node.name}' is not set anywhere: it is {self.words.nothing}",
+            did_you_mean([f"'{item}'" for item in close]),
+        )
+
+    def quiet(self, node: p.Expression) -> Value:
+        """What a name or a chain of fields is, without a finding; None for anything else."""
+        path: list[str] = []
+        while type(node) is p.Field and len(path) < _LONGEST_CHAIN:
+            path.append(node.name)
+            node = node.value
+        if type(node) is not p.Name:
+            return None
+        outer, self.quietly = self.quietly, True
+        value = self.name(node)
+        self.quietly = outer
+        for name in reversed(path):
+            if isinstance(value, ToolSpace):
+                value = self.view.member(value, name)
+            elif isinstance(value, Library) and name in self.words.libraries.get(value.name, ()):
+                value = Library(f"{value.name}.{name}")
+            else:
+                return None
+        return value
+
+    def test(self, node: p.Expression | p.Statement | None) -> None:
+        """The script asks whether a global or a tool exists: it may use it from here on."""
+        if isinstance(node, p.Name | p.Field) and len(self._tested) < _MOST_TESTED:
+            self._tested.add(dotted(node))
+
+    def is_tested(self, node: p.Expression) -> bool:
+        return bool(self._tested) and dotted(node) in self._tested
+
+    def is_unset(self, name: str) -> bool:
+        """Whether nothing gives a global of that name a value."""
+        return (
+            self.lookup(name) is None
+            and name not in self.program.assigned
+            and name not in self._tested
+            and name not in self.words.globals
+            and not self._may_exist(name)
+        )
+
+    def _may_exist(self, name: str) -> bool:
+        return self.open_names or name in self.names
+
+    def _constant(self, node: p.Constant) -> Value:
+        value = node.value
+        if isinstance(value, str):
+            return Scalar("string")
+        if isinstance(value, bool):
+            return Scalar("boolean")
+        return Scalar("number") if isinstance(value, int | float) else None
+
+    def _record(self, node: p.Record) -> Value:
+        for _, item in node.entries:
+            self.value(item)
+        return Made(node)
+
+    def _other(self, node: p.Other) -> Value:
+        values = [self.value(part) for part in node.parts]
+        if node.what == "not" and node.parts:
+            slips.condition(self, node.parts[0], values[0])
+        return Scalar("string") if node.what == "text" else Scalar("boolean") if node.what == "not" else None
+
+
+def dotted(node: p.Expression) -> str:
+    """`a.b.c` of a chain of fields."""
+    names: list[str] = []
+    while type(node) is p.Field and len(names) < _LONGEST_CHAIN:
+        names.append(node.name)
+        node = node.value
+    names.append(node.name if type(node) is p.Name else "")
+    return ".".join(reversed(names))
+
+
+def _mentions(value: Any, name: str) -> bool:
+    if type(value) is p.Name:
+        return bool(value.name == name)
+    if type(value) is p.Operation:
+        return _mentions(value.left, name) or _mentions(value.right, name)
+    return False

@@ -1,0 +1,32 @@
+"""Findings: what a look at a script shows before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+__all__ = ["Finding"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a script, or likely to be."""
+
+    severity: Literal["error", "note"]
+    """error: it cannot work, and is not run; note: it is likely a mistake."""
+    message: str
+    line: int
+    column: int | None = None
+    hint: str | None = None
+    """What to write instead."""
+    code: str | None = None
+    """Of a call that would fail: the code that its error would have."""
+    tool: str | None = None
+    """Which tool it is about."""
+
+    def __str__(self) -> str:
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"line {self.line}: {self.message}{hint}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

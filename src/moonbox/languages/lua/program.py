@@ -1,0 +1,355 @@
+"""A Lua script as the checker sees it, made from its syntax tree."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from moonbox.languages import program as p
+from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form
+from moonbox.languages.lua.syntax import tree
+from moonbox.languages.lua.syntax.listing import Listing
+from moonbox.suggest import did_you_mean, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from moonbox.languages.lua.syntax.lexer import Token
+
+__all__ = ["lua_program", "lua_vocabulary"]
+
+_PRECEDENCE = {
+    "or": 1, "and": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "~=": 3, "==": 3, "|": 4, "~": 5, "&": 6, "<<": 7, ">>": 7,
+    "..": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "^": 12,
+}  # fmt: skip
+_RIGHT = frozenset({"..", "^"})
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,8})\}|([0-9]{1,3})|z\s*|(\r\n|\n\r|[\s\S]))")
+_PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_WORDS = {"nil": None, "true": True, "false": False}
+_MOST_CODE = 0x10FFFF
+
+
+def lua_program(source: str) -> p.Program | None:
+    """The script's program; None where it is not Lua, or too long or too deep to follow."""
+    listing = Listing(source)
+    parsed = listing.parsed
+    if parsed is not None and parsed.tree is None:
+        parsed = listing.parsed_as_value
+    if parsed is None or parsed.tree is None:
+        return None
+    tokens = listing.tokens
+    reader = _Reader(tokens)
+
+    def place(at: int) -> tuple[int, int]:
+        token = tokens[min(at, len(tokens) - 1)]
+        return token.line, token.column
+
+    def text(value: p.Expression) -> str:
+        stop = reader.stops.get(id(value))
+        return listing.text(value.at, stop) if stop is not None else "…"
+
+    body = reader.block(parsed.tree)
+    return p.Program(
+        body,
+        place,
+        text,
+        reader.assigned,
+        frozenset(reader.fields),
+        frozenset(reader.assigned),
+        frozenset(reader.filled),
+    )
+
+
+@cache
+def lua_vocabulary() -> p.Vocabulary:
+    """The words of Lua as scripts find them here."""
+    return p.Vocabulary(
+        globals=BASE | LIBRARIES.keys() | {"_G", "_ENV", "_VERSION"},
+        libraries=LIBRARIES,
+        constants=equivalents().constants,
+        advice=_advice,
+        method_advice=_method_advice,
+        member_advice=_member_advice,
+        string_methods=LIBRARIES["string"],
+        no_value=frozenset({"table.sort", "table.insert"}),
+        forms={
+            "call": "{}{…}",
+            "search": 'docs.search("words")',
+            "closure": "function() return {} end",
+            "length": "#{}",
+            "element": "{}[1]",
+            "number": "tonumber({})",
+            "assign": "{} = …, without local",
+        },
+    )
+
+
+def _advice(name: str, called: bool, arguments: tuple[str, ...]) -> str | None:
+    words = equivalents()
+    if name in words.absent:
+        return words.absent[name]
+    if called and name in ("max", "min"):
+        return f"{name} belongs to a library; write: math.{name}({', '.join(arguments) or '…'})"
+    if called and name in words.functions:
+        return f"Lua has no {name}; {fill_form(words.functions[name], arguments)}"
+    if not called and name in words.modules:
+        return f"there is no {name} here; {fill_form(words.modules[name][''])}"
+    return None
+
+
+def _method_advice(name: str, receiver: str, arguments: tuple[str, ...]) -> str | None:
+    form = equivalents().methods.get(name)
+    if form is None or ("{0}" in form and not arguments):
+        return None
+    return fill_form(form, arguments, receiver)
+
+
+def _member_advice(library: str, name: str, arguments: tuple[str, ...]) -> str | None:
+    forms = equivalents().members.get(library, {})
+    form = forms.get(name) or forms.get("")
+    if form is not None:
+        return fill_form(form, arguments)
+    close = nearest(name, LIBRARIES[library])
+    return did_you_mean([f"{library}.{member}" for member in close])
+
+
+class _Reader:
+    """Turns the syntax tree into the checker's; one pass, no look back."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.assigned: dict[str, int] = {}
+        self.fields: set[str] = set()
+        self.filled: set[str] = set()
+        self.stops: dict[int, int] = {}
+        """Where values end, of those whose text a message may quote."""
+        self._kept: list[Any] = []  # what `stops` knows by identity must stay alive
+        self._expressions: dict[type, Callable[[Any], p.Expression]] = {
+            tree.Name: self._name,
+            tree.Literal: self._literal,
+            tree.Index: self._index,
+            tree.Call: self._call,
+            tree.Function: self.function,
+            tree.Table: self._table,
+            tree.Unary: self._unary,
+            tree.Operation: self._operation,
+            tree.Parentheses: lambda node: self.value(node.value),
+        }
+        self._statements: dict[type, Callable[[Any], p.Statement | None]] = {
+            tree.Local: lambda node: p.Declare(node.first, self._names(node.names), self.values(node.values)),
+            tree.Assignment: self._assignment,
+            tree.CallStatement: lambda node: p.Evaluate(node.first, self.value(node.call)),
+            tree.LocalFunction: self._local_function,
+            tree.FunctionStatement: self._function_statement,
+            tree.If: self._if,
+            tree.While: lambda node: p.Loop(node.first, self.value(node.condition), self.block(node.body)),
+            tree.Repeat: lambda node: p.Loop(
+                node.first,
+                None,
+                p.Block((*self.block(node.body).statements, p.Evaluate(node.first, self.value(node.condition)))),
+            ),
+            tree.NumericFor: lambda node: p.Count(
+                node.first, tokens[node.name].text, self.values(node.bounds), self.block(node.body)
+            ),
+            tree.GenericFor: lambda node: p.Each(
+                node.first, self._names(node.names), self.values(node.values), self.block(node.body)
+            ),
+            tree.Do: lambda node: self.block(node.body),
+            tree.Return: lambda node: p.Give(node.first, self.values(node.values)),
+            tree.Jump: lambda node: None,
+        }
+
+    def block(self, node: tree.Block) -> p.Block:
+        statements = self._statements
+        made = [statements[type(statement)](statement) for statement in node.statements]
+        return p.Block(tuple([statement for statement in made if statement is not None]))
+
+    def values(self, nodes: Sequence[tree.Expression]) -> tuple[p.Expression, ...]:
+        expressions = self._expressions
+        return tuple([expressions[type(node)](node) for node in nodes])
+
+    def value(self, node: tree.Expression) -> p.Expression:
+        return self._expressions[type(node)](node)
+
+    def function(self, node: tree.Function, first: tuple[str, ...] = ()) -> p.Function:
+        return p.Function(node.first, first + self._names(node.parameters), self.block(node.body))
+
+    def _gives_several(self, nodes: Sequence[tree.Expression]) -> bool:
+        """Whether the last of these may be more or fewer values than one: a call, or `...`."""
+        if not nodes:
+            return False
+        last = nodes[-1]
+        return type(last) is tree.Call or (type(last) is tree.Literal and self.tokens[last.first].text == "...")
+
+    def _names(self, indexes: Sequence[int]) -> tuple[str, ...]:
+        tokens = self.tokens
+        return tuple([tokens[index].text for index in indexes])
+
+    def _quotable(self, made: Any, stop: int) -> Any:
+        self.stops[id(made)] = stop
+        self._kept.append(made)
+        return made
+
+    def _name(self, node: tree.Name) -> p.Expression:
+        return self._quotable(p.Name(node.first, self.tokens[node.first].text), node.first + 1)  # type: ignore[no-any-return]
+
+    def _literal(self, node: tree.Literal) -> p.Expression:
+        token = self.tokens[node.first]
+        made: p.Expression
+        if token.kind == "string":
+            made = p.Constant(node.first, string_value(token.text))
+        elif token.kind == "number":
+            made = p.Constant(node.first, _number(token.text))
+        elif token.text in _WORDS:
+            made = p.Constant(node.first, _WORDS[token.text])
+        else:
+            made = p.Other(node.first, (), "...")
+        return self._quotable(made, node.first + 1)  # type: ignore[no-any-return]
+
+    def _index(self, node: tree.Index) -> p.Expression:
+        value = self.value(node.value)
+        made: p.Expression
+        if node.dotted:
+            key = node.key.first
+            made = p.Field(node.first, value, self.tokens[key].text, key)
+        else:
+            inner = self.value(node.key)
+            if type(inner) is p.Constant and isinstance(inner.value, str):
+                made = p.Field(node.first, value, inner.value, inner.at)
+            else:
+                made = p.Item(node.first, value, inner)
+        return self._quotable(made, node.stop)  # type: ignore[no-any-return]
+
+    def _call(self, node: tree.Call) -> p.Expression:
+        function = self.value(node.function)
+        arguments = self.values(node.arguments)
+        made: p.Expression
+        if node.method is not None:
+            made = p.Method(node.first, function, self.tokens[node.method].text, arguments, node.method)
+        else:
+            made = p.Call(node.first, function, arguments, not self._gives_several(node.arguments))
+        return self._quotable(made, node.stop)  # type: ignore[no-any-return]
+
+    def _table(self, node: tree.Table) -> p.Expression:
+        entries: list[tuple[str | None, p.Expression]] = []
+        exact = True
+        for item in node.fields:
+            value = self.value(item.value)
+            if item.key is None:
+                entries.append((None, value))
+                continue
+            token = self.tokens[item.key.first]
+            if type(item.key) is tree.Literal and token.kind == "name":
+                entries.append((token.text, value))
+            elif type(item.key) is tree.Literal and token.kind == "string":
+                entries.append((string_value(token.text), value))
+            else:
+                exact = False
+                entries.append(("", p.Other(item.first, (self.value(item.key), value))))
+        if node.fields and node.fields[-1].key is None and self._gives_several([node.fields[-1].value]):
+            exact = False
+        is_list = bool(entries) and all(name is None for name, _ in entries)
+        return self._quotable(p.Record(node.first, tuple(entries), exact, is_list), node.stop)  # type: ignore[no-any-return]
+
+    def _unary(self, node: tree.Unary) -> p.Expression:
+        operator = self.tokens[node.first].text
+        operand = self.value(node.operand)
+        if operator == "#":
+            return p.Length(node.first, operand)
+        if operator == "-" and type(operand) is p.Constant and type(operand.value) in (int, float):
+            return p.Constant(node.first, -operand.value)
+        return p.Other(node.first, (operand,), operator)
+
+    def _operation(self, node: tree.Operation) -> p.Expression:
+        operands = self.values(node.operands)
+        operators = [self.tokens[index].text for index in node.operators]
+        if len(operators) == 1:
+            return p.Operation(node.operators[0], operators[0], operands[0], operands[1])
+        values, waiting = [operands[0]], list[tuple[int, int, str]]()
+        for index, operator, operand in zip(node.operators, operators, operands[1:], strict=True):
+            rank = _PRECEDENCE[operator]
+            while waiting and (waiting[-1][0] > rank or (waiting[-1][0] == rank and operator not in _RIGHT)):
+                _join(values, waiting)
+            waiting.append((rank, index, operator))
+            values.append(operand)
+        while waiting:
+            _join(values, waiting)
+        return values[0]
+
+    def _assignment(self, node: tree.Assignment) -> p.Statement:
+        targets = self.values(node.targets)
+        for target in targets:
+            self._note_target(target)
+        return p.Assign(node.first, targets, self.values(node.values))
+
+    def _note_target(self, target: p.Expression) -> None:
+        if type(target) is p.Name:
+            self.assigned[target.name] = self.assigned.get(target.name, 0) + 1
+        elif type(target) is p.Field:
+            self.fields.add(target.name)
+        elif type(target) is p.Item and type(target.key) is not p.Constant:
+            self.filled.add(p.root(target))
+
+    def _local_function(self, node: tree.LocalFunction) -> p.Statement:
+        name = p.Name(node.name, self.tokens[node.name].text)
+        return p.Define(node.first, name, self.function(node.function), True)
+
+    def _function_statement(self, node: tree.FunctionStatement) -> p.Statement:
+        target = self.value(node.target)
+        if node.method is None:
+            self._note_target(target)
+            return p.Define(node.first, target, self.function(node.function), False)
+        target = p.Field(node.first, target, self.tokens[node.method].text, node.method)
+        self._note_target(target)
+        return p.Define(node.first, target, self.function(node.function, ("self",)), False)
+
+    def _if(self, node: tree.If) -> p.Statement:
+        return p.Branches(
+            node.first,
+            tuple(
+                [
+                    (None if condition is None else self.value(condition), self.block(body))
+                    for condition, body in node.branches
+                ]
+            ),
+        )
+
+
+def _join(values: list[p.Expression], waiting: list[tuple[int, int, str]]) -> None:
+    _, index, operator = waiting.pop()
+    right, left = values.pop(), values.pop()
+    values.append(p.Operation(index, operator, left, right))
+
+
+def string_value(text: str) -> str:
+    """What a string literal stands for."""
+    if text[0] == "[":
+        level = text.index("[", 1) + 1
+        inner = text[level:-level]
+        return inner[1:] if inner.startswith("\n") else inner
+    inner = text[1:-1]
+    return _ESCAPE.sub(_unescaped, inner) if "\\" in inner else inner
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    if code is not None:
+        number = int(code, 16)
+        return chr(number) if number <= _MOST_CODE and not 0xD800 <= number < 0xE000 else "\ufffd"
+    if match[3] is not None:
+        return chr(min(int(match[3]), 255))
+    return _PLAIN_ESCAPES.get(match[4], match[4]) if match[4] is not None else ""
+
+
+def _number(text: str) -> int | float:
+    try:
+        if text[:2] in ("0x", "0X"):
+            whole = int(text, 16)
+            return (whole + 2**63) % 2**64 - 2**63
+        if text.isdigit():
+            whole = int(text) if len(text) < 30 else 2**63  # longer ones are floats
+            return whole if whole < 2**63 else float(text)
+        return float(text)
+    except ValueError:  # a hexadecimal float
+        return float.fromhex(text)

@@ -1,0 +1,632 @@
+"""A Rhai script as the checker sees it.
+
+The compiler runs in the worker, behind the wall; this is a small reader for the host, which takes time in proportion to
+the script's length and gives up (None) on anything that it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moonbox.languages import program as p
+from moonbox.languages.rhai.vocabulary import rhai_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["rhai_program", "rhai_vocabulary"]
+
+_MOST_WORDS = 12_000
+_DEEPEST = 60
+_LONGEST_QUOTE = 100
+_KEYWORDS = frozenset(
+    {
+        *("true", "false", "let", "const", "if", "else", "switch", "do", "while", "until", "loop", "for", "in", "fn"),
+        *("continue", "break", "return", "throw", "try", "catch", "private", "import", "export", "as"),
+    }
+)
+_PRECEDENCE = {
+    "||": 30, "^": 30, "|": 30, "&&": 60, "&": 60, "==": 90, "!=": 90, "in": 110, "!in": 110, "<": 130, "<=": 130,
+    ">": 130, ">=": 130, "??": 135, "..": 140, "..=": 140, "+": 150, "-": 150, "*": 180, "/": 180, "%": 180,
+    "**": 190, "<<": 210, ">>": 210,
+}  # fmt: skip
+_ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "<<=", ">>=", "%=", "**=", "&=", "|=", "^="})
+_BLOCKS = frozenset({"if", "switch", "{", "loop", "while", "do", "for", "try"})
+_UNIT = "()"
+_WORD = re.compile(
+    r"""
+      (?P<space>\s++)
+    | (?P<comment>//[^\n]*+)
+    | (?P<long>/\*)
+    | (?P<name>[A-Za-z_][A-Za-z0-9_]*+)
+    | (?P<number>0[xX][0-9a-fA-F_]++|0[oO][0-7_]++|0[bB][01_]++|[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?(?:[eE][+-]?[0-9]++)?)
+    | (?P<string>"(?:[^"\\]++|\\[\s\S])*+")
+    | (?P<char>'(?:[^'\\\n]|\\[^\n]{1,10}?)')
+    | (?P<tick>`)
+    | (?P<op>\*\*=|<<=|>>=|\.\.=|!in\b|\*\*|\+=|-=|\*=|/=|%=|&&|\|\||==|!=|<=|>=|<<|>>|&=|\|=|\^=|=>|::|\.\.
+        |\?\?|\?\.|\?\[|\#\{|\(\)|[-+*/%^&|<>=!(){}\[\];:,.])
+    """,
+    re.VERBOSE,
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class _Unreadable(Exception):
+    """Something that this reader does not know."""
+
+
+def rhai_program(source: str) -> p.Program | None:
+    """The script's program; None where it cannot be read."""
+    try:
+        tokens = _tokenize(source)
+        reader = _Reader(tokens)
+        body = reader.program()
+    except (_Unreadable, IndexError):
+        return None
+    starts = [0, *(match.end() for match in re.finditer("\n", source))]
+
+    def place(at: int) -> tuple[int, int]:
+        from bisect import bisect_right
+
+        start = tokens[min(at, len(tokens) - 1)].start
+        line = bisect_right(starts, start)
+        return line, start - starts[line - 1] + 1
+
+    def text(value: p.Expression) -> str:
+        stop = reader.stops.get(id(value))
+        if stop is None:
+            return "…"
+        quoted = " ".join(source[tokens[value.at].start : tokens[stop - 1].end].split())
+        return quoted if len(quoted) <= _LONGEST_QUOTE else "…"
+
+    defines = {name for statement in body.statements if type(statement) is p.Declare for name in statement.names}
+    return p.Program(
+        body,
+        place,
+        text,
+        reader.assigned,
+        frozenset(reader.fields),
+        frozenset(defines | reader.assigned.keys()),
+        frozenset(reader.filled),
+    )
+
+
+@cache
+def rhai_vocabulary() -> p.Vocabulary:
+    """The words of Rhai as scripts find them here."""
+    words = rhai_words()
+    return p.Vocabulary(
+        globals=words.functions,
+        constants=words.constants,
+        advice=lambda name, called, arguments: words.foreign_functions.get(name) if called else None,
+        method_advice=lambda name, receiver, arguments: words.foreign_method(name, receiver, arguments),
+        string_methods=words.functions,
+        list_methods=words.functions,
+        any_methods=words.functions,
+        methods=words.list_methods,
+        only_truth_values=True,
+        nothing="unknown, and reading it is an error",
+        forms={
+            "call": "{}(#{…})",
+            "closure": "|| {}",
+            "length": "{}.len()",
+            "element": "{}[0]",
+            "number": "parse_float({})",
+            "assign": "{} = …; without let",
+            "search": 'docs_search("words")',
+        },
+    )
+
+
+def _tokenize(source: str) -> list[_Token]:
+    """The words; text in backticks becomes a `text` word with the words of its `${…}` between marks."""
+    tokens: list[_Token] = []
+    open_: list[int] = []  # how many braces are open in each interpolation
+    at, size = 0, len(source)
+    while at < size:
+        match = _WORD.match(source, at)
+        if match is None or len(tokens) > _MOST_WORDS:
+            raise _Unreadable
+        kind, text, start, at = match.lastgroup or "", match.group(), at, match.end()
+        if kind == "long":
+            at = _comment_end(source, at)
+        elif kind == "tick":
+            tokens.append(_Token("text", "`", start, at))
+            at = _literal_text(source, at, tokens, open_)
+        elif kind not in ("space", "comment"):
+            if kind == "name" and text in _KEYWORDS:
+                kind = "keyword"
+            if kind == "op" and open_ and text in ("{", "#{"):
+                open_[-1] += 1
+            elif kind == "op" and open_ and text == "}":
+                open_[-1] -= 1
+                if open_[-1] < 0:
+                    open_.pop()
+                    tokens.append(_Token("close", "}", start, at))
+                    at = _literal_text(source, at, tokens, open_)
+                    continue
+            tokens.append(_Token(kind, text, start, at))
+    if open_:
+        raise _Unreadable
+    tokens.append(_Token("eof", "", size, size))
+    return tokens
+
+
+def _literal_text(source: str, at: int, tokens: list[_Token], open_: list[int]) -> int:
+    """Moves to the next `${` or to the end of a text in backticks."""
+    while True:
+        tick, hole = source.find("`", at), source.find("${", at)
+        if tick < 0:
+            raise _Unreadable
+        if hole < 0 or tick < hole:
+            if source.startswith("``", tick):
+                at = tick + 2
+                continue
+            tokens.append(_Token("end", "`", tick, tick + 1))
+            return tick + 1
+        tokens.append(_Token("open", "${", hole, hole + 2))
+        open_.append(0)
+        return hole + 2
+
+
+def _comment_end(source: str, at: int) -> int:
+    depth = 1
+    for match in re.compile(r"/\*|\*/").finditer(source, at):
+        depth += 1 if match.group() == "/*" else -1
+        if depth == 0:
+            return match.end()
+    raise _Unreadable
+
+
+class _Reader:
+    """Reads words one by one; operators by precedence."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self.tokens, self.at, self.depth = tokens, 0, 0
+        self.assigned: dict[str, int] = {}
+        self.fields: set[str] = set()
+        self.filled: set[str] = set()
+        self.stops: dict[int, int] = {}
+        self._kept: list[Any] = []  # what `stops` knows by identity must stay alive
+        self._primaries: dict[str, Callable[[], p.Expression]] = {
+            "(": self._parentheses, "[": self._array, "#{": self._map, "|": self._closure, "||": self._closure,
+            "if": self._if, "switch": self._switch, "{": self._block_value, "loop": self._loop, "while": self._while,
+            "do": self._do, "for": self._for, "try": self._try, _UNIT: self._unit, "!": self._unary, "-": self._unary,
+            "+": self._unary, "return": self._return, "throw": self._throw, "break": self._break,
+            "continue": self._break, "..": self._range, "..=": self._range,
+        }  # fmt: skip
+
+    @property
+    def text(self) -> str:
+        token = self.tokens[self.at]
+        return token.text if token.kind in ("op", "keyword", "close", "open") else ""
+
+    @property
+    def kind(self) -> str:
+        return self.tokens[self.at].kind
+
+    def accept(self, text: str) -> bool:
+        if self.text != text:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            raise _Unreadable
+
+    def name(self) -> str:
+        if self.kind != "name":
+            raise _Unreadable
+        self.at += 1
+        return self.tokens[self.at - 1].text
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise _Unreadable
+
+    # Statements
+
+    def program(self) -> p.Block:
+        body = self._statements("<eof>")
+        if self.kind != "eof":
+            raise _Unreadable
+        return body
+
+    def _statements(self, end: str) -> p.Block:
+        made: list[p.Statement] = []
+        while self.kind != "eof" and self.text != end:
+            if not self.accept(";"):
+                statement = self._statement()
+                last = self.text == end or self.kind == "eof"
+                if last and end == "}" and type(statement) is p.Evaluate:
+                    statement = p.Give(statement.at, (statement.value,))
+                made.append(statement)
+        return p.Block(tuple(made))
+
+    def _statement(self) -> p.Statement:
+        at = self.at
+        if self.text in ("let", "const"):
+            self.at += 1
+            name = self.name()
+            values = (self.expression(),) if self.accept("=") else ()
+            return p.Declare(at, (name,), values)
+        if self.text in ("fn", "private"):
+            return self._fn()
+        if self.text in ("import", "export"):
+            raise _Unreadable
+        if self.text in _BLOCKS:  # nothing behind its end belongs to it
+            return p.Evaluate(at, self._primary())
+        value = self.expression()
+        if self.text in _ASSIGNMENTS:
+            return self._assignment(at, value)
+        return p.Evaluate(at, value)
+
+    def _assignment(self, at: int, target: p.Expression) -> p.Statement:
+        operator = self.text[:-1]
+        where = self.at
+        self.at += 1
+        value = self.expression()
+        if operator:
+            value = p.Operation(where, operator, target, value)
+        if type(target) is p.Name:
+            self.assigned[target.name] = self.assigned.get(target.name, 0) + 1
+        elif type(target) is p.Field:
+            self.fields.add(target.name)
+        elif type(target) is p.Item and type(target.key) is not p.Constant:
+            self.filled.add(p.root(target))
+        return p.Assign(at, (target,), (value,))
+
+    def _fn(self) -> p.Statement:
+        at = self.at
+        self.accept("private")
+        self.expect("fn")
+        name = self.name()
+        where = self.at - 1
+        self.assigned[name] = self.assigned.get(name, 0) + 1
+        parameters = self._parameters()
+        return p.Define(at, p.Name(where, name), p.Function(at, parameters, self._block()), False)
+
+    def _parameters(self) -> tuple[str, ...]:
+        if self.accept(_UNIT):
+            return ()
+        self.expect("(")
+        names: list[str] = []
+        while not self.accept(")"):
+            names.append(self.name())
+            if not self.accept(",") and self.text != ")":
+                raise _Unreadable
+        return tuple(names)
+
+    def _block(self) -> p.Block:
+        self.enter()
+        self.expect("{")
+        block = self._statements("}")
+        self.expect("}")
+        self.depth -= 1
+        return block
+
+    # Values
+
+    def expression(self, least: int = 0) -> p.Expression:
+        self.enter()
+        left = self._postfix(self._primary())
+        while (rank := _PRECEDENCE.get(self.text, -1)) > least:
+            at, operator = self.at, self.text
+            self.at += 1
+            if operator in ("..", "..=") and (self.text in (")", "]", "{", ";", ",") or self.kind == "eof"):
+                left = p.Other(at, (left,), "range")
+                continue
+            right = self.expression(rank)
+            if operator in ("..", "..="):
+                left = p.Other(at, (left, right), "range")
+            elif operator == "??":
+                left = p.Operation(at, "or", left, right)
+            else:
+                left = p.Operation(at, operator, left, right)
+        self.depth -= 1
+        return left
+
+    def _primary(self) -> p.Expression:
+        token = self.tokens[self.at]
+        if token.kind == "name":
+            return self._path()
+        if token.kind in ("number", "string", "char"):
+            self.at += 1
+            return self._quotable(p.Constant(self.at - 1, _constant(token)))  # type: ignore[no-any-return]
+        if token.kind == "text":
+            return self._interpolated()
+        if token.text in ("true", "false") and token.kind == "keyword":
+            self.at += 1
+            return self._quotable(p.Constant(self.at - 1, token.text == "true"))  # type: ignore[no-any-return]
+        primary = self._primaries.get(self.text)
+        if primary is None:
+            raise _Unreadable
+        return primary()
+
+    def _quotable(self, made: Any) -> Any:
+        self.stops[id(made)] = self.at
+        self._kept.append(made)
+        return made
+
+    def _path(self) -> p.Expression:
+        """A variable, a function, or `space::name`, which is a tool in a namespace."""
+        at = self.at
+        names = [self.name()]
+        while self.accept("::"):
+            names.append(self.name())
+        if len(names) == 1:
+            return self._quotable(p.Name(at, names[0]))  # type: ignore[no-any-return]
+        value: p.Expression = p.Name(at, "tools")
+        for index, name in enumerate(names):
+            value = p.Field(at, value, name, at + 2 * index)
+        return self._quotable(value)  # type: ignore[no-any-return]
+
+    def _interpolated(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        parts: list[p.Expression | p.Statement] = []
+        while self.tokens[self.at].kind == "open":
+            self.at += 1
+            parts.append(self._statements("}"))
+            if self.tokens[self.at].kind != "close":
+                raise _Unreadable
+            self.at += 1
+        if self.tokens[self.at].kind != "end":
+            raise _Unreadable
+        self.at += 1
+        if not parts:
+            return self._quotable(p.Other(at, (), "text"))  # type: ignore[no-any-return]
+        return p.Other(at, tuple(parts), "text")
+
+    def _postfix(self, value: p.Expression) -> p.Expression:
+        at = value.at
+        while True:
+            text = self.text
+            if text in (".", "?."):
+                self.at += 1
+                key, name = self.at, self._property()
+                if self.text in ("(", _UNIT):
+                    value = self._quotable(p.Method(at, value, name, self._arguments(), key))
+                else:
+                    value = self._quotable(p.Field(at, value, name, key))
+            elif text in ("[", "?["):
+                self.at += 1
+                inner = self.expression()
+                self.expect("]")
+                if type(inner) is p.Constant and isinstance(inner.value, str):
+                    value = self._quotable(p.Field(at, value, inner.value, inner.at))
+                else:
+                    value = self._quotable(p.Item(at, value, inner))
+            elif text in ("(", _UNIT) and type(value) in (p.Name, p.Field):
+                value = self._quotable(p.Call(at, value, self._arguments(), True))
+            elif text == "!" and type(value) is p.Name and self.tokens[self.at + 1].text in ("(", _UNIT):
+                self.at += 1
+            else:
+                return value
+
+    def _property(self) -> str:
+        token = self.tokens[self.at]
+        if token.kind not in ("name", "keyword"):
+            raise _Unreadable
+        self.at += 1
+        return token.text
+
+    def _arguments(self) -> tuple[p.Expression, ...]:
+        if self.accept(_UNIT):
+            return ()
+        self.expect("(")
+        return self._list(")")
+
+    def _list(self, end: str) -> tuple[p.Expression, ...]:
+        values: list[p.Expression] = []
+        while not self.accept(end):
+            values.append(self.expression())
+            if not self.accept(",") and self.text != end:
+                raise _Unreadable
+        return tuple(values)
+
+    def _parentheses(self) -> p.Expression:
+        self.at += 1
+        value = self.expression()
+        if self.text in _ASSIGNMENTS:
+            raise _Unreadable
+        self.expect(")")
+        return value
+
+    def _array(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        values = self._list("]")
+        return self._quotable(p.Record(at, tuple([(None, value) for value in values]), True, True))  # type: ignore[no-any-return]
+
+    def _map(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        entries: list[tuple[str | None, p.Expression]] = []
+        while not self.accept("}"):
+            token = self.tokens[self.at]
+            if token.kind not in ("name", "string", "keyword"):
+                raise _Unreadable
+            self.at += 1
+            self.expect(":")
+            name = token.text if token.kind != "string" else str(_constant(token))
+            entries.append((name, self.expression()))
+            if not self.accept(",") and self.text != "}":
+                raise _Unreadable
+        return self._quotable(p.Record(at, tuple(entries), True, False))  # type: ignore[no-any-return]
+
+    def _closure(self) -> p.Expression:
+        at = self.at
+        names: list[str] = []
+        if not self.accept("||"):
+            self.expect("|")
+            while not self.accept("|"):
+                names.append(self.name())
+                if not self.accept(",") and self.text != "|":
+                    raise _Unreadable
+        if self.text == "{":
+            return p.Function(at, tuple(names), self._block())
+        value = self.expression()
+        if self.text in _ASSIGNMENTS:
+            return p.Function(at, tuple(names), p.Block((self._assignment(at, value),)))
+        return p.Function(at, tuple(names), p.Block((p.Give(at, (value,)),)))
+
+    def _range(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        parts = () if self.text in (")", "]", ";") else (self.expression(140),)
+        return p.Other(at, parts, "range")
+
+    def _unit(self) -> p.Expression:
+        self.at += 1
+        return p.Constant(self.at - 1, None)
+
+    def _unary(self) -> p.Expression:
+        at, operator = self.at, self.text
+        self.at += 1
+        value = self._postfix(self._primary())
+        if operator == "-" and type(value) is p.Constant and isinstance(value.value, int | float):
+            return p.Constant(at, -value.value)
+        return p.Other(at, (value,), "not" if operator == "!" else operator)
+
+    def _if(self) -> p.Expression:
+        at = self.at
+        branches: list[tuple[p.Expression | None, p.Block]] = []
+        self.at += 1
+        condition = self.expression()
+        branches.append((condition, self._value_block()))
+        while self.accept("else"):
+            if self.accept("if"):
+                condition = self.expression()
+                branches.append((condition, self._value_block()))
+            else:
+                branches.append((None, self._value_block()))
+                break
+        return p.Other(at, (p.Branches(at, tuple(branches)),))
+
+    def _value_block(self) -> p.Block:
+        """A block whose last value is not a function's result."""
+        block = self._block()
+        last = block.statements[-1] if block.statements else None
+        if type(last) is p.Give and self.tokens[last.at].text != "return":
+            return p.Block((*block.statements[:-1], p.Evaluate(last.at, last.values[0])))
+        return block
+
+    def _block_value(self) -> p.Expression:
+        return p.Other(self.at, (self._value_block(),))
+
+    def _switch(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        parts: list[p.Expression | p.Statement] = [self.expression()]
+        self.expect("{")
+        while not self.accept("}"):
+            if self.kind == "name" and self.tokens[self.at].text == "_":
+                self.at += 1
+            else:
+                while True:
+                    self.expression(30)
+                    if not self.accept("|"):
+                        break
+            if self.accept("if"):
+                parts.append(self.expression())
+            self.expect("=>")
+            parts.append(self._value_block() if self.text == "{" else self._statement())
+            self.accept(",")
+        return p.Other(at, tuple(parts))
+
+    def _loop(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        return p.Other(at, (p.Loop(at, None, self._value_block()),))
+
+    def _while(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        condition = self.expression()
+        return p.Other(at, (p.Loop(at, condition, self._value_block()),))
+
+    def _do(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        body = self._value_block()
+        if self.text not in ("while", "until"):
+            raise _Unreadable
+        self.at += 1
+        return p.Other(at, (p.Loop(at, None, body), self.expression()))
+
+    def _for(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        if self.accept("("):
+            names = [self.name()]
+            self.expect(",")
+            names.append(self.name())
+            self.expect(")")
+        else:
+            names = [self.name()]
+        self.expect("in")
+        source = self.expression()
+        body = self._value_block()
+        if type(source) is p.Other and source.what == "range":
+            return p.Other(at, (p.Count(at, names[0], tuple(source.parts), body),))  # type: ignore[arg-type]  # values
+        return p.Other(at, (p.Each(at, tuple(names), (source,), body),))
+
+    def _try(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        guarded = p.Guarded(at, self._value_block())
+        self.expect("catch")
+        names: tuple[str, ...] = ()
+        if self.accept("("):
+            names = (self.name(),)
+            self.expect(")")
+        else:
+            self.accept(_UNIT)
+        handler = self._value_block()
+        return p.Other(at, (guarded, p.Block((p.Declare(at, names, ()), *handler.statements))))
+
+    def _return(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        value = () if self.text in (";", "}") or self.kind == "eof" else (self.expression(),)
+        return p.Other(at, (p.Give(at, value),))
+
+    def _throw(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        if self.text in (";", "}") or self.kind == "eof":
+            return p.Other(at, ())
+        return p.Other(at, (self.expression(),))
+
+    def _break(self) -> p.Expression:
+        at = self.at
+        self.at += 1
+        if self.text in (";", "}", ",") or self.kind == "eof":
+            return p.Other(at, ())
+        return p.Other(at, (self.expression(),))
+
+
+def _constant(token: _Token) -> Any:
+    text = token.text
+    if token.kind == "number":
+        digits = text.replace("_", "")
+        try:
+            return int(digits, 0) if digits[:2].lower() in ("0x", "0o", "0b") else int(digits)
+        except ValueError:
+            return float(digits)
+    inner = text[1:-1]
+    if "\\" not in inner:
+        return inner
+    return re.sub(r"\\([\s\S])", lambda match: _ESCAPES.get(match[1], match[1]), inner)

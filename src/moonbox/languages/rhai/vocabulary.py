@@ -1,0 +1,46 @@
+"""The words of Rhai: its functions, and what other languages write in their place; see vocabulary.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["RhaiWords", "rhai_words"]
+
+
+@dataclass(frozen=True, slots=True)
+class RhaiWords:
+    """What `vocabulary.toml` holds."""
+
+    functions: frozenset[str]
+    """Functions and methods of any type."""
+    list_methods: Mapping[str, str]
+    constants: Mapping[str, str]
+    foreign_functions: Mapping[str, str]
+    foreign_methods: Mapping[str, str]
+
+    def foreign_method(self, name: str, receiver: str, arguments: tuple[str, ...]) -> str | None:
+        """What to write for a method of another language."""
+        form = self.foreign_methods.get(name)
+        if form is None:
+            return None
+        first = arguments[0] if arguments and arguments[0] != "…" else "x"
+        return form.replace("{self}", receiver).replace("{0}", first)
+
+
+@cache
+def rhai_words() -> RhaiWords:
+    data = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
+    return RhaiWords(
+        functions=frozenset(" ".join(data["functions"].values()).split()),
+        list_methods={name: kind for kind, names in data["list_methods"].items() for name in names.split()},
+        constants=data["constants"],
+        foreign_functions=data["foreign_functions"],
+        foreign_methods=data["foreign_methods"],
+    )
