@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -14,9 +15,11 @@ from moonbox.cli.output import confirmed, is_terminal, reporting_errors
 from moonbox.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from moonbox.config import Config
 
-__all__ = ["Trust", "register", "trusted_config"]
+__all__ = ["Trust", "keeping_trust", "register", "trusted_config"]
 
 Trust = Annotated[
     bool,
@@ -58,6 +61,21 @@ def trust(
         typer.echo(f"{file} is trusted. It may:" if powers(config) else f"{file} is trusted")
         for line in powers(config):
             typer.echo(f"  {visible(line, keep='')}")
+
+
+@contextlib.contextmanager
+def keeping_trust(path: Path) -> Iterator[None]:
+    """A change that a person makes by a command of ours: a configuration that was trusted stays so."""
+    from moonbox.config import Config
+    from moonbox.project.trust import TrustStore, powers
+
+    store, agreed = TrustStore.default(), True
+    if path.exists():
+        before = Config.load(path, any_owner=store.knows(path))
+        agreed = not powers(before) or store.is_trusted(before)
+    yield
+    if agreed:
+        store.trust(Config.load(path, any_owner=True))
 
 
 def trusted_config(path: Path | None, *, trust: bool = False) -> Config:
