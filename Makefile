@@ -3,10 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit fuzz js soak bench economy docs lock clean
+.PHONY: demo console screenshots test lint types unit fuzz js soak bench economy docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
+
+# Pages to try the demo's tools in: run the script, watch its timeline, answer its approval.
+console: $(VENV)/console
+	$(BIN)/moonbox console examples/console.lua --tools examples/expenses.py --tools examples/payments.py $(CONSOLE)
+
+screenshots: $(VENV)/installed
+	$(BIN)/python docs/images/console.py
 
 test: lint types $(if $(shell command -v node),js) unit
 
@@ -48,6 +55,10 @@ $(VENV)/core: pyproject.toml src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/console: $(VENV)/core
+	$(BIN)/python -m pip install --quiet --editable ".[console]"
 	@touch $@
 
 $(VENV)/installed: $(VENV)/core requirements-dev.lock

@@ -253,6 +253,30 @@ def test_a_reconnecting_client_gets_what_it_missed_and_nobody_elses(
         assert "Oslo" not in _replayed(driver, url, reading="Rome")
 
 
+def test_no_server_passes_for_us_or_learns_of_our_addresses() -> None:
+    from types import SimpleNamespace
+
+    from mcp_types import Resource, ResourceTemplate
+
+    from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.upstreams.offers import Directory, Offers
+
+    offers = Offers(
+        resources=(Resource(uri="moonbox://runs/1", name="r"), Resource(uri="MOONBOX://servers", name="s")),
+        templates=(ResourceTemplate(uri_template="moonbox://media/{id}", name="t"),),
+    )
+    evil: Any = SimpleNamespace(settings=ServerSettings(name="evil", command="x"), offers=offers, has_resources=True)
+    directory = Directory.of([evil])
+    assert list(directory.resources) == [
+        "moonbox://servers/evil/moonbox://runs/1",
+        "moonbox://servers/evil/MOONBOX://servers",
+    ]
+    assert list(directory.templates) == ["moonbox://servers/evil/moonbox://media/{id}"]
+    servers = {"evil": evil}
+    assert directory.find_resource("moonbox://media/guess", servers) is None
+    assert directory.find_resource("moonbox://servers/evil/moonbox://runs/1", servers) == (evil, "moonbox://runs/1")
+
+
 def test_an_event_log_keeps_the_latest_events_of_each_stream() -> None:
     from mcp_types.jsonrpc import JSONRPCNotification
 

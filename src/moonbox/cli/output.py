@@ -122,9 +122,12 @@ def _in_colour() -> bool:
 # What came of a run
 
 
-def show_output(run: Run) -> None:
-    """What the script printed: as it is, except that a terminal does not obey its escape codes."""
-    if run.output:
+def show_output(run: Run, *, printed: bool = False) -> None:
+    """What the script printed: as it is, except that a terminal does not obey its escape codes.
+
+    With `printed`, it was shown while the script ran; then only what is missing of it is told.
+    """
+    if run.output and not printed:
         text = visible(run.output) if is_terminal() else run.output
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
     if run.output_cut:

@@ -146,6 +146,8 @@ class ToolsTable:
 
     folders: tuple[str, ...] = ()
     """Every `.lua` file in these folders is a tool script."""
+    python: tuple[str, ...] = ()
+    """Python tools: `module:name`, `module`, or `file.py:name`, relative to the configuration file."""
     script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """One table for each tool script with settings of its own: `[tools.script.<name>]`."""
 

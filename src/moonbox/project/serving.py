@@ -240,6 +240,7 @@ def _assembled(
 
 def _warm_in_background(assembly: Assembly) -> None:
     """Beside the start: a client connects at once, and its first search finds the model loaded."""
+    assembly.report_broken()
     if assembly.knowledge is not None:
         threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
 

@@ -346,6 +346,8 @@ def error_value(error: ToolError, tool: str | None) -> dict[str, Any]:
     name = error.tool or tool
     if name:
         value["tool"] = name
+    if error.where:
+        value["where"] = error.where
     if error.data is not None:
         try:
             value["data"] = plain(error.data)

@@ -86,7 +86,7 @@ class Toolbox:
         from importlib import import_module
 
         # By name: tool scripts run in the sandbox, which stands above this layer and is built on it.
-        library = import_module("moonbox.scripts.library").ScriptLibrary.from_config(config, **options)
+        library = import_module("moonbox.project.assembly").script_library(config, **options)
         box: Toolbox = library.toolbox
         box.library = library
         return box

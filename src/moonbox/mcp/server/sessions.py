@@ -278,8 +278,9 @@ class Shares:
                 async with asyncio.timeout(self._wait_seconds):
                     await share.slots.acquire()
             except TimeoutError:
+                allowed = counted(self._max_calls, "call")
                 raise TooMany(
-                    f"this call waited {self._wait_seconds:g} s for its turn: this client may run {counted(self._max_calls, 'call')} "
+                    f"this call waited {self._wait_seconds:g} s for its turn: this client may run {allowed} "
                     f"at a time, and has {share.users} running or waiting; try again later"
                 ) from None
             try:

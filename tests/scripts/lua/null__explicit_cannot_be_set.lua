@@ -1,2 +1,2 @@
 -- error: runtime
-null()
+json.null.x = 1

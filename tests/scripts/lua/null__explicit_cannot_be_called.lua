@@ -1,2 +1,2 @@
 -- error: runtime
-null.x = 1
+json.null()
