@@ -70,6 +70,12 @@ class AuditSettings:
     """Wait for the disk after each run, so that a run survives a loss of power."""
     redact: tuple[str, ...] = ()
     """Names of fields whose values are never recorded."""
+    max_bytes: Annotated[int, Field(ge=0)] = 1_000_000_000
+    """Past this size the oldest runs are deleted; 0 keeps everything."""
+    max_runs: Annotated[int, Field(ge=0)] = 0
+    """Past this number the oldest runs are deleted; 0 keeps everything."""
+    max_days: Annotated[float, Field(ge=0)] = 0
+    """Runs older than this are deleted; 0 keeps everything."""
 
 
 def read_limits(config: Config) -> Limits:

@@ -150,6 +150,7 @@ def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
 def _configuration(path: Path | None) -> tuple[Check, ...]:
     from moonbox.config import FILE_NAME, Config
     from moonbox.project.sections import problems
+    from moonbox.project.trust import TrustStore, powers
 
     try:
         config = Config.load(path)
@@ -163,6 +164,8 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
+    if powers(config) and not TrustStore.default().is_trusted(config):
+        detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
     return (Check(config.path.name, True, detail), *checks)
 
 

@@ -15,6 +15,7 @@ from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
+from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.threads import Slots
 from moonbox.wording import counted
 from moonbox.worker import protocol
@@ -70,7 +71,7 @@ class Repl:
         self._before_write = before_write
         self._on_close = on_close
         self._additions = setup.additions
-        self._always: set[str] = set()
+        self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
         self._checker = Checker(setup.language)
         self._checks = setup.check if check is None else check
@@ -344,6 +345,7 @@ class Repl:
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
+            intents=Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output or setup.on_output,
         )
         self._worker.loss_unseen = False
