@@ -96,7 +96,9 @@ def _failure(run: Finished, error: ScriptError, room: int) -> str:
 
 def _check_notes(run: Finished) -> list[str]:
     """What is likely wrong with the script, a few lines of it at most."""
-    return [f"note: {_cut(str(note))}" for note in run.notes[:_MOST_NOTES]]
+    failed_on = run.error.line if run.error is not None else None  # of that line the error says enough
+    notes = [note for note in run.notes if note.line != failed_on]
+    return [f"note: {_cut(str(note))}" for note in notes[:_MOST_NOTES]]
 
 
 def _cut(text: str) -> str:

@@ -29,7 +29,6 @@ __all__ = [
     "comparator",
     "condition",
     "declaration",
-    "ignore",
     "ipairs_of_fields",
     "library_call",
     "lost_variable",
@@ -43,10 +42,6 @@ _TEXT_FUNCTIONS = frozenset(
 )
 _QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
 _PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
-
-
-def ignore(_: Value) -> None:
-    """A statement's value, which nobody uses."""
 
 
 def used(walk: Walk, node: p.Expression, value: Value) -> Value:

@@ -9,6 +9,7 @@ import signal
 import socket
 from typing import TYPE_CHECKING, Any
 
+from moonbox.config.sections import STATE_FOLDER
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import need_mcp
@@ -156,6 +157,8 @@ def _assembled(config: Config, load_tools: Callable[[], Any], mcp_config: list[P
     with assemble(
         config, tools=load_tools(), mcp_config=mcp_config, approve=caller.approve, on_call=caller.watch
     ) as assembly:
+        if config.path is not None:
+            assembly.sandbox.toolbox.learned.keep_in(config.folder / STATE_FOLDER / "shapes.json")
         yield assembly
 
 
