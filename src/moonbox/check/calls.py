@@ -155,6 +155,8 @@ def method(walk: Walk, node: p.Method) -> Value:
             node.key, "tools are called with a dot, not with a colon", f"write: {walk.words.form('call', written)}"
         )
         return None
+    if name in ("find", "match", "gmatch", "gsub") and node.arguments and walk.language.name == "lua":
+        slips.pattern(walk, node.arguments[0], plain=len(node.arguments) > 2)
     kinds = kinds_of(base) if isinstance(base, Data | Scalar) else None
     if kinds == TEXT:
         if name in walk.words.string_methods:

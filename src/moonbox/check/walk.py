@@ -16,6 +16,7 @@ from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     from moonbox.check.tools import ToolView
     from moonbox.check.values import Value
     from moonbox.languages.language import Language
@@ -117,7 +118,9 @@ class Walk:
 
     def _new(self, name: str, value: Value, at: int, *, replaces: bool = False) -> None:
         assigned = self.program.assigned.get(name, 0)
-        known = None if assigned or name in self.program.filled else value
+        known = None if assigned else value
+        if name in self.program.filled:
+            known = Made(value.record._replace(exact=False)) if isinstance(value, Made) and not assigned else None
         self._scopes[-1][name] = Variable(known, at, self.loops, replaces)
 
     def _leave(self) -> None:
@@ -207,6 +210,7 @@ class Walk:
         self.loops -= 1
 
     def _count(self, node: p.Count) -> None:
+        slips.count_from_zero(self, node)
         for bound in node.bounds:
             self.value(bound)
         self._rounds({node.name: Scalar("number", f"'{node.name}' counts")}, node.at, node.body)

@@ -612,12 +612,30 @@ class _Reader:
 
 
 _PRIMARIES: dict[str, Callable[[_Reader], p.Expression]] = {
-    "(": _Reader._parentheses, "[": _Reader._array, "#{": _Reader._map, "|": _Reader._closure, "||": _Reader._closure,
-    "if": _Reader._if, "switch": _Reader._switch, "{": _Reader._block_value, "loop": _Reader._loop, "while": _Reader._while,
-    "do": _Reader._do, "for": _Reader._for, "try": _Reader._try, _UNIT: _Reader._unit, "!": _Reader._unary, "-": _Reader._unary,
-    "+": _Reader._unary, "return": _Reader._return, "throw": _Reader._throw, "break": _Reader._break,
-    "continue": _Reader._break, "..": _Reader._range, "..=": _Reader._range,
-}  # fmt: skip
+    "(": _Reader._parentheses,
+    "[": _Reader._array,
+    "#{": _Reader._map,
+    "|": _Reader._closure,
+    "||": _Reader._closure,
+    "if": _Reader._if,
+    "switch": _Reader._switch,
+    "{": _Reader._block_value,
+    "loop": _Reader._loop,
+    "while": _Reader._while,
+    "do": _Reader._do,
+    "for": _Reader._for,
+    "try": _Reader._try,
+    _UNIT: _Reader._unit,
+    "!": _Reader._unary,
+    "-": _Reader._unary,
+    "+": _Reader._unary,
+    "return": _Reader._return,
+    "throw": _Reader._throw,
+    "break": _Reader._break,
+    "continue": _Reader._break,
+    "..": _Reader._range,
+    "..=": _Reader._range,
+}
 
 
 def _constant(token: _Token) -> Any:
