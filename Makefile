@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit soak bench economy docs lock clean
+.PHONY: slips demo test lint types unit soak bench economy docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -28,6 +28,9 @@ bench: $(VENV)/installed
 
 economy: $(VENV)/installed
 	$(BIN)/python benchmarks/economy.py
+
+slips: $(VENV)/installed
+	$(BIN)/python benchmarks/slips.py --write
 
 docs: $(VENV)/installed
 	$(BIN)/zensical build --strict

@@ -135,12 +135,15 @@ def _reads_at(node: Any, list_: str, index: str) -> bool:
     while waiting and looked < _MOST_LOOKED:
         part = waiting.pop()
         looked += 1
-        if type(part) is p.Item and part.value == p.Name(part.value.at, list_) and type(part.key) is p.Name:
-            if part.key.name == index:
-                return True
+        if type(part) is p.Item and _is_name(part.value, list_) and _is_name(part.key, index):
+            return True
         if isinstance(part, tuple):
             waiting.extend(item for item in part if isinstance(item, tuple))
     return False
+
+
+def _is_name(node: p.Expression, name: str) -> bool:
+    return type(node) is p.Name and node.name == name
 
 
 def comparator(walk: Walk, function: p.Function) -> None:

@@ -301,6 +301,8 @@ class Walk:
             node = node.value
         if type(node) is not p.Name:
             return None
+        if not path and self.language.texts.separator == "::" and self.is_unset(node.name):
+            return self.view.named(node.name)
         outer, self.quietly = self.quietly, True
         value = self.name(node)
         self.quietly = outer
