@@ -127,17 +127,15 @@ FINE = [
 RHAI_ERRORS = {
     "let r = get_expenses(#{employee_id: 1}); r[0].price": "the field 'price' is not in the result of get_expenses",
     "get_expense(#{employee_id: 1})": "unknown function 'get_expense'",
-    "search(#{query: \"x\"}).items.map(|x| x.price)": "the field 'price' is not in the result of search",
-    "search(#{query: \"x\"}).items.iter()": "a list has no method 'iter'",
-    "for x in search(#{query: \"x\"}) { print(x); }": (
-        "the result of search is not a list: a loop cannot go over it"
-    ),
+    'search(#{query: "x"}).items.map(|x| x.price)': "the field 'price' is not in the result of search",
+    'search(#{query: "x"}).items.iter()': "a list has no method 'iter'",
+    'for x in search(#{query: "x"}) { print(x); }': ("the result of search is not a list: a loop cannot go over it"),
     "println(1);": "there is no function 'println'",
-    "`${search(#{query: \"x\"}).hits}`": "the field 'hits' is not in the result of search",
+    '`${search(#{query: "x"}).hits}`': "the field 'hits' is not in the result of search",
     "if get_expenses(#{employee_id: 1}).len() { 1 } else { 2 }": (
         "'get_expenses(#{employee_id: 1}).len()' is not a truth value"
     ),
-    "parallel([search(#{query: \"x\"})])": "parallel expects functions: here the tool is called before it",
+    'parallel([search(#{query: "x"})])': "parallel expects functions: here the tool is called before it",
     "None": "'None' is not defined",
 }
 RHAI_FINE = [
@@ -145,7 +143,7 @@ RHAI_FINE = [
     "fn add(a) { a + 1 } add(2)",
     "try { get_expense(1) } catch (e) { e.code }",
     "let f = |x| x + 1; f.call(2)",
-    "search(#{query: `a ${1 + 2}`}).items.filter(|x| x.status == \"open\").len()",
+    'search(#{query: `a ${1 + 2}`}).items.filter(|x| x.status == "open").len()',
     "let x = #{a: 1}; x.b = 2; x.b",
     "let t = 0; for i in 0..3 { t += i; } t",
 ]

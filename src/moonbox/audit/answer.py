@@ -129,6 +129,7 @@ def _headline(error: ScriptError) -> str:
     name = _KINDS.get(error.kind, error.kind)
     line = f" on line {error.line}" if error.line is not None else ""
     about = [item[:100] for item in (error.tool, error.code) if item and item not in error.message]
+    about = [] if error.kind == "check" else about  # no call was made
     if error.limit:
         about.insert(0, error.limit)
     if error.retryable:
