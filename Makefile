@@ -3,12 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: slips demo test lint types unit soak bench economy docs lock clean
+.PHONY: demo console screenshots test lint types unit js soak bench economy slips docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
 
-test: lint types unit
+# Pages to try the demo's tools in: run the script, watch its timeline, answer its approval.
+console: $(VENV)/console
+	$(BIN)/moonbox console examples/console.lua --tools examples/expenses.py --tools examples/payments.py $(CONSOLE)
+
+screenshots: $(VENV)/installed
+	$(BIN)/python docs/images/console.py
+
+test: lint types $(if $(shell command -v node),js) unit
+
+# The npm package: its types, its build, its tests, and a tarball that an empty project can install.
+js: $(VENV)/installed
+	@command -v node >/dev/null || { echo "make js needs Node 20 or later, with npm; it is not installed" >&2; exit 1; }
+	cd js && npm ci --silent --no-audit --no-fund
+	cd js && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent build
+	cd js && npm test --silent
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -39,6 +53,10 @@ $(VENV)/core: pyproject.toml src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/console: $(VENV)/core
+	$(BIN)/python -m pip install --quiet --editable ".[console]"
 	@touch $@
 
 $(VENV)/installed: $(VENV)/core requirements-dev.lock

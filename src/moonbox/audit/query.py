@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.compact import clean
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DayStats",
     "Pruning",
+    "RunFilter",
+    "RunPage",
     "RunReader",
     "RunSummary",
     "Stats",
@@ -72,6 +75,45 @@ class RunSummary:
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "ok": self.ok}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs are wanted; None stands for any."""
+
+    ok: bool | None = None
+    kind: str | None = None
+    """The error's kind."""
+    tool: str | None = None
+    """Runs that called this tool."""
+    repl: str | None = None
+    language: str | None = None
+    since: float | None = None
+    text: str | None = None
+    """Somewhere in the record: the source, arguments, results, output, error. Letter case does not matter."""
+
+    def accepts(self, run: Run) -> bool:
+        """Whether a run at hand is wanted."""
+        return (
+            (self.ok is None or run.ok is self.ok)
+            and (self.kind is None or (run.error is not None and run.error.kind == self.kind))
+            and (self.tool is None or any(call.tool == self.tool for call in run.calls))
+            and (self.repl is None or run.repl == self.repl)
+            and (self.language is None or run.language == self.language)
+            and (self.since is None or run.started >= self.since)
+            and (self.text is None or written(self.text).lower() in run.to_json().lower())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page of a listing, the latest run first."""
+
+    runs: tuple[RunSummary, ...]
+    next: str | None = None
+    """What to give as `before` for the page after this one; None at the end of the trail."""
+    searched_back_to: float | None = None
+    """When the earliest run began that was looked at: a rare match may be on a later page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +223,35 @@ class RunReader:
         runs = {run.id: run for run in self.runs() if run.id.startswith(id)}
         return runs[pick(id, tuple(runs))]
 
-    def stats(self, *, since: float | None = None) -> Stats:
-        return statistics(self.runs(), since=since)
+    def stats(self, *, since: float | None = None, latest: int | None = None) -> Stats:
+        return statistics(self.runs(), since=since, latest=latest)
+
+    def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
+        """Summaries of the runs before the one with that id, the latest first."""
+        check_page(limit, 0)
+        ordered = list(self.runs())
+        ordered.reverse()  # of runs that started at the same time, the one written last comes first
+        ordered.sort(key=lambda run: run.started, reverse=True)
+        if before is not None:
+            places = [place for place, run in enumerate(ordered) if run.id == before]
+            if not places:
+                raise UsageError(f"unknown run {before!r}")
+            del ordered[: places[0] + 1]
+        wanted = where or RunFilter()
+        matches = [run for run in ordered if wanted.accepts(run)]
+        following = matches[limit - 1].id if limit and len(matches) > limit else None
+        return RunPage(tuple(RunSummary.of(run) for run in matches[:limit]), following)
+
+    def neighbours(self, run: Run) -> tuple[RunSummary | None, RunSummary | None]:
+        """The runs before and after it in the same Repl."""
+        if not run.repl:
+            return None, None
+        same = sorted((other for other in self.runs() if other.repl == run.repl), key=lambda other: other.started)
+        place = next((index for index, other in enumerate(same) if other.id == run.id), None)
+        if place is None:
+            return None, None
+        earlier = RunSummary.of(same[place - 1]) if place else None
+        return earlier, RunSummary.of(same[place + 1]) if place + 1 < len(same) else None
 
 
 def check_page(limit: int, offset: int) -> None:
@@ -215,9 +284,11 @@ def moment(text: str, now: float) -> float:
         ) from None
 
 
-def statistics(runs: Iterable[Run], *, since: float | None = None) -> Stats:
-    """Statistics over runs at hand."""
+def statistics(runs: Iterable[Run], *, since: float | None = None, latest: int | None = None) -> Stats:
+    """Statistics over runs at hand: those since a moment, or the latest ones."""
     kept = [run for run in runs if since is None or run.started >= since]
+    if latest is not None:
+        kept = sorted(kept, key=lambda run: run.started)[-latest:] if latest else []
     by_tool: dict[str, list[Call]] = defaultdict(list)
     by_day: dict[str, list[Run]] = defaultdict(list)
     for run in kept:
@@ -246,6 +317,11 @@ def title(source: str) -> str:
     lines = [line.strip() for line in source[:4000].splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(("--", "//"))), lines[0] if lines else "")
     return first[:200]
+
+
+def written(text: str) -> str:
+    """The text as it stands inside a record, which is JSON."""
+    return json.dumps(clean(text), ensure_ascii=False)[1:-1]
 
 
 def _tool_stats(tool: str, calls: Sequence[Call]) -> ToolStats:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.answer import render
 from moonbox.audit.calls import CALL_STATUSES, Call, CallError, CallStatus, call_to_dict, known_fields
+from moonbox.audit.compact import short
 from moonbox.errors import ScriptError
 from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.values import from_jsonable, to_jsonable
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +52,7 @@ class Observation:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """The complete record of one script execution."""
 
@@ -71,10 +73,27 @@ class Run:
     """1 for the first run of that Repl."""
     seed: int = 0
     observations: tuple[Observation, ...] = ()
+    parent: str = ""
+    """The run that called the tool script of which this is an execution."""
+    tool: str = ""
+    """The tool script that was executed."""
     state_lost: bool = False
     """The worker ended with this run: globals defined before are gone, and the next run starts from nothing."""
+    kept: str = ""
+    """The name under which later scripts of the Repl find the value, where it is large."""
+    kept_output: str = ""
+    """The name under which they find what was printed, where that is long."""
     notes: tuple[Finding, ...] = ()
     """What a look at the script showed before it ran, and is likely a mistake."""
+
+    def __repr__(self) -> str:
+        if self.error is not None:
+            came_to = f"{self.error.kind}: {self.error.message[:100]}"
+        else:
+            came_to = ", ".join(short(value, 100) for value in self.values[:3]) or "no value"
+            came_to = f"ok: {came_to}{', …' * (len(self.values) > 3)}"
+        calls = f", {counted(len(self.calls), 'call')}" if self.calls else ""
+        return f"<Run {self.id[:8]} {came_to}{calls}, {self.usage.wall:.3f} s>"
 
     @property
     def ok(self) -> bool:
@@ -188,8 +207,12 @@ def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
         "started": run.started,
         "repl": run.repl,
         "number": run.number,
+        "parent": run.parent,
+        "tool": run.tool,
         "seed": run.seed,
         "observations": [[seen.name, lower(seen.value)] for seen in run.observations],
         "state_lost": run.state_lost,
+        "kept": run.kept,
+        "kept_output": run.kept_output,
         "notes": [note.to_dict() for note in run.notes],
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.query import RunReader, RunSummary, Stats
+from moonbox.audit.query import RunFilter, RunPage, RunReader, RunSummary, Stats
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import UsageError
 
@@ -58,8 +58,14 @@ class Trail(Protocol):
     def get(self, id: str) -> Run:
         """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
 
-    def stats(self, *, since: float | None = None) -> Stats:
-        """How runs and tools did."""
+    def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
+        """Summaries of the runs before the one with that id, the latest first."""
+
+    def neighbours(self, run: Run) -> tuple[RunSummary | None, RunSummary | None]:
+        """The runs before and after it in the same Repl."""
+
+    def stats(self, *, since: float | None = None, latest: int | None = None) -> Stats:
+        """How runs and tools did, since a moment or over so many of the latest runs."""
 
 
 class Store(Trail, Protocol):

@@ -11,10 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import clean
-from moonbox.audit.query import TIMED, DayStats, Pruning, RunSummary, Stats, ToolStats, check_page, percentile, pick
+from moonbox.audit.query import (
+    TIMED,
+    DayStats,
+    Pruning,
+    RunFilter,
+    RunPage,
+    RunSummary,
+    Stats,
+    ToolStats,
+    check_page,
+    percentile,
+    pick,
+    written,
+)
 from moonbox.audit.records import Run
 from moonbox.database import Database, Schema
-from moonbox.errors import AuditError
+from moonbox.errors import AuditError, UsageError
 
 if TYPE_CHECKING:
     import os
@@ -23,6 +36,10 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call
 
 __all__ = ["SqliteSink"]
+
+_STRETCH = 2_000
+_STRETCHES = 5
+"""A page is looked for in so many stretches of so many runs, however rare its matches are."""
 
 
 class SqliteSink:
@@ -79,10 +96,59 @@ class SqliteSink:
             (record,) = db.execute("SELECT record FROM runs WHERE id = ?", (chosen,)).fetchone()
         return Run.from_json(record)
 
-    def stats(self, *, since: float | None = None) -> Stats:
+    def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
+        """Summaries of the runs before the one with that id, the latest first.
+
+        The time that it takes does not grow with the trail: where matches are rare, a page may hold fewer than `limit`
+        runs and still have a `next`.
+        """
+        check_page(limit, 0)
+        tests, values = _tests(where or RunFilter())
+        with self._reading() as db:
+            place = _place_of(db, before) if before is not None else (float("inf"), 0)
+            rows: list[tuple[Any, ...]] = []
+            for _ in range(_STRETCHES if tests else 1):
+                end = db.execute(_STRETCH_END, (*place, _STRETCH - 1)).fetchone()
+                border = end[:2] if end is not None else (float("-inf"), 0)
+                bounds = {"started": place[0], "seq": place[1], "last": border[0], "last_seq": border[1]}
+                sql = _PAGE.format(tests="".join(f" AND {test}" for test in tests))
+                rows += db.execute(sql, {**values, **bounds, "limit": limit + 1 - len(rows)})
+                if len(rows) > limit or end is None:
+                    break
+                place = border
+        runs = tuple(RunSummary(*row[1:]) for row in rows[:limit])
+        if len(rows) > limit:
+            return RunPage(runs, runs[-1].id if runs else before)
+        return RunPage(runs) if end is None else RunPage(runs, end[2], end[0])
+
+    def neighbours(self, run: Run) -> tuple[RunSummary | None, RunSummary | None]:
+        """The runs before and after it in the same Repl."""
+        if not run.repl:
+            return None, None
+        with self._reading() as db:
+            place = db.execute("SELECT repl, started, seq FROM runs WHERE id = ?", (run.id,)).fetchone()
+            if place is None:
+                return None, None
+            around = [db.execute(sql, place).fetchone() for sql in (_EARLIER, _LATER)]
+        earlier, later = (RunSummary(*row) if row is not None else None for row in around)
+        return earlier, later
+
+    def tail(self, mark: int | None = None, limit: int = 100) -> tuple[int, tuple[RunSummary, ...]]:
+        """The runs that were written after this mark, by any process, and the next mark; None marks the end."""
+        with self._reading() as db:
+            if mark is None:
+                return int(db.execute("SELECT ifnull(max(seq), 0) FROM runs").fetchone()[0]), ()
+            sql = f"SELECT seq, {_SUMMARY} FROM runs WHERE seq > ? ORDER BY seq LIMIT ?"
+            rows = db.execute(sql, (mark, limit)).fetchall()
+        return (rows[-1][0] if rows else mark), tuple(RunSummary(*row[1:]) for row in rows)
+
+    def stats(self, *, since: float | None = None, latest: int | None = None) -> Stats:
         """How runs and tools did; the figures are of one moment, also while others write."""
         start = since if since is not None else float("-inf")
         with self._reading() as db:
+            if latest is not None:
+                first = db.execute(_NTH_LATEST, (max(0, latest - 1),)).fetchone()
+                start = max(start, first[0] if first is not None and latest else start)
             runs, failures, calls = db.execute(_TOTALS, (start,)).fetchone()
             kinds = dict(db.execute(_KINDS, (start,)).fetchall())
             tools = _tool_stats(db, start)
@@ -159,14 +225,45 @@ def create_runs_and_calls(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX runs_by_time ON runs (started)")
 
 
+def index_runs_by_repl(db: sqlite3.Connection) -> None:
+    """For the runs before and after one in the same Repl."""
+    db.execute("CREATE INDEX runs_by_repl ON runs (repl, started)")
+
+
 SCHEMA = Schema(
     name="audit trail",
     application_id=0x6D6F6F6E,  # "moon"
-    migrations=(create_runs_and_calls,),
+    migrations=(create_runs_and_calls, index_runs_by_repl),
     error=AuditError,
     repair="move it away; the next run starts a new one",
     upgrade="the next run that is written to it updates it",
 )
+
+
+def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:
+    """The filter as SQL conditions and their values."""
+    values = {
+        "ok": where.ok,
+        "kind": where.kind,
+        "tool": where.tool,
+        "repl": where.repl,
+        "language": where.language,
+        "since": where.since,
+        "text": None if where.text is None else f"%{_pattern(where.text)}%",
+    }
+    return [_TESTS[name] for name, value in values.items() if value is not None], values
+
+
+def _pattern(text: str) -> str:
+    """The text as it stands in a record, with LIKE's own marks escaped."""
+    return written(text).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _place_of(db: sqlite3.Connection, id: str) -> tuple[float, int]:
+    row = db.execute("SELECT started, seq FROM runs WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise UsageError(f"unknown run {id!r}")
+    return row[0], row[1]
 
 
 def _tool_stats(db: sqlite3.Connection, start: float) -> tuple[ToolStats, ...]:
@@ -223,6 +320,28 @@ def _call_row(seq: int, call: Call) -> tuple[Any, ...]:
 
 _LAST = "\U0010ffff"
 _SUMMARY = "id, started, language, repl, kind, calls, failed_calls, wall, title"
+_TESTS = {
+    "ok": "kind IS NULL = :ok",
+    "kind": "kind = :kind",
+    "tool": "EXISTS (SELECT 1 FROM calls WHERE run = runs.seq AND tool = :tool)",
+    "repl": "repl = :repl",
+    "language": "language = :language",
+    "since": "started >= :since",
+    "text": "record LIKE :text ESCAPE '\\'",
+}
+_PAGE = f"""
+    SELECT seq, {_SUMMARY} FROM runs
+    WHERE (started, seq) < (:started, :seq) AND (started, seq) >= (:last, :last_seq){{tests}}
+    ORDER BY started DESC, seq DESC LIMIT :limit
+"""
+_STRETCH_END = """
+    SELECT started, seq, id FROM runs WHERE (started, seq) < (?, ?) ORDER BY started DESC, seq DESC LIMIT 1 OFFSET ?
+"""
+_NTH_LATEST = "SELECT started FROM runs ORDER BY started DESC LIMIT 1 OFFSET ?"
+_EARLIER = f"""
+    SELECT {_SUMMARY} FROM runs WHERE repl = ? AND (started, seq) < (?, ?) ORDER BY started DESC, seq DESC LIMIT 1
+"""
+_LATER = f"SELECT {_SUMMARY} FROM runs WHERE repl = ? AND (started, seq) > (?, ?) ORDER BY started, seq LIMIT 1"
 _INSERT_RUN = f"INSERT INTO runs ({_SUMMARY}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_CALL = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TOTALS = "SELECT count(*), count(kind), ifnull(sum(calls), 0) FROM runs WHERE started >= ?"
@@ -231,14 +350,15 @@ _DAYS = """
     SELECT date(started, 'unixepoch') AS day, count(*), count(kind), sum(calls), sum(wall)
     FROM runs WHERE started >= ? GROUP BY day ORDER BY day DESC
 """
-_OF_RUNS = "run IN (SELECT seq FROM runs WHERE started >= ?)"
+# CROSS JOIN: the runs first, by their index, so that the calls of a few runs are found without reading all of them.
+_CALLS_SINCE = "FROM runs CROSS JOIN calls ON calls.run = runs.seq WHERE runs.started >= ?"
 _TOOLS = f"""
     SELECT tool, count(*) AS made, sum(status <> 'ok'), sum(bytes_in), sum(bytes_out)
-    FROM calls WHERE {_OF_RUNS} GROUP BY tool ORDER BY made DESC, tool
+    {_CALLS_SINCE} GROUP BY tool ORDER BY made DESC, tool
 """
 _DURATIONS = f"""
-    SELECT tool, duration FROM calls
-    WHERE status IN ({", ".join(f"'{status}'" for status in TIMED)}) AND {_OF_RUNS} ORDER BY tool, duration
+    SELECT tool, duration {_CALLS_SINCE}
+    AND status IN ({", ".join(f"'{status}'" for status in TIMED)}) ORDER BY tool, duration
 """
 _REMOVED = """
     SELECT seq FROM runs WHERE started < :border OR (:keep IS NOT NULL AND seq IN (

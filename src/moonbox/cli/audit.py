@@ -69,19 +69,66 @@ def list_runs(
 
 @app.command("show")
 def show_run(
-    id: Annotated[str, typer.Argument(help="The run's id, or the beginning of it.", metavar="ID")],
+    id: Annotated[
+        str | None,
+        typer.Argument(help="The run's id, or the beginning of it.", metavar="[ID]", show_default=False),
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="The latest run.")] = False,
     db: Db = None,
     as_json: Json = False,
 ) -> None:
     """Show one run: its source, its result, and its calls on a timeline."""
     with reporting_errors():
-        run = _trail(db).get(id)
+        trail = _trail(db)
+        run = trail.get(_chosen(trail, id, last=last))
         if as_json:
             print_json(run.to_dict())
             return
         screen = console()
         for part in _run_parts(run, screen.width):
             screen.print(part, soft_wrap=isinstance(part, str))
+        for line in _tree(trail, run):
+            screen.print(line, no_wrap=True, overflow="ellipsis")
+
+
+def _tree(trail: Store, run: Run) -> Iterator[Text]:
+    """The runs of tool scripts that this run called, and those that they called, below one another."""
+    end = run.started + run.usage.wall + 1.0
+    later = [item.id for item in trail.list(_MOST_RELATED, since=run.started) if item.started <= end]
+    related = [trail.get(id) for id in reversed(later)]
+    children: dict[str, list[Run]] = {}
+    for item in related:
+        if item.parent:
+            children.setdefault(item.parent, []).append(item)
+    if run.id in children:
+        yield _heading("tool scripts")  # type: ignore[misc]  # a heading is a Text
+        yield from _branches(children, run.id, "")
+
+
+def _branches(children: Mapping[str, list[Run]], id: str, indent: str) -> Iterator[Text]:
+    from rich.text import Text
+
+    for place, child in enumerate(children.get(id, ()), 1):
+        last = place == len(children[id])
+        result = Text("ok", "green") if child.error is None else Text(child.error.kind, "red")
+        head = f"{indent}{'└─' if last else '├─'} {visible(child.tool, keep='')}  {child.id[:8]}  "
+        calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
+        yield Text.assemble(head, result, f"  {seconds(child.usage.wall)}{calls}")
+        yield from _branches(children, child.id, indent + ("   " if last else "│  "))
+
+
+_MOST_RELATED = 500
+
+
+def _chosen(trail: Store, id: str | None, *, last: bool) -> str:
+    if (id is None) != last:
+        raise UsageError("name one run: an id from `moonbox audit list`, or --last")
+    if id is not None:
+        return id
+    latest = trail.list(1)
+    if not latest:
+        raise UsageError("no runs in this trail")
+    return latest[0].id
 
 
 @app.command("stats")
@@ -226,7 +273,8 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
 
     result = Text("ok", style="green") if run.error is None else Text(run.error.kind, style="red")
     yield Text.assemble("run ", (visible(run.id), "bold"), "  ", result)
-    yield f"{_when(run.started)}, {run.language}, run {run.number} of Repl {visible(run.repl) or '(unnamed)'}"
+    where = f"run {run.number} of Repl {visible(run.repl)}" if run.repl else "a run by itself"
+    yield f"{_when(run.started)}, {run.language}, {where}"
     yield _usage(run.usage)
     yield _heading("source")
     source, lexer = visible(run.source).strip("\n"), lexer_of(run.language)

@@ -69,10 +69,16 @@ def sync(
             raise typer.Exit(1)
 
 
+def _modes() -> list[str]:
+    return ["keyword", "semantic", "hybrid"]
+
+
 def search(
     words: Annotated[list[str], typer.Argument(help='Words, "phrases", -exclusions, pre*.', metavar="QUERY...")],
     config: ConfigFile = None,
-    mode: Annotated[str, typer.Option("--mode", "-m", help="keyword, semantic or hybrid.")] = "keyword",
+    mode: Annotated[
+        str, typer.Option("--mode", "-m", help="keyword, semantic or hybrid.", autocompletion=_modes)
+    ] = "keyword",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most documents to show.")] = 12,
     source: Annotated[
         list[str] | None, typer.Option("--source", "-s", help="Only this source.", show_default=False)

@@ -1,4 +1,4 @@
-"""The commands `moonbox mcp list`, `call`, `doctor` and `install`."""
+"""The command `moonbox mcp`: `list`, `call`, `doctor` and `install` here, the others in `mcp_manage`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.audit.terminal import seconds, visible
+from moonbox.cli import mcp_manage
 from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Wait, parse_arguments
 from moonbox.cli.output import console, print_error, print_json, print_note, reporting_errors
 from moonbox.errors import ToolError, UsageError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(name="mcp", help="Inspect MCP servers, and add moonbox to MCP clients.", no_args_is_help=True)
+app = typer.Typer(name="mcp", help="Manage MCP servers, and add moonbox to MCP clients.", no_args_is_help=True)
 
 _NONE = "no MCP servers are configured; add [mcp.servers.<name>] to moonbox.toml, or pass --mcp-config"
 
@@ -72,7 +73,7 @@ def call(
         if not dot:
             raise UsageError(f"write the tool as server.tool, not '{tool}'; `moonbox mcp list` shows the servers")
         with _started(config, mcp_config, wait, server) as upstreams:
-            called = upstreams.toolbox.get(tool) or _resolved(upstreams, tool)
+            called = _find_tool(upstreams, server, tool) or _resolved(upstreams, tool)
             given = parse_arguments(arguments or [], called, "ARGUMENT")
             try:
                 value = upstreams.call(called.path, given)
@@ -100,10 +101,22 @@ def doctor(
             raise typer.Exit(1)
 
 
+def _client_names() -> list[str]:
+    from moonbox.mcp.clients import CLIENTS
+
+    return [client.name for client in CLIENTS]
+
+
 @app.command("install")
 def install(
     client: Annotated[
-        str, typer.Option("--client", help="The client; `--client list` lists them.", metavar="NAME")
+        str,
+        typer.Option(
+            "--client",
+            help="The client; `--client list` lists them.",
+            metavar="NAME",
+            autocompletion=_client_names,
+        ),
     ] = "",
     name: Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")] = "moonbox",
     config: ConfigFile = None,
@@ -152,6 +165,8 @@ def install(
             typer.echo(f"restart {chosen.title} to use it", err=True)
 
 
+mcp_manage.register(app)
+
 _DONE = {
     "created": "created with the entry {name!r}:",
     "added": "added the entry {name!r} to",
@@ -173,15 +188,23 @@ def _started(
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)  # problems are shown in the tables
     servers = read_servers(Config.load(config), mcp_config)
     need_mcp()
+    from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
 
     if only is not None and only in {server.name for server in servers}:
         servers = [server for server in servers if server.name == only]
     # Started even if lazy: their state is what was asked for.
-    with Upstreams(replace(server, lazy=False) for server in servers) as upstreams:
+    with Upstreams((replace(server, lazy=False) for server in servers), logins=LoginStore()) as upstreams:
         if not upstreams.wait(wait):
             print_note("some servers are still starting; wait longer with --wait")
         yield upstreams
+
+
+def _find_tool(upstreams: Upstreams, server: str, path: str) -> Tool | None:
+    """The tool by its server and its own name, whatever prefix it has."""
+    name = path.partition(".")[2]
+    meta = ("mcp_server", "mcp_tool")
+    return next((item for item in upstreams.toolbox if [item.meta.get(key) for key in meta] == [server, name]), None)
 
 
 def _resolved(upstreams: Upstreams, name: str) -> Tool:
@@ -196,7 +219,7 @@ def _show_tools(upstreams: Upstreams, server: str, as_json: bool) -> None:
     from moonbox.tools.signature import render
 
     status = upstreams.status(server)
-    tools = [tool for tool in upstreams.toolbox if tool.namespace == server]
+    tools = [tool for tool in upstreams.toolbox if tool.meta.get("mcp_server") == server]
     if as_json:
         print_json([_described(tool) for tool in tools])
         return
@@ -241,10 +264,12 @@ def _table(statuses: Sequence[Status]) -> Any:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("server", "state", "tools", "protocol", "start", "command or address", "problems"):
+    for column in ("server", "state", "tools", "protocol", "start", "command or address", "notes"):
         table.add_column(column, justify="right" if column in ("tools", "start") else "left", overflow="fold")
     for status in statuses:
         why = status.reason or "; ".join(status.problems)
+        if status.login is not None:
+            why = "; ".join([f"logged in{mcp_manage.login_note(status.login)}", *([why] if why else [])])
         table.add_row(
             _line(status.name),
             Text(status.state, _COLOURS.get(status.state, "")),

@@ -25,6 +25,7 @@ _EXAMPLES = """[bold]Examples[/]
   moonbox serve                        over stdio, for a client to start
   moonbox serve --mcp-config mcp.json  the servers of another client
   moonbox serve --http                 at http://127.0.0.1:8808/mcp
+  moonbox serve --console              the same, with the console beside it
   moonbox mcp install --client cursor  add it to a client
 """
 
@@ -40,6 +41,9 @@ def serve(
     tools: Tools = None,
     http: Annotated[
         bool, typer.Option("--http", metavar="", help="Serve over HTTP instead of standard input and output.")
+    ] = False,
+    console: Annotated[
+        bool, typer.Option("--console", metavar="", help="Serve the console's pages too, at /console; implies --http.")
     ] = False,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="The address to listen on.", show_default="127.0.0.1")
@@ -80,6 +84,7 @@ def serve(
         from moonbox.project.python_tools import load_tools
         from moonbox.project.serving import run_http, run_stdio
 
+        http = http or console
         if not http:
             _refuse_http_options(host, port)
         chosen = _configured(config, host=host, port=port, token=(token or None) if http else None)
@@ -89,7 +94,7 @@ def serve(
             return load_tools(tools or ())
 
         if http:
-            run_http(chosen, settings, load, mcp_config or [], announce=_announce)
+            run_http(chosen, settings, load, mcp_config or [], announce=_announce, console=console)
             return
         if sys.stdin.isatty():
             print_note("serving MCP on standard input and output, for a client to start; Ctrl-C stops it")

@@ -23,16 +23,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from moonbox.config.reader import CLOSED, positive, read, table
+from moonbox.config.serve import check_url
 from moonbox.errors import ConfigError
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
 
-__all__ = ["ServerSettings", "ToolRule", "servers_from_config"]
+__all__ = ["LoginSettings", "ServerSettings", "ToolRule", "servers_from_config"]
 
 Policy = Literal["auto", "approve", "direct"]
 Transport = Literal["stdio", "http", "sse"]
 MIB = 1024 * 1024
+_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -54,6 +56,49 @@ class ToolRule:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoginSettings:
+    """The table [mcp.servers.<name>.oauth]: how moonbox logs in to a server. Most servers need no such table."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    """authorization_code: a person logs in with a browser; client_credentials: a machine, without a person."""
+    client_id: str | None = None
+    """The client that was registered by hand; by default moonbox registers itself."""
+    client_secret: str | None = None
+    """Its secret."""
+    private_key: str | None = None
+    """Its private key as PEM, instead of a secret, for client_credentials."""
+    algorithm: str = "RS256"
+    """How the private key signs."""
+    client_metadata_url: str | None = None
+    """The address of a client ID metadata document that describes this client."""
+    issuer: str | None = None
+    """The authorization server that the client belongs to; its secret is sent nowhere else."""
+    scopes: tuple[str, ...] = ()
+    """Scopes to ask for with client_credentials; with a person the server says which are needed."""
+    redirect_port: int = 0
+    """The port of the loopback address that the browser returns to; 0 takes a free one."""
+
+    def __post_init__(self) -> None:
+        if self.grant == "client_credentials":
+            if self.client_id is None or (self.client_secret is None) == (self.private_key is None):
+                raise ConfigError("client_credentials requires client_id, and either client_secret or private_key")
+            if self.issuer is None:
+                raise ConfigError("client_credentials requires issuer: the secret is sent to nobody else")
+        elif self.private_key is not None:
+            raise ConfigError('private_key requires grant = "client_credentials"')
+        elif self.client_secret is not None and self.client_id is None:
+            raise ConfigError("client_secret requires client_id")
+        if not 0 <= self.redirect_port <= 65_535:
+            raise ConfigError(f"redirect_port must be from 0 to 65535, not {self.redirect_port}")
+        for name in ("client_metadata_url", "issuer"):
+            url = getattr(self, name)
+            if url is not None:
+                check_url(name, url)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """One server: how to reach it, how long it may take, and which of its tools are offered."""
 
@@ -72,6 +117,8 @@ class ServerSettings:
     """The address of a server that speaks MCP over HTTP."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """HTTP headers that are sent with each request."""
+    oauth: LoginSettings | None = None
+    """How to log in to it, where that needs more than `moonbox mcp login`: the table `[mcp.servers.<name>.oauth]`."""
     transport: Transport | None = None
     """stdio, http (streamable HTTP) or sse (its predecessor); by default stdio for a command and http for a url."""
     enabled: bool = True
@@ -86,6 +133,16 @@ class ServerSettings:
     """The largest message from it, in bytes."""
     questions: bool = True
     """Whether its own requests (sampling, elicitation, roots) are passed on to the client."""
+    sampling: bool = False
+    """Whether its requests for answers of the client's model are passed on too: these cost the user's tokens."""
+    prefix: str | None = None
+    """Before the names of its tools and prompts, instead of the server's name; empty: the names stay as they are."""
+    prompts: bool = True
+    """Whether its prompts are offered to clients."""
+    resources: bool = True
+    """Whether its resources are offered to clients."""
+    scripts: tuple[Literal["resources", "prompts"], ...] = ()
+    """What scripts may read of it: "resources" with mcp.read(uri), "prompts" with mcp.prompt(name, arguments)."""
     policy: Policy | None = None
     """For every tool that has no rule of its own."""
     include: tuple[str, ...] = ("*",)
@@ -102,6 +159,8 @@ class ServerSettings:
             raise ConfigError("set either command or url" + (", not both" if self.command is not None else ""))
         if self.command is not None and not self.command.strip():
             raise ConfigError("command must not be empty")
+        if self.prefix and _PREFIX.fullmatch(self.prefix) is None:
+            raise ConfigError(f"prefix may contain letters, digits, _ and - only, not {self.prefix!r}")
         kind = self.kind
         if (kind == "stdio") != (self.command is not None):
             needs = "command" if kind == "stdio" else "url"
@@ -111,8 +170,8 @@ class ServerSettings:
             if self.args or self.env or self.cwd is not None:
                 raise ConfigError("args, env and cwd are for a command, not for a url")
             self._check_headers(self.headers)
-        elif self.headers:
-            raise ConfigError("headers are for a url, not for a command")
+        elif self.headers or self.oauth is not None:
+            raise ConfigError("headers and oauth are for a url, not for a command")
 
     @staticmethod
     def _check_url(url: str) -> None:
@@ -160,6 +219,11 @@ class ServerSettings:
         if self.transport is not None:
             return self.transport
         return "stdio" if self.command is not None else "http"
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the names of its tools and prompts; may be empty."""
+        return self.name if self.prefix is None else self.prefix
 
     @property
     def where(self) -> str:

@@ -141,6 +141,8 @@ class ToolsTable:
 
     folders: tuple[str, ...] = ()
     """Every `.lua` file in these folders is a tool script."""
+    python: tuple[str, ...] = ()
+    """Python tools: `module:name`, `module`, or `file.py:name`, relative to the configuration file."""
     script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """One table for each tool script with settings of its own: `[tools.script.<name>]`."""
 
@@ -156,7 +158,7 @@ class CodeModeSettings:
     __pydantic_config__: ClassVar = CLOSED
 
     keep_visible: tuple[str, ...] = ()
-    """Tools that stay direct although scripts could call them."""
+    """Tools that stay direct although scripts could call them: names, or patterns such as `bash*`."""
     full_schemas: bool = False
     """Add each tool's JSON Schema to the catalog."""
     learned_shapes: bool = False
@@ -179,6 +181,8 @@ class CodeModeSettings:
     """The longest description that the provider takes (1024 for some); the code tool's parameter holds the rest."""
     max_chars: Annotated[int, Field(ge=500)] = 50_000
     """The longest answer to the model."""
+    reply: Literal["text", "json"] = "text"
+    """text: an answer that reads well; json: `{"result": …, "output": "…"}`, and `error` where the script failed."""
 
     def __post_init__(self) -> None:
         for key in ("name", "parameter"):

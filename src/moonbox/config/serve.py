@@ -75,8 +75,10 @@ class ServeSettings:
     """Further web origins whose pages may use the server, besides pages that this machine serves itself."""
     max_calls: int = 16
     """Calls of one client at the same time; further ones wait."""
-    max_waiting: int = 64
+    max_waiting: int = 1_000
     """Calls of one client that may wait; further ones are refused."""
+    wait_seconds: float = 30.0
+    """How long a call waits for its turn before it is refused."""
     requests_per_minute: int = 6_000
     """HTTP requests from one address."""
     max_body: int = 4 * 1024 * 1024
@@ -100,7 +102,7 @@ class ServeSettings:
         names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
         for name in names:
             positive(name, getattr(self, name))
-        for name in ("max_waiting", "resume_seconds", "start_wait"):
+        for name in ("max_waiting", "wait_seconds", "resume_seconds", "start_wait"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")
         if not 0 <= self.port <= 65_535:

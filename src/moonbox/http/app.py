@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +13,29 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
+from moonbox.audit.comparison import compare
+from moonbox.audit.query import RunFilter
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
 from moonbox.http.failures import Refused, failure, of_script, of_tool
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
+from moonbox.http.reports import run_report
+from moonbox.http.requests import flag, json_object, number, text
+from moonbox.http.workbench_api import routes as workbench_routes
+from moonbox.sandbox.approvals import hint_names
+from moonbox.sandbox.docs import Docs
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from starlette.requests import Request
+    from starlette.routing import BaseRoute
 
+    from moonbox.audit.query import RunPage
     from moonbox.audit.records import Run
+    from moonbox.http.workbench import Workbench
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 
@@ -47,6 +57,8 @@ class Service:
     refresh: Callable[[], object] = field(default=lambda: None)
     """Called before tools are listed or called: picks up changed files."""
     recent: MemorySink = field(default_factory=lambda: MemorySink(_REMEMBERED_RUNS))
+    workbench: Workbench | None = None
+    """Sessions, approvals and live events, for a person at a screen."""
 
     def tools(self) -> list[dict[str, Any]]:
         self.refresh()
@@ -59,7 +71,14 @@ class Service:
             "builtin": tool.path in self.builtin,
             "parameters": tool.parameters,
             "returns": tool.returns,
+            "policy": tool.policy,
+            "hints": hint_names(tool),
         }
+
+    def search(self, words: str, limit: int) -> list[dict[str, Any]]:
+        """What `docs.search` gives a script."""
+        self.refresh()
+        return Docs(self.sandbox.toolbox, {}, self.sandbox.language).search(words, limit)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Run:
         self.refresh()
@@ -68,12 +87,19 @@ class Service:
     async def run(self, source: str) -> Run:
         return self._remember(await self.sandbox.arun(source))
 
-    def runs(self, limit: int, offset: int) -> list[dict[str, Any]]:
-        return [summary.to_dict() for summary in self._readable().list(limit, offset)]
+    @property
+    def readable(self) -> Any:
+        """The trail that runs are read from."""
+        return self.trail if self.trail is not None else self.recent
+
+    def page(self, limit: int, before: str | None, where: RunFilter) -> RunPage:
+        """A page of runs; UsageError when `before` is not the id of a run."""
+        page: RunPage = self.readable.page(limit, before=before, where=where)
+        return page
 
     def find(self, run: str) -> Run | None:
         try:
-            record: Run = self._readable().get(run)
+            record: Run = self.readable.get(run)
         except (AuditError, UsageError):
             return None
         return record
@@ -83,14 +109,11 @@ class Service:
             self.recent.write(run)
         return run
 
-    def _readable(self) -> Any:
-        return self.trail if self.trail is not None else self.recent
 
-
-def create_app(service: Service, access: Access | None = None) -> Starlette:
-    """An ASGI application, for any ASGI server."""
+def create_app(service: Service, access: Access | None = None, *, more: Sequence[BaseRoute] = ()) -> Starlette:
+    """An ASGI application, for any ASGI server; `more` are routes of other parts beside the API's own."""
     return Starlette(
-        routes=routes(service),
+        routes=[*routes(service), *more],
         middleware=[Middleware(Guard, access=access or Access())],
         exception_handlers={Refused: _refused, HTTPException: _http, Exception: _broken},
     )
@@ -99,13 +122,19 @@ def create_app(service: Service, access: Access | None = None) -> Starlette:
 def routes(service: Service) -> list[Route]:
     """Only the routes, for an application that has others too."""
     api = _Api(service)
+    workbench = [] if service.workbench is None else workbench_routes(service.workbench)
     return [
+        *workbench,
         Route("/health", api.health, methods=["GET"]),
         Route("/tools/list", api.list_tools, methods=["GET"]),
+        Route("/tools/search", api.search_tools, methods=["GET"]),
         Route("/tools/{name:path}", api.call_tool, methods=["POST"]),
         Route("/run", api.run, methods=["POST"]),
         Route("/runs", api.list_runs, methods=["GET"]),
         Route("/runs/{id}", api.get_run, methods=["GET"]),
+        Route("/runs/{id}/report", api.get_report, methods=["GET"]),
+        Route("/runs/{id}/calls/{index:int}", api.get_call, methods=["GET"]),
+        Route("/compare", api.compare, methods=["GET"]),
         Route("/openapi.json", api.openapi, methods=["GET"]),
     ]
 
@@ -122,9 +151,9 @@ class _Api:
 
     async def call_tool(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if name == "list" and name not in self._service.sandbox.toolbox:
+        if name in ("list", "search") and name not in self._service.sandbox.toolbox:
             raise HTTPException(405, headers={"Allow": "GET"})
-        arguments = await _object(request, allow_empty=True)
+        arguments = await json_object(request, allow_empty=True)
         try:
             run = await self._service.call(name, arguments)
         except (PoolTimeout, WorkerError) as problem:
@@ -134,7 +163,7 @@ class _Api:
         return JSONResponse({"result": to_jsonable(run.value), "run": run.id})
 
     async def run(self, request: Request) -> Response:
-        body = await _object(request)
+        body = await json_object(request)
         source = body.pop("source_code", None)
         if not isinstance(source, str) or body:
             raise Refused(400, "invalid_arguments", 'send {"source_code": "<script>"}')
@@ -149,48 +178,68 @@ class _Api:
             {"result": values[0] if values else None, "values": values, "output": run.output, "run": run.id}
         )
 
+    async def search_tools(self, request: Request) -> Response:
+        words = text(request, "q")
+        if words is None:
+            raise Refused(400, "invalid_arguments", "q must not be empty")
+        return JSONResponse({"tools": self._service.search(words, number(request, "limit", 10, 50))})
+
     async def list_runs(self, request: Request) -> Response:
-        limit, offset = _number(request, "limit", 50, _MAX_LISTED_RUNS), _number(request, "offset", 0, 10**9)
-        return JSONResponse({"runs": self._service.runs(limit, offset)})
+        limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
+        if offset:
+            runs = await asyncio.to_thread(self._service.readable.list, limit, offset)
+            return JSONResponse({"runs": [run.to_dict() for run in runs]})
+        where = RunFilter(
+            ok=flag(request, "ok"),
+            kind=text(request, "kind"),
+            tool=text(request, "tool"),
+            repl=text(request, "repl"),
+            language=text(request, "language"),
+            text=text(request, "q"),
+        )
+        try:
+            page = await asyncio.to_thread(self._service.page, limit, text(request, "before"), where)
+        except UsageError:
+            raise Refused(400, "invalid_arguments", "before must be the id of a run") from None
+        return JSONResponse(
+            {
+                "runs": [run.to_dict() for run in page.runs],
+                "next": page.next,
+                "searched_back_to": page.searched_back_to,
+            }
+        )
 
     async def get_run(self, request: Request) -> Response:
-        run = self._service.find(request.path_params["id"])
+        run = await self._find(request.path_params["id"])
+        return JSONResponse(run.to_dict())
+
+    async def get_report(self, request: Request) -> Response:
+        run = await self._find(request.path_params["id"])
+        return JSONResponse(await asyncio.to_thread(run_report, run))
+
+    async def get_call(self, request: Request) -> Response:
+        run = await self._find(request.path_params["id"])
+        index = request.path_params["index"]
+        for call in run.calls:
+            if call.index == index:
+                return JSONResponse(call.to_dict())
+        raise Refused(404, "unknown_call", "unknown call")
+
+    async def compare(self, request: Request) -> Response:
+        first, second = text(request, "a"), text(request, "b")
+        if first is None or second is None:
+            raise Refused(400, "invalid_arguments", "a and b must be ids of runs")
+        comparison = await asyncio.to_thread(compare, await self._find(first), await self._find(second))
+        return JSONResponse(comparison.to_dict())
+
+    async def _find(self, id: str) -> Run:
+        run = await asyncio.to_thread(self._service.find, id)
         if run is None:
             raise Refused(404, "unknown_run", "unknown run id")
-        return JSONResponse(run.to_dict())
+        return run
 
     async def openapi(self, _: Request) -> Response:
         return JSONResponse(document(self._service.tools()))
-
-
-async def _object(request: Request, *, allow_empty: bool = False) -> dict[str, Any]:
-    """The body as a JSON object."""
-    raw = await request.body()
-    if not raw and allow_empty:
-        return {}
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refused(415, "unsupported_media_type", "send the body as application/json")
-    try:
-        data = json.loads(raw, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise Refused(400, "invalid_json", "the body is not valid JSON") from None
-    if not isinstance(data, dict):
-        raise Refused(400, "invalid_arguments", "the body must be a JSON object")
-    return data
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _number(request: Request, name: str, default: int, maximum: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) <= maximum):
-        raise Refused(400, "invalid_arguments", f"{name} must be a whole number from 0 to {maximum}")
-    return int(text)
 
 
 async def _refused(_: Request, problem: Exception) -> Response:

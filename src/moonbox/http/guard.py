@@ -12,6 +12,7 @@ from moonbox.net import guard
 from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
 
 if TYPE_CHECKING:
+    from moonbox.http.browser import BrowserAccess
     from moonbox.net.guard import Receive, Refusal, Scope, Send
 
 __all__ = ["Access", "Guard"]
@@ -30,6 +31,10 @@ class Access:
     origins: tuple[str, ...] = ()
     """Origins whose pages may send requests, beside pages that this machine serves itself."""
     max_body: int = 1_000_000
+    browser: BrowserAccess | None = None
+    """Signed-in browsers may send requests too; unless it is public, nobody may without a token or a sign-in."""
+    open_paths: tuple[str, ...] = ()
+    """Paths that check for themselves who asks, with all that is below them ("/" stands for itself alone)."""
 
     def check_address(self, host: str) -> None:
         """Refuse to serve other machines without a token."""
@@ -49,12 +54,22 @@ class Guard:
         await self._guard(scope, receive, send)
 
     def _check_token(self, scope: Scope) -> Refusal | None:
-        wanted = self._access.token
-        if wanted is None or scope["path"] in _OPEN:
+        access, path = self._access, scope["path"]
+        if path in _OPEN or any(_is_under(path, place) for place in access.open_paths):
+            return None
+        browser = access.browser
+        if access.token is None and (browser is None or browser.public):
+            return None
+        if browser is not None and browser.allows(scope):
             return None
         values = guard.header_values(scope, b"authorization")
         kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
-        if kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), wanted.encode()):
+        wanted = access.token
+        if (
+            wanted
+            and kind.lower() == "bearer"
+            and hmac.compare_digest(token.strip().encode("latin-1"), wanted.encode())
+        ):
             return None
         message = "send the header Authorization: Bearer <token>"
         return guard.Refusal(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
@@ -81,3 +96,7 @@ class Guard:
             return message
 
         await self._app(scope, bounded, send)
+
+
+def _is_under(path: str, place: str) -> bool:
+    return path == place or (place != "/" and path.startswith(f"{place}/"))

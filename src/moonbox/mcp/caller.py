@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from mcp_types import ErrorData, InputRequest, InputResponse
+    from mcp_types import CallToolResult, ErrorData, InputRequest, InputResponse, LoggingMessageNotificationParams
 
     from moonbox.sandbox.decisions import Decision, ToolCall
     from moonbox.sandbox.record import CallEntry
@@ -24,8 +24,18 @@ class Caller(Protocol):
     @property
     def wants_progress(self) -> bool: ...
 
-    def progress(self, message: str) -> None:
-        """Report progress to the client."""
+    @property
+    def log_level(self) -> str | None:
+        """The level of log messages that its request asks for."""
+
+    def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
+        """Report the progress of a server's tool to the client."""
+
+    def log(self, params: LoggingMessageNotificationParams) -> None:
+        """Pass a log message of a server on to the client."""
+
+    def received(self, result: CallToolResult) -> None:
+        """A server's result as it came, for a client that called the tool itself."""
 
     def call_changed(self, entry: CallEntry) -> None:
         """A tool call of its script began or ended."""

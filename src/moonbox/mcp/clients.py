@@ -21,7 +21,19 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["CLIENTS", "Client", "Entry", "Installed", "find", "install", "snippet"]
+__all__ = [
+    "CLIENTS",
+    "Client",
+    "Entry",
+    "Installed",
+    "backup",
+    "find",
+    "install",
+    "remove",
+    "snippet",
+    "without_tables",
+    "write",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +164,7 @@ class Installed:
 
     path: Path
     done: str
-    """created, added, replaced or unchanged."""
+    """created, added, replaced, removed or unchanged."""
     backup: Path | None = None
 
 
@@ -175,9 +187,101 @@ def install(client: Client, entry: Entry, path: Path) -> Installed:
     after, done = edit(client, entry, before or "", path)
     if done == "unchanged":
         return Installed(path, done)
-    backup = _backup(path) if before is not None else None
-    _write(path, after)
-    return Installed(path, done if before is not None else "created", backup)
+    copy = backup(path) if before is not None else None
+    write(path, after)
+    return Installed(path, done if before is not None else "created", copy)
+
+
+def remove(client: Client, names: Sequence[str], path: Path) -> Installed:
+    """Remove entries; everything else in the file stays, and a backup of the file is kept next to it."""
+    path = path.resolve()
+    before = _read(path)
+    if before is None:
+        return Installed(path, "unchanged")
+    edit = _remove_toml if client.form == "toml" else _remove_json
+    after = edit(client, names, before, path)
+    if after == before:
+        return Installed(path, "unchanged")
+    copy = backup(path)
+    write(path, after)
+    return Installed(path, "removed", copy)
+
+
+def _remove_json(client: Client, names: Sequence[str], before: str, path: Path) -> str:
+    try:
+        data = json.loads(before)
+    except ValueError:
+        entries = ", ".join(f"'{name}'" for name in names)
+        raise ConfigError(
+            f"{path} contains comments or errors, which would be lost; remove {entries} by hand"
+        ) from None
+    table = data
+    for key in client.root:
+        table = table.get(key) if isinstance(table, dict) else None
+    if not isinstance(table, dict) or not any(name in table for name in names):
+        return before
+    for name in names:
+        table.pop(name, None)
+    return json.dumps(data, indent=_indent(before), ensure_ascii=False) + "\n"
+
+
+def _remove_toml(client: Client, names: Sequence[str], before: str, path: Path) -> str:
+    return without_tables(before, client.root, names, path)
+
+
+def without_tables(text: str, root: Sequence[str], names: Sequence[str], path: Path) -> str:
+    """TOML without the tables [root.name] and those below them; ConfigError if that would change anything else."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigError(f"{path} is not valid TOML ({problem}); the file was not changed") from None
+    kept, inside = [], False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            parts = _table_name(line)
+            inside = parts[: len(root)] == list(root) and parts[len(root) : len(root) + 1] in [[name] for name in names]
+        if not inside:
+            kept.append(line)
+    after = "".join(kept)
+    table = data
+    for key in root:
+        table = table.get(key, {}) if isinstance(table, dict) else {}
+    for name in names:
+        if isinstance(table, dict):
+            table.pop(name, None)
+    try:
+        rest = tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        rest = None
+    if _without_empty(rest) != _without_empty(data):
+        entries = ", ".join(f"[{'.'.join(root)}.{name}]" for name in names)
+        raise ConfigError(f"{path} cannot be changed safely; remove {entries} by hand")
+    return after
+
+
+def _without_empty(value: Any) -> Any:
+    """Tables without the empty ones: removing the last table of a table removes both."""
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _without_empty(item) for key, item in value.items()}
+    return {key: item for key, item in inner.items() if item != {}}
+
+
+def _table_name(line: str) -> list[str]:
+    """The parts of a table's name in its header; empty if the line is not one."""
+    try:
+        table: Any = tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return []
+    parts = []
+    while isinstance(table, dict | list) and table:
+        if isinstance(table, list):
+            table = table[0]
+            continue
+        key = next(iter(table))
+        parts.append(key)
+        table = table[key]
+    return parts
 
 
 def _edit_json(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
@@ -269,7 +373,8 @@ def _read(path: Path) -> str | None:
         raise ConfigError(f"{path} cannot be read: {problem}") from None
 
 
-def _backup(path: Path) -> Path:
+def backup(path: Path) -> Path:
+    """Copy a file beside itself."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     copy, number = path.with_name(f"{path.name}.{stamp}.backup"), 1
     while copy.exists():
@@ -282,7 +387,8 @@ def _backup(path: Path) -> Path:
     return copy
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """Replace a file at once, keeping its permissions; a new one is for its owner alone."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -18,7 +18,7 @@ from moonbox.config.file import expand
 from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError
 
-__all__ = ["servers_from_file"]
+__all__ = ["servers_from_file", "tables_from_file"]
 
 _ROOTS = ("mcpServers", "servers", "context_servers")
 _TRANSPORTS = {
@@ -39,24 +39,36 @@ def servers_from_file(
 ) -> tuple[ServerSettings, ...]:
     """Every enabled server in a client's file, except moonbox itself."""
     file = Path(path).expanduser()
+    servers = []
+    for name, table in tables_from_file(file).items():
+        filled = expand(table, os.environ if environ is None else environ, f"{file}: {name}")
+        try:
+            servers.append(ServerSettings.from_dict(name, filled))
+        except ConfigError as problem:
+            raise ConfigError(f"{file}: {problem}") from None
+    return tuple(servers)
+
+
+def tables_from_file(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """The same as tables of moonbox.toml, in which variables are not replaced yet."""
+    file = Path(path).expanduser()
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"there is no file {file}") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise ConfigError(f"{file} cannot be read: {problem}") from None
-    servers = []
+    tables = {}
     for name, table in _server_tables(_parse_jsonc(text, file), file).items():
         if not isinstance(table, Mapping):
             raise ConfigError(f"{file}: {name} must be an object, not {table!r}")
         if table.get("disabled") is True or table.get("enabled") is False or _is_moonbox(table):
             continue
-        filled = expand(_plain_variables(dict(table)), os.environ if environ is None else environ, f"{file}: {name}")
         try:
-            servers.append(ServerSettings.from_dict(name, _translated(filled)))
+            tables[name] = _translated(_plain_variables(dict(table)))
         except ConfigError as problem:
             raise ConfigError(f"{file}: {problem}") from None
-    return tuple(servers)
+    return tables
 
 
 def _parse_jsonc(text: str, file: Path) -> Any:

@@ -11,9 +11,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.sinks import MemorySink
+from moonbox.codemode.routing import is_pattern
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
 from moonbox.errors import ConfigError, MissingExtra, UsageError
@@ -41,8 +44,12 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.library import ScriptLibrary
     from moonbox.tools.tool import Tool
+    from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Assembly", "assemble"]
+__all__ = ["Assembly", "add_project_tools", "assemble", "script_library"]
+
+
+_LOG = logging.getLogger("moonbox.scripts")
 
 
 @dataclass(slots=True)
@@ -58,6 +65,8 @@ class Assembly:
     media: Media | None
     trail: Any
     """The audit trail, readable; None where none is written."""
+    sandbox_in: Callable[[str], Sandbox]
+    """Makes a further Sandbox with the same tools, for scripts in another language; its maker closes it."""
     _closing: contextlib.ExitStack
 
     @property
@@ -74,7 +83,16 @@ class Assembly:
 
     def refresh(self) -> bool:
         """Load tool scripts that have changed; whether there were any."""
-        return self.scripts is not None and self.scripts.refresh()
+        if self.scripts is None or not self.scripts.refresh():
+            return False
+        self.report_broken()
+        return True
+
+    def report_broken(self) -> None:
+        """Log each tool script that cannot be used, and why."""
+        for script in self.scripts.scripts if self.scripts is not None else ():
+            if script.problem is not None:
+                _LOG.warning("the tool script %s is broken: %s", script.settings.path.name, script.problem)
 
     def close(self) -> None:
         self._closing.close()
@@ -95,17 +113,25 @@ def assemble(
     mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
     approve: Callable[..., Any] | None = None,
     on_call: Callable[..., None] | None = None,
+    on_output: Callable[[str], None] | None = None,
+    wrap_sink: Callable[[Sink], Sink] | None = None,
 ) -> Assembly:
     """Make what the configuration describes, with these Python tools added.
 
-    `mcp_config` names files with the `mcpServers` of other clients. ConfigError says which setting is wrong.
+    `mcp_config` names files with the `mcpServers` of other clients. `wrap_sink` puts another sink around the trail's;
+    where no trail is kept, the latest runs are then held in memory. ConfigError says which setting is wrong.
     """
     config = config or Config()
     with contextlib.ExitStack() as closing:
-        sink = _open_sink(config)
+        trail_sink = sink = _open_sink(config)
+        if wrap_sink is not None:
+            trail_sink = sink or MemorySink()
+            sink = wrap_sink(trail_sink)
         settings, servers = _route(read_codemode(config), read_servers(config, mcp_config))
-        sandbox = closing.enter_context(_open_sandbox(config, tools, sink, approve, on_call))
+        hooks = {"approve": approve, "on_call": on_call, "on_output": on_output}
+        sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         toolbox = sandbox.toolbox
+        _add_python_tools(config, toolbox)
         knowledge = _open_knowledge(config, closing)
         built_in = _knowledge_tools(knowledge)
         with _in_section(config, "knowledge"):
@@ -118,10 +144,41 @@ def assemble(
         if upstreams is not None:
             with _in_section(config, "mcp.servers"):
                 toolbox.follow(upstreams.toolbox)
+            _define_reading(sandbox, upstreams, servers)
         mode = closing.enter_context(_open_mode(config, sandbox, settings))
-        trail = sink if hasattr(sink, "get") and hasattr(sink, "list") else None
-        return Assembly(config, sandbox, mode, upstreams, scripts, knowledge, media, trail, closing.pop_all())
+        trail = trail_sink if hasattr(trail_sink, "get") and hasattr(trail_sink, "list") else None
+        shared = None if sink is None else _SharedSink(sink)
+
+        def sandbox_in(language: str) -> Sandbox:
+            return _open_sandbox(config, sandbox.toolbox, shared, hooks, language=language)
+
+        return Assembly(
+            config, sandbox, mode, upstreams, scripts, knowledge, media, trail, sandbox_in, closing.pop_all()
+        )
     raise AssertionError
+
+
+def add_project_tools(config: Config, sandbox: Sandbox, closing: contextlib.ExitStack, *, wait: float = 0.0) -> None:
+    """Give a Sandbox the tools of a project: its tool scripts, knowledge base, Python tools and MCP servers.
+
+    `wait` is how many seconds the servers have to start. What is opened is closed with `closing`.
+    """
+    toolbox = sandbox.toolbox
+    _add_python_tools(config, toolbox)
+    knowledge = _open_knowledge(config, closing)
+    built_in = _knowledge_tools(knowledge)
+    with _in_section(config, "knowledge"):
+        toolbox.add(built_in)
+    scripts = _open_scripts(config, None, built_in, closing)
+    if scripts is not None:
+        with _in_section(config, "tools"):
+            toolbox.follow(scripts.toolbox)
+    upstreams, _ = _make_upstreams(read_servers(config), closing)
+    if upstreams is not None:
+        with _in_section(config, "mcp.servers"):
+            toolbox.follow(upstreams.toolbox)
+        upstreams.start()
+        upstreams.wait(wait)
 
 
 @contextlib.contextmanager
@@ -140,8 +197,9 @@ def _open_sandbox(
     config: Config,
     tools: Any,
     sink: Sink | None,
-    approve: Callable[..., Any] | None,
-    on_call: Callable[..., None] | None,
+    hooks: Mapping[str, Any],
+    *,
+    language: str | None = None,
 ) -> Sandbox:
     from moonbox.languages.registry import DEFAULT_LANGUAGE
     from moonbox.sandbox.sandbox import Sandbox
@@ -154,17 +212,16 @@ def _open_sandbox(
         return Sandbox(
             toolbox,
             limits=limits,
-            language=settings.language or DEFAULT_LANGUAGE,
+            language=language or settings.language or DEFAULT_LANGUAGE,
             isolation=settings.isolation,
-            lua_features=settings.lua_features,
+            lua_features=settings.lua_features if language in (None, DEFAULT_LANGUAGE) else (),
             min_workers=settings.min_workers,
             max_workers=settings.max_workers,
             allow_nan=settings.allow_nan,
             check=settings.check,
-            approve=approve,
-            on_call=on_call,
             audit=sink,
             redact=audit.redact or None,
+            **hooks,
         )
 
 
@@ -182,6 +239,16 @@ def _open_sink(config: Config) -> Sink | None:
         if settings.path == "memory":
             return open_sink("memory")
         return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync)
+
+
+def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
+    """The Python tools that the configuration names: the one place that runs a project's Python code."""
+    references = read_tools(config).python
+    if references:
+        from moonbox.project.python_tools import load_tools
+
+        with _in_section(config, "tools"):
+            toolbox.add(load_tools(references, folder=config.folder, option="python:"))
 
 
 def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> KnowledgeBase | None:
@@ -215,6 +282,30 @@ def _open_scripts(
         return closing.enter_context(ScriptLibrary(settings, audit=audit, context=context))
 
 
+def script_library(config: Any, **options: Any) -> ScriptLibrary:
+    """The tool scripts of a configuration by themselves, with the context that they find in the whole project.
+
+    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base.
+    """
+    from moonbox.scripts.library import ScriptLibrary
+
+    if not isinstance(config, Config) and not isinstance(config, dict):
+        config = Config.load(config)
+    if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
+        return ScriptLibrary.from_config(config, **options)
+    from moonbox.knowledge.base import KnowledgeBase
+
+    knowledge = KnowledgeBase.from_config(read_knowledge(config))
+    context = {tool.name: _context_function(tool) for tool in _knowledge_tools(knowledge)}
+    try:
+        library = ScriptLibrary.from_config(config, context=context, **options)
+    except BaseException:
+        knowledge.close()
+        raise
+    library.closing(knowledge)
+    return library
+
+
 def _context_function(tool: Tool) -> Callable[..., Any]:
     """A built-in tool as `context.<name>(value, options)`."""
     first = next(iter(tool.parameters.get("properties", {})), None)
@@ -232,20 +323,31 @@ def _make_upstreams(
     if not servers:
         return None, None
     from moonbox.mcp.media import Media
+    from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 
     media = Media()
-    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media)
+    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media, logins=LoginStore())
     closing.callback(upstreams.close)
     return upstreams, media
+
+
+def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[ServerSettings]) -> None:
+    """`mcp.read` and `mcp.prompt`, for the servers that grant them to scripts."""
+    from moonbox.mcp.upstreams import reading
+
+    if any("resources" in server.scripts for server in servers):
+        sandbox.define("mcp.read", reading.reader(upstreams), doc=reading.READ)
+    if any("prompts" in server.scripts for server in servers):
+        sandbox.define("mcp.prompt", reading.prompter(upstreams), doc=reading.PROMPT)
 
 
 def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[CodeModeSettings, list[ServerSettings]]:
     """Tools of servers are not known yet: `keep_visible` becomes a rule of the server that will have them."""
     kept, changed = list(settings.keep_visible), []
     for server in servers:
-        mine = [name for name in kept if name.startswith(f"{server.name}.")]
+        mine = [name for name in kept if name.startswith(f"{server.name}.") and not is_pattern(name)]
         kept = [name for name in kept if name not in mine]
         changed.append(server.with_direct([name.removeprefix(f"{server.name}.") for name in mine]) if mine else server)
     return replace(settings, keep_visible=tuple(kept)), changed

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from moonbox.config import Config
+
 __all__ = ["Check", "Diagnosis", "Package", "diagnose"]
 
 
@@ -143,7 +145,24 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     valid = [f"[{name}]" for name in config.data if name not in wrong]
     detail = f"{config.path}: {', '.join(valid)} valid" if valid else f"{config.path}"
     checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
+    if "tools" in config.data and "tools" not in wrong:
+        checks += _tool_scripts(config)
     return (Check(config.path.name, True, detail), *checks)
+
+
+def _tool_scripts(config: Config) -> list[Check]:
+    """The tool scripts that cannot be used, loaded as they are when they are served."""
+    from moonbox.scripts.library import ScriptLibrary
+
+    try:
+        with ScriptLibrary.from_config(config) as library:
+            return [
+                Check(script.settings.path.name, False, script.problem)
+                for script in library.scripts
+                if script.problem is not None
+            ]
+    except MoonboxError as problem:
+        return [Check("[tools]", False, str(problem))]
 
 
 def _packages() -> tuple[Package, ...]:

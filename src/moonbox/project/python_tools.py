@@ -25,25 +25,27 @@ __all__ = ["load_tools"]
 _MOST_LISTED = 8
 
 
-def load_tools(references: Sequence[str]) -> Toolbox:
-    """The tools that the references name, in one toolbox. Modules in the working folder are found first.
+def load_tools(references: Sequence[str], *, folder: Path | None = None, option: str = "--tools") -> Toolbox:
+    """The tools that the references name, in one toolbox. Modules in `folder`, by default this one, are found first.
 
-    UsageError names the reference, as an argument of --tools.
+    UsageError names the reference, as an argument of `option`.
     """
-    here = str(Path.cwd())
+    here = str(folder or Path.cwd())
     if references and here not in sys.path:
         sys.path.insert(0, here)
     toolbox = Toolbox()
     for reference in references:
         try:
-            toolbox.add(_resolve(reference))
+            toolbox.add(_resolve(reference, folder))
         except MoonboxError as problem:
-            raise UsageError(f"--tools {reference}: {problem}") from problem.__cause__
+            raise UsageError(f"{option} {reference}: {problem}") from problem.__cause__
     return toolbox
 
 
-def _resolve(reference: str) -> Any:
+def _resolve(reference: str, folder: Path | None) -> Any:
     place, colon, path = reference.partition(":")
+    if folder is not None and place.endswith(".py"):
+        place = str(folder / place)
     if not place or (colon and not path):
         raise UsageError("write module:name, for example crm:find_customer")
     _check_place(place)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import signal
 import socket
+import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config.sections import STATE_FOLDER
-from moonbox.errors import MissingExtra, UsageError
+from moonbox.errors import MissingExtra, MoonboxError, UsageError
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import need_mcp
 
@@ -20,14 +22,19 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
     from moonbox.config.serve import ServeSettings
+    from moonbox.http.app import Service
+    from moonbox.http.workbench import Workbench
+    from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.server.server import MoonboxServer
     from moonbox.project.assembly import Assembly
 
-__all__ = ["http_app", "mcp_server", "run_http", "run_stdio"]
+__all__ = ["http_app", "listen", "mcp_server", "need_console", "run_http", "run_stdio", "serve_app", "service_of"]
 
+_LOG = logging.getLogger("moonbox.serve")
 _GRACE = 10
 """Seconds that running scripts have to end when the server is stopped."""
 _BACKLOG = 2048
+_MAX_BODY = 4_000_000
 
 
 def run_stdio(config: Config, settings: ServeSettings, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
@@ -40,7 +47,7 @@ def run_stdio(config: Config, settings: ServeSettings, load_tools: Callable[[], 
             await serve_stdio(mcp_server(assembly, settings), stdin, stdout)
 
     # The streams come first, because a module with tools may print while it is loaded.
-    with capture_stdio() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as assembly:
+    with capture_stdio() as (stdin, stdout), _assembled(config, load_tools, mcp_config) as (assembly, _):
         asyncio.run(serve(assembly, stdin, stdout))
 
 
@@ -51,40 +58,68 @@ def run_http(
     mcp_config: list[Path],
     *,
     announce: Callable[[str], None],
+    console: bool = False,
 ) -> None:
     """Serve MCP at /mcp and, unless clients have tokens of their own, the HTTP API at the same address.
 
-    `announce` is called with one line as soon as clients can connect.
+    With `console`, its pages are at /console. `announce` is called with one line as soon as clients can connect.
     """
+    need_mcp()
+    settings.check_address()
+    if console:
+        check_console(settings)
+    with _assembled(config, load_tools, mcp_config, settings, console=console) as (assembly, bench):
+        app = http_app(assembly, settings, bench)
+        listening = listen(settings.host, settings.port)
+        address = f"http://{_written(settings.host)}:{listening.getsockname()[1]}"
+        announce(f"serving MCP on {address}/mcp")
+        if bench is not None:
+            announce(f"the console is at {address}/console/")
+        serve_app(app, listening, on_exit=bench.close if bench is not None else None)
+
+
+def check_console(settings: ServeSettings) -> None:
+    """Refuse the console where clients have tokens of their own: it shows the runs of all of them."""
+    if settings.tokens or settings.oauth is not None:
+        raise UsageError("--console requires a server with one token or none, not [serve] tokens or oauth")
+    need_console()
+
+
+def need_console() -> None:
+    """MissingExtra where the console's packages are not installed."""
+    try:
+        import jinja2  # noqa: F401 - only to see whether it is there
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as problem:
+        raise MissingExtra(problem.name or "jinja2", "console", "the console") from None
+
+
+def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None] | None = None) -> None:
+    """Serve until a signal stops it. `on_exit` is called at the signal, to end answers that would go on for ever."""
     try:
         import uvicorn
     except ImportError:
         raise MissingExtra("uvicorn", "serve", "serving over HTTP") from None
-    need_mcp()
-    settings.check_address()
-    with _assembled(config, load_tools, mcp_config) as assembly:
-        app = http_app(assembly, settings)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                host=settings.host,
-                port=settings.port,
-                log_config=None,
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE,
-            )
-        )
-        listening = _listen(settings.host, settings.port)
-        port = listening.getsockname()[1]
-        name = f"[{settings.host}]" if ":" in settings.host else settings.host
-        announce(f"serving MCP on http://{name}:{port}/mcp")
-        # uvicorn stops at a signal and then raises it again: it must not end the process before everything is closed.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with contextlib.suppress(KeyboardInterrupt):
-            server.run(sockets=[listening])
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            if on_exit is not None:
+                on_exit()
+            super().handle_exit(sig, frame)
+
+    options = uvicorn.Config(app, log_config=None, server_header=False, timeout_graceful_shutdown=_GRACE)
+    # uvicorn stops at a signal and then raises it again: it must not end the process before everything is closed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        Server(options).run(sockets=[listening])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _written(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def listen(host: str, port: int) -> socket.socket:
     """A socket that listens on this address; UsageError says which part of the address is wrong."""
     host = host.strip("[]")
     name = f"[{host}]" if ":" in host else host
@@ -128,38 +163,102 @@ def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:
     )
 
 
-def http_app(assembly: Assembly, settings: ServeSettings) -> Any:
-    """The ASGI application: MCP, and the HTTP API unless clients have tokens of their own."""
+def http_app(assembly: Assembly, settings: ServeSettings, bench: Workbench | None = None) -> Any:
+    """The ASGI application: MCP, and the HTTP API unless clients have tokens of their own, with the console's pages."""
     from moonbox.mcp.server.web import create_app
 
     other = None
     if not settings.tokens and settings.oauth is None:
-        other = _api(assembly, settings)
+        other = _api(assembly, settings, bench)
     return create_app(mcp_server(assembly, settings), other=other)
 
 
-def _api(assembly: Assembly, settings: ServeSettings) -> Any:
-    from moonbox.http.app import Service, create_app
+def _api(assembly: Assembly, settings: ServeSettings, bench: Workbench | None) -> Any:
+    from moonbox.http.app import create_app
     from moonbox.http.guard import Access
 
     names = settings.host_names
     if not names:
-        return None  # the API accepts only Host headers that it knows
-    service = Service(assembly.sandbox, builtin=assembly.builtin, trail=assembly.trail, refresh=assembly.refresh)
-    access = Access(token=settings.token, hosts=tuple(sorted(names)), origins=settings.origins)
-    return create_app(service, access)
+        return None  # the API answers only to names that it was told
+    service = service_of(assembly, bench)
+    hosts, origins = tuple(sorted(names)), settings.origins
+    if bench is None:
+        return create_app(service, Access(token=settings.token, hosts=hosts, origins=origins))
+    from moonbox.console.app import OPEN_PATHS, console_routes
+    from moonbox.http.browser import BrowserAccess
+
+    browser = BrowserAccess(settings.token, public=settings.token is None)
+    access = Access(
+        token=settings.token, hosts=hosts, origins=origins, browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY
+    )
+    return create_app(service, access, more=console_routes(service, browser))
+
+
+def service_of(assembly: Assembly, bench: Workbench | None = None) -> Service:
+    """What the HTTP API serves of an assembly."""
+    from moonbox.http.app import Service
+
+    return Service(
+        assembly.sandbox,
+        builtin=assembly.builtin,
+        trail=assembly.trail,
+        refresh=assembly.refresh,
+        workbench=bench,
+    )
 
 
 @contextlib.contextmanager
-def _assembled(config: Config, load_tools: Callable[[], Any], mcp_config: list[Path]) -> Iterator[Assembly]:
+def _assembled(
+    config: Config,
+    load_tools: Callable[[], Any],
+    mcp_config: list[Path],
+    settings: ServeSettings | None = None,
+    *,
+    console: bool = False,
+) -> Iterator[tuple[Assembly, Workbench | None]]:
     from moonbox.mcp import caller
 
-    with assemble(
-        config, tools=load_tools(), mcp_config=mcp_config, approve=caller.approve, on_call=caller.watch
-    ) as assembly:
-        if config.path is not None:
-            assembly.sandbox.toolbox.learned.keep_in(config.folder / STATE_FOLDER / "shapes.json")
-        yield assembly
+    if not console or settings is None:
+        hooks: dict[str, Any] = {"approve": caller.approve, "on_call": caller.watch}
+        with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly:
+            _keep_shapes(assembly)
+            _warm_in_background(assembly)
+            yield assembly, None
+        return
+    from moonbox.project.console import assembled_with_workbench
+
+    # A client that can show a question is asked beside the console's inbox; the first answer counts.
+    with assembled_with_workbench(
+        config,
+        load_tools,
+        mcp_config,
+        others=(caller.approve,),
+        watchers=(caller.watch,),
+        timeout=settings.answer_seconds,
+    ) as pair:
+        _keep_shapes(pair[0])
+        _warm_in_background(pair[0])
+        yield pair
+
+
+def _keep_shapes(assembly: Assembly) -> None:
+    """What results look like is known again after the next start."""
+    if assembly.config.path is not None:
+        assembly.sandbox.toolbox.learned.keep_in(assembly.config.folder / STATE_FOLDER / "shapes.json")
+
+
+def _warm_in_background(assembly: Assembly) -> None:
+    """Beside the start: a client connects at once, and its first search finds the model loaded."""
+    assembly.report_broken()
+    if assembly.knowledge is not None:
+        threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
+
+
+def _warm(knowledge: KnowledgeBase) -> None:
+    try:
+        knowledge.warm()
+    except MoonboxError as problem:
+        _LOG.warning("semantic search is not available: %s", problem)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ class AwaitingExecutor:
                 raise
             raise ToolError("it was cancelled", code="cancelled", tool=entry.tool) from None  # by the tool itself
 
-    async def settle(self, value: Any) -> Any:
+    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         return await value if inspect.isawaitable(value) else value
 
     async def wait(self, future: Future[None]) -> None:

@@ -56,8 +56,15 @@ class BlockingExecutor:
             return future.result()
         return result
 
-    async def settle(self, value: Any) -> Any:
-        return self._loop.submit(_awaited(value)).result() if inspect.isawaitable(value) else value
+    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
+        if not inspect.isawaitable(value):
+            return value
+        future = self._loop.submit(_awaited(value))
+        if entry is not None:
+            entry.cancel = future.cancel
+            if entry.left:
+                future.cancel()
+        return future.result()
 
     async def wait(self, future: Future[None]) -> None:
         future.result()

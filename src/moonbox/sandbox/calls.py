@@ -17,7 +17,7 @@ from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.record import CLOCK
 from moonbox.tools.function import Context
-from moonbox.tools.results import to_tool_error
+from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import measure, plain
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Executor(Protocol):
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
         """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline."""
 
-    async def settle(self, value: Any) -> Any:
-        """A value, or what an awaitable comes to."""
+    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
+        """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None]) -> None: ...
 
@@ -73,6 +73,8 @@ class RunInfo(Protocol):
     def repl_id(self) -> str: ...
     @property
     def clock(self) -> RunClock: ...
+    @property
+    def source(self) -> str: ...
 
 
 class CallPath:
@@ -152,7 +154,18 @@ class CallPath:
 
     def view(self, tool: Tool | None, entry: CallEntry, run: RunInfo, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
-        return ToolCall(tool, entry.tool, entry.arguments, entry.index, run.id, run.repl_id, result, entry.id)
+        return ToolCall(
+            tool,
+            entry.tool,
+            entry.arguments,
+            entry.index,
+            run.id,
+            run.repl_id,
+            result,
+            entry.id,
+            "" if self._direct else run.source,
+            self.language.name,
+        )
 
     async def _call_function(self, function: HostFunction, entry: CallEntry, executor: Executor) -> Any:
         arguments = entry.arguments
@@ -198,11 +211,13 @@ class CallPath:
 
     async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
         context = Context(run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context)
-        arguments, first = entry.arguments, self._first
+        arguments, first, most = entry.arguments, self._first, self.limits.max_array
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
         return await executor.invoke(
-            lambda: tool.invoke(arguments, context, first_index=first), entry, is_async=tool.is_async
+            lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most),
+            entry,
+            is_async=tool.is_async,
         )
 
     async def _before(
@@ -232,7 +247,7 @@ class CallPath:
                 code="approval_unavailable",
             )
         with run.clock.standing_still():
-            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run))))
+            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run)), entry))
         if decision.kind == "deny":
             entry.approval = "denied"
             raise Denied(
@@ -285,6 +300,8 @@ def error_value(error: ToolError, tool: str | None) -> dict[str, Any]:
     name = error.tool or tool
     if name:
         value["tool"] = name
+    if error.where:
+        value["where"] = error.where
     if error.data is not None:
         try:
             value["data"] = plain(error.data)

@@ -80,6 +80,9 @@ class ToolCall:
     """Only for `after`."""
     id: int = 0
     """How step-by-step callers name it in their answers."""
+    source: str = ""
+    """The script that makes the call; empty for a direct call."""
+    language: str = ""
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> ToolCall:
         """From `before`: go on with these arguments (they are validated again)."""

@@ -21,6 +21,7 @@ __all__ = ["Docs"]
 
 _MOST_RESULTS = 50
 _MOST_TEXT = 500
+_MOST_NAMES = 10_000
 
 
 class Docs:
@@ -38,7 +39,11 @@ class Docs:
 
     def answer(self, what: str, arguments: list[Any]) -> Any:
         """The value for the script; ToolError where the question is malformed."""
+        if what == "names":
+            return self.names()[:_MOST_NAMES]
         first = arguments[0] if arguments else None
+        if what == "search" and isinstance(first, str) and not first.strip():
+            return self.listing(self._limit(arguments, _MOST_RESULTS))
         if not isinstance(first, str) or not first.strip():
             raise ArgumentError(f'docs.{what} expects text, for example docs.{what}("…")', code="invalid_arguments")
         if len(first) > _MOST_TEXT:
@@ -50,13 +55,22 @@ class Docs:
         if what == "describe":
             return self.describe(first)
         if what == "search":
-            limit = arguments[1] if len(arguments) > 1 and arguments[1] is not None else 10
-            if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-                raise ArgumentError(
-                    "docs.search: the second argument is a whole number of results", code="invalid_arguments"
-                )
-            return self.search(first, min(limit, _MOST_RESULTS))
+            return self.search(first, min(self._limit(arguments, 10), _MOST_RESULTS))
         raise ArgumentError(f"docs has no '{what}'", code="unknown_function")
+
+    def _limit(self, arguments: list[Any], default: int) -> int:
+        limit = arguments[1] if len(arguments) > 1 and arguments[1] is not None else default
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise ArgumentError(
+                "docs.search: the second argument is a whole number of results", code="invalid_arguments"
+            )
+        return limit
+
+    def listing(self, limit: int) -> list[dict[str, Any]]:
+        """What there is, tools first, in the order in which they were added."""
+        tools = [_of_tool(tool) for tool in self._toolbox if tool.policy != "direct"]
+        texts = {**self._entries, **self._builtins()}
+        return [*tools, *(_of_entry(name, text) for name, text in texts.items())][: min(limit, _MOST_NAMES)]
 
     def get(self, name: str) -> str | None:
         """The entry of that name: an added one, a tool, or a part of the environment."""
@@ -67,7 +81,7 @@ class Docs:
             tool = self._tool(name)
         if tool is not None:
             return self._written(tool)
-        return self._builtins().get(name)
+        return self._builtins().get(name) or language_named(self._language).library_docs.get(name)
 
     def describe(self, name: str) -> str:
         """One tool's full documentation, or an entry; an unknown name is an error that names the nearest."""
@@ -82,26 +96,22 @@ class Docs:
 
         if self._search is None or self._searched != self._toolbox.revision:
             self._search, self._searched = ToolSearch(self._toolbox), self._toolbox.revision
-        found = [
-            {
-                "name": tool.path,
-                "signature": render(tool, "signature"),
-                "summary": render(tool, "brief").partition(" — ")[2],
-            }
-            for tool, _ in self._search.search(words, limit)
-            if tool.policy != "direct"
-        ]
+        found = [_of_tool(tool) for tool, _ in self._search.search(words, limit) if tool.policy != "direct"]
         if len(found) < limit:
             wanted = words.lower().split()
             for name, text in {**self._builtins(), **self._entries}.items():
                 if all(word in f"{name} {text}".lower() for word in wanted):
-                    found.append({"name": name, "signature": text.splitlines()[0], "summary": ""})
+                    found.append(_of_entry(name, text))
+            for name, text in language_named(self._language).library_docs.items():
+                if all(word in name.lower() for word in wanted):
+                    found.append(_of_entry(name, text))
         return found[:limit]
 
     def names(self) -> list[str]:
         """Every name that `get` answers."""
         tools = [f"tools.{tool.path}" for tool in self._toolbox if tool.policy != "direct"]
-        return [*self._builtins(), *self._entries, *tools]
+        library = language_named(self._language).library_docs
+        return list(dict.fromkeys([*tools, *self._entries, *self._builtins(), *library]))
 
     def _written(self, tool: Tool) -> str:
         """One tool, with the shape of what it has returned where it does not say what it returns."""
@@ -117,6 +127,15 @@ class Docs:
 
     def _builtins(self) -> Mapping[str, str]:
         return builtin_docs(self._language)
+
+
+def _of_tool(tool: Any) -> dict[str, Any]:
+    summary = render(tool, "brief").partition(" — ")[2]
+    return {"name": tool.path, "signature": render(tool, "signature"), "summary": summary}
+
+
+def _of_entry(name: str, text: str) -> dict[str, Any]:
+    return {"name": name, "signature": text.splitlines()[0], "summary": ""}
 
 
 def builtin_docs(language: str) -> Mapping[str, str]:

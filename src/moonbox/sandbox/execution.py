@@ -17,6 +17,7 @@ go; its driver then kills it and calls `lose`.
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections import deque
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GRACE", "Execution"]
 
-GRACE = 0.4
+GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
@@ -66,6 +67,7 @@ class Execution:
         sources: Mapping[str, str] | None = None,
         state_lost_before: bool = False,
         on_call: Callable[[CallEntry], None] | None = None,
+        on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         limits = calls.limits
@@ -90,10 +92,12 @@ class Execution:
         """What a look at the script showed before the run."""
         self.interrupted = False
         """Whoever waited for the run has given up."""
-        self._source, self._seed, self._language = source, seed, language
+        self.source = source
+        self._seed, self._language = seed, language
         self._sources = sources or {}
         self._lost_before = state_lost_before
-        self._on_call = on_call
+        self._on_call, self._on_output = on_call, on_output
+        self._text_of = getincrementaldecoder("utf-8")("replace").decode if on_output is not None else None
         self._limits = limits
         self._budget = limits.max_tool_calls
         self._decode = Decoder(
@@ -111,6 +115,7 @@ class Execution:
         self._failed: list[CallEntry] = []
         self._batches = self._last_id = 0
         self._output: list[bytes] = []
+        self._kept = 0
         self._printed = self._sent = self._received = 0
         self._observations: list[Observation] = []
         self._report: RunReport | None = None
@@ -146,6 +151,12 @@ class Execution:
             if not payload or self._printed > self._limits.max_output:
                 raise WorkerError("the worker sent more output than max_output allows, or none")
             self._output.append(payload)
+            if self._on_output is not None and self._text_of is not None and (text := self._text_of(payload)):
+                self._on_output(text)
+        elif kind == protocol.KEPT:
+            if payload not in (b"\1", b"\2", b"\3"):
+                raise WorkerError("the worker kept something that a run does not have")
+            self._kept = payload[0]
         elif kind == protocol.CANCEL:
             for call in read_cancelled(payload, self._decode):
                 if call in self._open:
@@ -267,9 +278,10 @@ class Execution:
     def record(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The record with these values or this error."""
         report = self._report
+        kept = self.calls.language.texts.kept.format(number=self.number) if self._kept and self.repl_id else ""
         run = Run(
             id=self.id,
-            source=self._source,
+            source=self.source,
             language=self._language,
             values=values,
             output=b"".join(self._output).decode("utf-8", "replace"),
@@ -291,6 +303,8 @@ class Execution:
             seed=self._seed,
             observations=tuple(self._observations),
             state_lost=self.worker_lost or self._lost_before,
+            kept=kept if self._kept & 1 and values else "",
+            kept_output=f"{kept}_printed" if kept and self._kept & 2 else "",
             notes=self.notes,
         )
         if self._span is not None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Tells one environment from another: which tools, their revision, that of what was added, and the limits."""
 
-__all__ = ["Setup", "check_options", "open_redactor", "open_sink", "open_telemetry"]
+__all__ = ["Setup", "check_limits", "check_options", "open_redactor", "open_sink", "open_telemetry"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +48,7 @@ class Setup:
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
     on_call: Callable[[CallEntry], None] | None
+    on_output: Callable[[str], None] | None = None
     sink: Sink | None
     redactor: Redactor | None
     check: bool = True
@@ -95,12 +96,17 @@ class Setup:
         }
 
 
+def check_limits(limits: Any) -> None:
+    """Raise UsageError where it is not a Limits value or None."""
+    if limits is not None and not isinstance(limits, Limits):
+        raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
+
+
 def check_options(
     *, limits: Any, language: Any, isolation: Any, features: Any, min_workers: Any, max_workers: Any
 ) -> None:
     """Raise UsageError where an option of a Sandbox is wrong."""
-    if limits is not None and not isinstance(limits, Limits):
-        raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
+    check_limits(limits)
     known = language_named(language).features
     if isolation not in ("process", "inline") and not hasattr(isolation, "spawn"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')

@@ -29,6 +29,8 @@ class ScriptSettings:
     grants: Grants = field(default_factory=Grants)
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every further key of its table; scripts find it as context.config."""
+    configured: bool = False
+    """It has a table of its own, whose name is the tool's; otherwise the script's own name counts."""
 
     @classmethod
     def from_dict(cls, name: str, data: Any, folder: Path, *, section: str = "") -> ScriptSettings:
@@ -38,7 +40,7 @@ class ScriptSettings:
             grants = Grants.from_dict(table.grants, folder)
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None
-        return cls(name, (folder / table.path).resolve(), table.timeout, grants, table.config)
+        return cls(name, (folder / table.path).resolve(), table.timeout, grants, table.config, configured=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class ToolsSettings:
 
     scripts: tuple[ScriptSettings, ...] = ()
     folders: tuple[Path, ...] = ()
+    python: tuple[str, ...] = ()
+    """Python tools by reference, as `--tools` takes them."""
 
     @classmethod
     def from_config(cls, config: Config) -> ToolsSettings:
@@ -59,4 +63,5 @@ class ToolsSettings:
         return cls(
             tuple(ScriptSettings.from_dict(name, item, folder) for name, item in table.script.items()),
             tuple((folder / item).resolve() for item in table.folders),
+            table.python,
         )

@@ -86,7 +86,7 @@ class Toolbox:
         from importlib import import_module
 
         # By name: tool scripts run in the sandbox, which stands above this layer and is built on it.
-        library = import_module("moonbox.scripts.library").ScriptLibrary.from_config(config, **options)
+        library = import_module("moonbox.project.assembly").script_library(config, **options)
         box: Toolbox = library.toolbox
         box.library = library
         return box
@@ -152,9 +152,9 @@ class Toolbox:
         """Add tools under a namespace: `create_issue` under `github` becomes `github.create_issue`."""
         return self.merge(tools, namespace=check_name(name, "namespace"), replace=replace)
 
-    def set_namespace(self, name: str, tools: ToolSource) -> Toolbox:
+    def set_namespace(self, name: str | None, tools: ToolSource) -> Toolbox:
         """Make these the only tools of the namespace, in one change: for a server whose list of tools changed."""
-        added = list(_tools(tools, check_name(name, "namespace")))
+        added = list(_tools(tools, None if name is None else check_name(name, "namespace")))
         self._change(lambda entries: [*(item for item in entries if _space(item) != name), *added])
         return self
 

@@ -120,11 +120,15 @@ class Child:
             self._vm.set_limits(config["limits"])
         if "environment" in config:
             self._vm.configure(config["environment"])
+        if "inputs" in config:
+            self._vm.set_inputs(config["inputs"])
 
     def _run(self, source: bytes, number: int, seed: int) -> None:
         self._flushed = 0.0
         outcome = self._vm.run(source, number, seed)
         self._flush()
+        if outcome.kept:
+            self._send(protocol.KEPT, bytes((outcome.kept,)))
         if outcome.kind == "ok":
             operations = -1 if outcome.operations is None else outcome.operations
             spent = SPENT.pack(operations, outcome.memory, outcome.cpu, self._vm.output_cut)

@@ -3,7 +3,7 @@
 A frame is one byte of type, four bytes of length (little endian), and the payload.
 
     host → worker   trusted: payloads are marshal data, made and read by the same interpreter
-        CONFIGURE   the environment: names of tools and functions, values, features, limits
+        CONFIGURE   the environment: names of tools and functions, values, features, limits; inputs of the next run
         RUN         (source, number, seed)
         ANSWERS     [(call id, ok, value or error), …] for some of the calls under way
         HALT        the run must end instead of being answered
@@ -13,6 +13,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         OUTPUT      printed bytes
         CALLS       [[id, target, [arguments]], …]
         CANCEL      [id, …]
+        KEPT        before VALUE or DONE, one byte: 1 the run's value, 2 its output, 3 both stay there under a name
         VALUE       a run ended well: what it spent (SPENT), then the JSON list of its values
         DONE        how else a run ended
         DEFINED     [[name, kind], …]
@@ -36,7 +37,7 @@ STOP = struct.Struct("<IB")
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
 CONFIGURE, RUN, ANSWERS, HALT, GLOBALS = 1, 2, 3, 4, 5
-READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE = 16, 17, 18, 19, 20, 21, 22
+READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT = 16, 17, 18, 19, 20, 21, 22, 23
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3
 

@@ -26,7 +26,7 @@ from moonbox.worker.zygote import LENGTH
 __all__ = ["InlineSource", "ProcessSource", "WorkerSource"]
 
 _START_SECONDS = 20.0
-_REPLY_SECONDS = 5.0
+REPLY_SECONDS = 5.0
 
 
 class WorkerSource(Protocol):
@@ -136,7 +136,7 @@ class ProcessSource:
         except (OSError, WorkerError) as problem:
             self._end()
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
-        ours.settimeout(_REPLY_SECONDS)
+        ours.settimeout(REPLY_SECONDS)
 
     def _exchange(self, request: tuple[Any, ...], fds: tuple[int, ...]) -> Any:
         assert self._socket is not None

@@ -65,7 +65,7 @@ def lua_program(source: str) -> p.Program | None:
 def lua_vocabulary() -> p.Vocabulary:
     """The words of Lua as scripts find them here."""
     return p.Vocabulary(
-        globals=BASE | LIBRARIES.keys() | {"_G", "_ENV", "_VERSION"},
+        globals=BASE | LIBRARIES.keys() | {"_G", "_ENV", "_VERSION", "null"},
         libraries=LIBRARIES,
         constants=equivalents().constants,
         advice=_advice,

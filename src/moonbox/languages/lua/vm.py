@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["LuaVM"]
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
-_MODULES = ("allowed", "stop", "library", "encode", "calls", "guest", "report")
+_MODULES = ("allowed", "stop", "nulls", "library", "encode", "calls", "guest", "kept", "report")
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
+_KEPT_FROM = 500  # bytes; see prelude/kept.lua
 _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
 
 
@@ -103,6 +104,7 @@ class LuaVM:
             b"max_nodes": min(limits["max_array"] * 20, self._max_memory // 64),  # shared tables unfold into many
             b"max_depth": limits["max_depth"],
             b"max_output": limits["max_output"],
+            b"max_memory": limits["max_memory"],
             b"allow_nan": bool(limits.get("allow_nan")),
             b"memory_soft": self._max_memory + self._base,
             b"polling": not self._interrupt.available,
@@ -111,6 +113,11 @@ class LuaVM:
             entries[b"max_operations"] = limits["max_operations"]
         self._lua_limits = self._runtime.table_from(entries)
         self._engine[b"limits"](self._lua_limits)
+
+    def set_inputs(self, inputs: list[tuple[str, Any]]) -> None:
+        """Globals of the next run, and of that run only."""
+        table, value = self._runtime.table_from, self._inbound.value
+        self._engine[b"inputs"](table([table([name.encode(), value(item)]) for name, item in inputs]))
 
     def run(self, source: bytes, number: int, seed: int) -> EngineReport:
         """Run one script to its end."""
@@ -136,6 +143,8 @@ class LuaVM:
         report.cpu = time.thread_time() - began
         report.memory = self._peak
         self._fill(report, result)
+        if len(report.values) >= _KEPT_FROM or self._printed >= _KEPT_FROM:
+            report.kept = self._engine[b"kept"]()
         if report.limit == "memory":
             self._engine[b"collect"]()
         return report
@@ -183,12 +192,12 @@ class LuaVM:
             if answers is None:
                 self._reason = self._reason or _CANCELLED
                 return -1
-            top = self._inbound.top
+            convert = self._inbound.value
             flat: list[Any] = []
             for call, ok, value in answers:
                 if type(value) is str or type(value) is bytes:
                     size += len(value) * 4
-                flat += (call, ok, top(value))
+                flat += (call, ok, convert(value))
             size += len(flat) * 64  # the stack may have to grow for them
             return tuple(flat)
         except MemoryError:

@@ -13,11 +13,13 @@ import asyncio
 import contextvars
 import secrets
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitResult, ErrorData, InputRequiredResult
 
+from moonbox.audit.terminal import visible
 from moonbox.errors import Denied
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.questions import (
@@ -27,13 +29,21 @@ from moonbox.mcp.server.questions import (
     decision,
     on_loop,
     request_client,
+    send_log,
 )
 from moonbox.sandbox.decisions import Decision
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from mcp_types import CallToolResult, InputRequest, InputResponse, InputResponses
+    from mcp_types import (
+        CallToolResult,
+        InputRequest,
+        InputResponse,
+        InputResponses,
+        LoggingMessageNotificationParams,
+    )
 
     from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.sessions import Client
@@ -42,11 +52,14 @@ if TYPE_CHECKING:
 
     DirectName = Callable[[str], str | None]
 
-__all__ = ["Call", "Calls"]
+__all__ = ["Call", "Calls", "Relay"]
 
 _GATHER_SECONDS = 0.02
 """Questions of calls made together are collected this long, so that they go out together."""
 _PROGRESS_SECONDS = 0.1
+_FLUSH_SECONDS = 5.0
+_MAX_RELAYED = 500
+"""Notifications of one call that wait to be sent."""
 _MAX_PAUSED = 1_000
 _MAX_FORWARDED = 8
 """Questions of upstream servers that one call puts to a person at a time."""
@@ -62,11 +75,16 @@ class _Question:
 class Call:
     """One call of a client, and the Caller of whatever it calls. Its work continues while the client is asked."""
 
-    def __init__(self, client: Client, settings: ServeSettings, direct_name: DirectName) -> None:
+    def __init__(
+        self, client: Client, settings: ServeSettings, direct_name: DirectName, *, script: bool = True
+    ) -> None:
         self.id = secrets.token_urlsafe(16)
         self.owner = client.owner
         self.client = client.id
         self.wants_progress = client.wants_progress
+        self.log_level = client.log_level
+        self.upstream_result: CallToolResult | None = None
+        """What an upstream server returned to the call of its tool, for a client that called the tool itself."""
         self.conversation = ""
         """The conversation in which its script runs."""
         self.paused_at: float | None = None
@@ -82,6 +100,8 @@ class Call:
         self._news = asyncio.Event()
         self._task: asyncio.Task[CallToolResult] | None = None
         self._progress = _Progress(self._loop)
+        self._relay = Relay(self._loop)
+        self._script = script
         self._forwarded = 0
 
     @property
@@ -101,10 +121,13 @@ class Call:
         self._progress.attach(self._client)
         before = CALLER.set(self)
         try:
-            return await work
+            result = await work
+            await self._relay.flush()
+            return result
         finally:
             CALLER.reset(before)
             self._progress.detach()
+            self._relay.close()
 
     async def drive(self, client: Client) -> CallToolResult | InputRequiredResult:
         """Wait for the result, or for a question that must be answered first. Cancelling this stops the work."""
@@ -118,6 +141,7 @@ class Call:
                     return self._pause()
                 self._news.clear()
                 await self._news.wait()
+            await self._relay.flush()
             return self.task.result()
         except asyncio.CancelledError:
             self.task.cancel()
@@ -188,13 +212,91 @@ class Call:
         finally:
             self._forwarded -= 1
 
+    def received(self, result: CallToolResult) -> None:
+        if not self._script:
+            self.upstream_result = result
+
     def call_changed(self, entry: CallEntry) -> None:
-        if self.wants_progress:
+        if self.wants_progress and self._script:
             self._progress.count(entry)
 
-    def progress(self, message: str) -> None:
+    def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
+        if not self.wants_progress:
+            return
+        if self._script:
+            amount = f"{done:g}" + (f"/{total:g}" if total else "")
+            self._progress.report(f"{tool}: {amount}" + (f" {visible(message[:200], keep='')}" if message else ""))
+        else:  # as the server reports it
+            self._relay.put(lambda: self._client.channel.report_progress(done, total, message))
+
+    def waiting(self, ahead: int) -> None:
+        """Tell the client that its call waits for its turn."""
         if self.wants_progress:
-            self._progress.report(message)
+            self._relay.put(
+                lambda: self._client.channel.report_progress(
+                    0, None, f"waiting: {counted(ahead, 'other call')} of this client come first"
+                )
+            )
+
+    def log(self, params: LoggingMessageNotificationParams) -> None:
+        if self._client.wants_log(params.level):
+            self._relay.put(lambda: send_log(self._client, params))
+
+
+class Relay:
+    """Notifications of upstream servers on their way to a client: in order, off the servers' loop, and bounded.
+
+    A client that does not read must not hold up a server that others use, nor may a server fill our memory: what comes
+    while too much waits is dropped.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
+        self._sending: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def put(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """In any thread: `send` is awaited on the server's loop."""
+        if self._loop.is_closed():
+            return
+        if self._loop is _running_loop():
+            self._take(send)
+        else:
+            self._loop.call_soon_threadsafe(self._take, send)
+
+    async def flush(self) -> None:
+        """Wait, not for ever, until everything is sent: a result must not overtake it."""
+        await asyncio.sleep(0)  # what another thread has put is taken now
+        if self._sending is not None:
+            await asyncio.wait((self._sending,), timeout=_FLUSH_SECONDS)
+        self.close()
+
+    def close(self) -> None:
+        """Drop what was not sent."""
+        self._closed = True
+        self._waiting.clear()
+
+    def _take(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._closed or len(self._waiting) >= _MAX_RELAYED:
+            return
+        self._waiting.append(send)
+        if self._sending is None or self._sending.done():
+            self._sending = self._loop.create_task(self._send())
+
+    async def _send(self) -> None:
+        while self._waiting:
+            try:
+                await self._waiting.popleft()()
+            except Exception:  # noqa: BLE001 - a client that is gone needs nothing more
+                self.close()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class _Progress:
@@ -250,7 +352,7 @@ class Calls:
         self, client: Client, work: Callable[[Call], Coroutine[Any, Any, CallToolResult]], *, script: bool
     ) -> CallToolResult | InputRequiredResult:
         """Start a new call; the result, or the first question."""
-        call = Call(client, self._settings, self._direct_name)
+        call = Call(client, self._settings, self._direct_name, script=script)
         # A script needs a task of its own: the SDK cancels a request again at every await, and a script that is
         # stopped takes several awaits to save its state.
         methods = ("elicitation/create", "sampling/createMessage", "roots/list")

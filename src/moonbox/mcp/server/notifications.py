@@ -1,4 +1,4 @@
-"""Notifications to clients that the tools have changed, in the form of each protocol."""
+"""Notifications to clients that tools, prompts or resources have changed, in the form of each protocol."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
-from mcp.shared.subscriptions import ToolsListChanged
+from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+
+from moonbox.mcp.server.sessions import TooMany
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from mcp.server.session import ServerSession
+    from mcp.shared.subscriptions import ServerEvent
 
     from moonbox.mcp.server.sessions import Client
     from moonbox.tools.toolbox import Toolbox
@@ -22,6 +25,8 @@ __all__ = ["ChangeNotifier"]
 _SETTLE_SECONDS = 0.1
 _SEND_SECONDS = 5.0
 _MAX_SESSIONS = 500
+_MAX_SUBSCRIPTIONS = 200
+"""Resources that one client can follow."""
 
 
 class ChangeNotifier:
@@ -34,9 +39,12 @@ class ChangeNotifier:
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus)
         self._changed = asyncio.Event()
+        self._offers_changed = False
+        self._subscriptions: dict[str, dict[str, ServerSession]] = {}
+        self._sending: set[asyncio.Task[None]] = set()
 
     def add(self, client: Client) -> None:
-        """Notify this client from now on: it has listed the tools."""
+        """Notify this client from now on: it has listed something."""
         if not client.modern:
             self._sessions[client.id] = client.channel
             self._sessions.move_to_end(client.id)
@@ -46,6 +54,40 @@ class ChangeNotifier:
     def remove(self, client: str) -> None:
         """The client with this id has ended its session."""
         self._sessions.pop(client, None)
+        for sessions in self._subscriptions.values():
+            sessions.pop(client, None)
+
+    # Resources that clients of the earlier protocol follow
+
+    def subscribe(self, client: Client, uri: str) -> None:
+        if sum(client.id in sessions for sessions in self._subscriptions.values()) >= _MAX_SUBSCRIPTIONS:
+            raise TooMany(f"a client can follow at most {_MAX_SUBSCRIPTIONS} resources")
+        self._subscriptions.setdefault(uri, {})[client.id] = client.channel
+
+    def unsubscribe(self, client: Client, uri: str) -> None:
+        self._subscriptions.get(uri, {}).pop(client.id, None)
+
+    def subscribed(self) -> Iterable[str]:
+        """The addresses that somebody follows."""
+        return [uri for uri, sessions in self._subscriptions.items() if sessions]
+
+    def resource_updated(self, uri: str) -> None:
+        """Notify whoever follows this resource."""
+        task = asyncio.get_running_loop().create_task(self._send_updated(uri))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _send_updated(self, uri: str) -> None:
+        await self._bus.publish(ResourceUpdated(uri))
+        followers = list(self._subscriptions.get(uri, {}).items())
+        await asyncio.gather(*(self._send(item[0], item[1].send_resource_updated(uri)) for item in followers))
+
+    # Lists
+
+    def offers_changed(self) -> None:
+        """Prompts or resources of a server have changed."""
+        self._offers_changed = True
+        self._changed.set()
 
     async def run(self) -> None:
         """Notify until this is cancelled."""
@@ -65,19 +107,34 @@ class ChangeNotifier:
                 now = self._fingerprint()
                 if now != before:
                     before = now
-                    await self._notify()
+                    await self._notify(ToolsListChanged())
+                if self._offers_changed:
+                    self._offers_changed = False
+                    await self._notify(PromptsListChanged())
+                    await self._notify(ResourcesListChanged())
         finally:
             unsubscribe()
 
-    async def _notify(self) -> None:
-        await self._bus.publish(ToolsListChanged())
-        await asyncio.gather(*(self._send(client, session) for client, session in list(self._sessions.items())))
+    async def _notify(self, event: ServerEvent) -> None:
+        await self._bus.publish(event)
+        sessions = list(self._sessions.items())
+        await asyncio.gather(*(self._send(client, _list_changed(session, event)) for client, session in sessions))
 
-    async def _send(self, client: str, session: ServerSession) -> None:
+    async def _send(self, client: str, sending: Awaitable[None]) -> None:
         """Notify one session; one that is gone or does not read delays nobody else."""
+        session = self._sessions.get(client)
         try:
             async with asyncio.timeout(_SEND_SECONDS):
-                await session.send_tool_list_changed()
+                await sending
         except Exception:  # noqa: BLE001 - however a session fails, it is of no more use
-            if self._sessions.get(client) is session:
-                del self._sessions[client]
+            if session is None or self._sessions.get(client) is session:
+                self.remove(client)
+
+
+def _list_changed(session: ServerSession, event: ServerEvent) -> Awaitable[None]:
+    match event:
+        case PromptsListChanged():
+            return session.send_prompt_list_changed()
+        case ResourcesListChanged():
+            return session.send_resource_list_changed()
+    return session.send_tool_list_changed()

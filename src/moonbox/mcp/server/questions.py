@@ -20,6 +20,8 @@ from mcp_types import (
     ErrorData,
     ListRootsRequest,
     ListRootsResult,
+    LoggingMessageNotification,
+    LoggingMessageNotificationParams,
 )
 from pydantic import ValidationError
 
@@ -31,7 +33,7 @@ from moonbox.tools.signature import first_sentence
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from mcp_types import InputRequest, InputResponse
+    from mcp_types import CallToolResult, InputRequest, InputResponse
 
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.decisions import ToolCall
@@ -45,6 +47,7 @@ __all__ = [
     "decision",
     "on_loop",
     "request_client",
+    "send_log",
 ]
 
 NO_ANSWER = ErrorData(code=INVALID_REQUEST, message="no answer in time")
@@ -104,6 +107,7 @@ class StandaloneCaller:
     """The client of a stdio server outside of any call, whom only servers of the earlier protocol may ask."""
 
     wants_progress = False
+    log_level = None
 
     def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
         self._client = client
@@ -119,8 +123,16 @@ class StandaloneCaller:
     async def approve(self, call: ToolCall) -> Decision:
         raise Denied(f"the tool '{call.name}' needs approval, but no client called it", code="approval_unavailable")
 
-    def progress(self, message: str) -> None:
+    def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         """No request waits for it."""
+
+    def received(self, result: CallToolResult) -> None:
+        """No request waits for it."""
+
+    def log(self, params: LoggingMessageNotificationParams) -> None:
+        channel = replace(self._client, request_id=None)
+        if not channel.modern and channel.wants_log(params.level):
+            asyncio.run_coroutine_threadsafe(send_log(channel, params), self._loop)
 
     def call_changed(self, entry: CallEntry) -> None:
         """No request waits for it."""
@@ -144,6 +156,12 @@ async def request_client(client: Client, request: InputRequest, seconds: float) 
         return problem.error
     except ValidationError:
         return ErrorData(code=INVALID_REQUEST, message="the client sent an invalid answer")
+
+
+async def send_log(client: Client, params: LoggingMessageNotificationParams) -> None:
+    """Send a log message to a client, on the stream of its request if it has one."""
+    message = LoggingMessageNotification(params=params)
+    await client.channel.send_notification(message, related_request_id=client.request_id)
 
 
 async def on_loop(

@@ -8,12 +8,8 @@ import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from mcp import MCPError
 from mcp_types import (
-    INVALID_PARAMS,
     BlobResourceContents,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
     ReadResourceResult,
     Resource,
     ResourceTemplate,
@@ -65,7 +61,7 @@ class Resources:
         if len(self._runs) > _MOST_OWNERS:
             self._runs.popitem(last=False)
 
-    def list(self, client: Client) -> ListResourcesResult:
+    def list_own(self, client: Client) -> list[Resource]:
         runs = [_run_resource(summary) for summary in reversed(self._runs.get(client.owner, {}).values())]
         servers = [
             Resource(
@@ -75,27 +71,26 @@ class Resources:
                 description="The MCP servers behind moonbox.",
             )
         ]
-        return ListResourcesResult(resources=[*(servers if self._upstreams else ()), *runs[:_LISTED]])
+        return [*(servers if self._upstreams else ()), *runs[:_LISTED]]
 
     @staticmethod
-    def templates() -> ListResourceTemplatesResult:
-        return ListResourceTemplatesResult(
-            resource_templates=[
-                ResourceTemplate(
-                    uri_template=RUNS + "{id}",
-                    name="run",
-                    mime_type=_JSON,
-                    description="The record of a run: script, value, output, calls, usage, error.",
-                ),
-                ResourceTemplate(
-                    uri_template=MEDIA + "{id}",
-                    name="media",
-                    description="An image, audio clip or file that a tool returned.",
-                ),
-            ]
-        )
+    def own_templates() -> list[ResourceTemplate]:
+        return [
+            ResourceTemplate(
+                uri_template=RUNS + "{id}",
+                name="run",
+                mime_type=_JSON,
+                description="The record of a run: script, value, output, calls, usage, error.",
+            ),
+            ResourceTemplate(
+                uri_template=MEDIA + "{id}",
+                name="media",
+                description="An image, audio clip or file that a tool returned.",
+            ),
+        ]
 
-    async def read(self, client: Client, uri: str) -> ReadResourceResult:
+    async def read_own(self, client: Client, uri: str) -> ReadResourceResult | None:
+        """A resource of ours; None if it is not one."""
         if uri == SERVERS and self._upstreams is not None:
             states = [status.to_dict() for status in self._upstreams.statuses()]
             for state in states:
@@ -110,7 +105,7 @@ class Resources:
                 record = await asyncio.to_thread(self._trail.get, run)
                 contents = TextResourceContents(uri=uri, mime_type=_JSON, text=record.to_json())
                 return ReadResourceResult(contents=[contents])
-        raise MCPError(INVALID_PARAMS, f"unknown resource {uri[:200]}", {"uri": uri[:200]})
+        return None
 
 
 def _run_resource(summary: RunSummary) -> Resource:

@@ -44,9 +44,14 @@ def script_result(
     return _result(text, run, meta, data=data, blocks=_media_blocks(run.value, media))
 
 
-def direct_result(reply: Reply, media: Media, *, structured: bool) -> CallToolResult:
-    """The result of a tool that the client called itself."""
+def direct_result(
+    reply: Reply, media: Media, *, structured: bool, upstream: CallToolResult | None = None
+) -> CallToolResult:
+    """The result of a tool that the client called itself; an `upstream` server's is passed on as it came."""
     run = reply.run
+    if upstream is not None and run is not None and upstream.is_error != run.ok:
+        meta = {**(upstream.meta or {}), RUN_KEY: run.id}
+        return upstream.model_copy(update={"meta": meta})
     if run is None or reply.is_error:
         return _result(reply.text, run, {}, is_error=reply.is_error)
     data = to_jsonable(run.value) if structured else None

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types import INVALID_PARAMS, ClientCapabilities, ListToolsResult
+from mcp_types import INVALID_PARAMS, ClientCapabilities, ListToolsResult, SetLevelRequestParams
 from pydantic import ValidationError
 
 from moonbox._version import __version__
@@ -19,6 +20,7 @@ from moonbox.config.serve import ServeSettings
 from moonbox.mcp.media import Media
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.notifications import ChangeNotifier
+from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.questions import StandaloneCaller
 from moonbox.mcp.server.resources import Resources
 from moonbox.mcp.server.sessions import Client, session_key
@@ -34,11 +36,7 @@ if TYPE_CHECKING:
         CallToolRequestParams,
         CallToolResult,
         InputRequiredResult,
-        ListResourcesResult,
-        ListResourceTemplatesResult,
         PaginatedRequestParams,
-        ReadResourceRequestParams,
-        ReadResourceResult,
     )
 
     from moonbox.audit.sinks import Trail
@@ -86,17 +84,27 @@ class MoonboxServer:
         self._calls = Calls(self.settings, self._views.direct_name)
         self._runner = ToolRunner(mode, self.settings, self._calls, media, self._resources.add_run)
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
+        self._offers = offers = Passthrough(
+            upstreams, self._resources, self._notifier, self.settings, self.upstreams.wait_for_offers
+        )
         self.app = _SdkServer(
             NAME,
             version=__version__,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_templates,
-            on_read_resource=self._read_resource,
-            on_subscriptions_listen=self._notifier.listen,
+            on_list_prompts=offers.list_prompts,
+            on_get_prompt=offers.get_prompt,
+            on_completion=offers.complete,
+            on_list_resources=offers.list_resources,
+            on_list_resource_templates=offers.list_templates,
+            on_read_resource=offers.read_resource,
+            on_subscribe_resource=offers.subscribe,
+            on_unsubscribe_resource=offers.unsubscribe,
+            on_subscriptions_listen=offers.listen,
             get_tool_input_schema=self._views.input_schema,
         )
+        # Not an argument: the newest protocol has no log levels, and the SDK warns of them.
+        self.app.add_request_handler("logging/setLevel", SetLevelRequestParams, offers.set_level)
         self.app.describe = lambda: mode.system_prompt
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
@@ -121,6 +129,7 @@ class MoonboxServer:
         """A client has ended its session: its state ends too."""
         self._runner.conversations.end(session_key(owner, session))
         self._notifier.remove(f"{owner}|{session}")
+        self._offers.end_session(f"{owner}|{session}")
 
     # Requests
 
@@ -132,6 +141,8 @@ class MoonboxServer:
 
     async def _call_tool(self, context: Request, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         client = Client.of(context)
+        if not client.modern and (level := self._offers.level_of(client.id)) is not None:
+            client = replace(client, log_level=level)
         if params.request_state is not None:
             call = self._calls.find(params.request_state, client)
             if call is None:
@@ -145,15 +156,6 @@ class MoonboxServer:
             lambda call: self._runner.run(call, client, params, view),
             script=params.name == view.code_tool,
         )
-
-    async def _list_resources(self, context: Request, _: PaginatedRequestParams | None) -> ListResourcesResult:
-        return self._resources.list(Client.of(context))
-
-    async def _list_templates(self, _: Request, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-        return self._resources.templates()
-
-    async def _read_resource(self, context: Request, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await self._resources.read(Client.of(context), str(params.uri))
 
     # In the background
 
@@ -193,12 +195,17 @@ class UpstreamStarter:
         return await call_next(ctx)
 
     async def start_for_all(self) -> None:
-        await self._start(ClientFeatures(sampling=True, elicitation=True))
+        await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True))
 
     async def wait(self) -> None:
         """Give servers that are still starting some time, counted from the first request."""
         if self._upstreams is not None and self._wait_until is not None:
             await self._upstreams.async_wait(max(0.0, self._wait_until - time.monotonic()))
+
+    async def wait_for_offers(self) -> None:
+        """The same for their prompts and resources."""
+        if self._upstreams is not None and self._wait_until is not None:
+            await self._upstreams.wait_for_offers(max(0.0, self._wait_until - time.monotonic()))
 
     async def stop(self) -> None:
         if self._upstreams is not None and self._wait_until is not None:
@@ -245,7 +252,9 @@ class _SdkServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        notifications = notification_options or NotificationOptions(tools_changed=True)
+        notifications = notification_options or NotificationOptions(
+            tools_changed=True, prompts_changed=True, resources_changed=True
+        )
         return super().create_initialization_options(notifications, experimental_capabilities, extensions)
 
     @property

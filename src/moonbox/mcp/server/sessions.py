@@ -9,11 +9,14 @@ import secrets
 import time
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import principal_components
+from mcp_types import LOG_LEVEL_META_KEY, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from mcp_types import ClientCapabilities, RequestId
 
 __all__ = [
+    "LOG_LEVELS",
     "META_KEY",
     "STATE",
     "Client",
@@ -35,6 +39,8 @@ __all__ = [
     "session_key",
 ]
 
+LOG_LEVELS: tuple[str, ...] = get_args(LoggingLevel)
+"""From debug to emergency."""
 META_KEY = "moonbox/conversation"
 """In a request's `_meta`: the client's own name for the conversation. In a result's: the handle that we chose."""
 STATE = "state"
@@ -64,6 +70,8 @@ class Client:
     channel: ServerSession
     request_id: RequestId | None
     wants_progress: bool
+    log_level: str | None = None
+    """The lowest level of log messages that it wants."""
 
     @classmethod
     def of(cls, context: ServerRequestContext[Any, Any]) -> Client:
@@ -83,7 +91,14 @@ class Client:
             channel=context.session,
             request_id=context.request_id,
             wants_progress=meta.get("progress_token", meta.get("progressToken")) is not None,
+            log_level=meta.get(LOG_LEVEL_META_KEY),
         )
+
+    def wants_log(self, level: str) -> bool:
+        """Whether a log message of this level is for it; in the current protocol only if its request asks for it."""
+        if self.log_level is None:
+            return not self.modern
+        return LOG_LEVELS.index(level) >= LOG_LEVELS.index(self.log_level) if self.log_level in LOG_LEVELS else False
 
     @property
     def id(self) -> str:
@@ -236,11 +251,12 @@ class _Share:
 
 
 class Shares:
-    """Slots for the calls of each client; further calls wait in a line of bounded length."""
+    """Slots for the calls of each client; further calls wait their turn for a while, in a line of bounded length."""
 
-    def __init__(self, max_calls: int, max_waiting: int) -> None:
+    def __init__(self, max_calls: int, max_waiting: int, wait_seconds: float = 30.0) -> None:
         self._max_calls = max_calls
         self._max_waiting = max_waiting
+        self._wait_seconds = wait_seconds
         self._shares: dict[str, _Share] = {}
 
     def __len__(self) -> int:
@@ -248,14 +264,28 @@ class Shares:
         return len(self._shares)
 
     @contextlib.asynccontextmanager
-    async def slot(self, client: str) -> AsyncIterator[None]:
+    async def slot(self, client: str, on_wait: Callable[[int], None] = lambda _: None) -> AsyncIterator[None]:
+        """Wait for a slot; `on_wait` is called with the number of calls ahead if there is none."""
         share = self._shares.setdefault(client, _Share(asyncio.Semaphore(self._max_calls)))
         if share.users >= self._max_calls + self._max_waiting:
             raise TooMany(f"this client already has {share.users} calls running or waiting; try again later")
         share.users += 1
         try:
-            async with share.slots:
+            if share.slots.locked():
+                on_wait(share.users - 1)
+            try:
+                async with asyncio.timeout(self._wait_seconds):
+                    await share.slots.acquire()
+            except TimeoutError:
+                allowed = counted(self._max_calls, "call")
+                raise TooMany(
+                    f"this call waited {self._wait_seconds:g} s for its turn: this client may run {allowed} "
+                    f"at a time, and has {share.users} running or waiting; try again later"
+                ) from None
+            try:
                 yield
+            finally:
+                share.slots.release()
         finally:
             share.users -= 1
             if not share.users:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from mcp_types import Tool as McpTool
 from mcp_types import ToolAnnotations
 
-from moonbox.codemode.definitions import Definition, from_tool, provider_names
+from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
 from moonbox.errors import MoonboxError
 from moonbox.mcp.server.results import direct_result, error_result, script_result
 from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations, Shares, TooMany
-from moonbox.mcp.upstreams.tools import annotations_of
+from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -125,7 +125,7 @@ class ToolViews:
             approved_by_client = provider_names(hidden, [*direct, mode.tool_name])
             definitions += [from_tool(tool, name) for name, tool in approved_by_client.items()]
         by_name = {**direct, **approved_by_client}
-        tools = [_mcp_tool(item, annotations_of(by_name[item.name]).to_mcp(), modern) for item in definitions]
+        tools = [_mcp_tool(item, by_name[item.name], modern) for item in definitions]
         tools.sort(key=lambda tool: tool.name)  # independent of which server was up first
         if code is not None:
             tools.insert(0, self._code_tool(code, stateless=stateless))
@@ -146,7 +146,11 @@ class ToolViews:
         )
 
 
-def _mcp_tool(item: Definition, annotations: dict[str, bool], modern: bool) -> McpTool:
+def _mcp_tool(item: Definition, tool: Tool, modern: bool) -> McpTool:
+    original = definition_of(tool)
+    if original is not None:
+        return _passed_on(original, item.name, modern)
+    annotations = annotations_of(tool).to_mcp()
     returns = item.returns
     if returns is not None and not modern and returns.get("type") != "object":
         returns = None  # the earlier protocol allows only objects
@@ -157,6 +161,16 @@ def _mcp_tool(item: Definition, annotations: dict[str, bool], modern: bool) -> M
         output_schema=None if returns is None else dict(returns),
         annotations=ToolAnnotations.model_validate(annotations) if annotations else None,
     )
+
+
+def _passed_on(original: McpTool, name: str, modern: bool) -> McpTool:
+    """A server's tool as the server defines it, under our name; we handle tasks ourselves."""
+    schema = original.output_schema
+    if schema is not None and not modern and schema.get("type") != "object":
+        schema = None
+    tool = original.model_copy(update={"name": name, "execution": None, "output_schema": schema})
+    portable = portable_value(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return McpTool.model_validate(portable, by_name=False)
 
 
 def _code_annotations(hidden: Iterable[Tool]) -> ToolAnnotations:
@@ -187,7 +201,7 @@ class ToolRunner:
         self._calls = calls
         self._media = media
         self._on_run = on_run
-        self._shares = Shares(settings.max_calls, settings.max_waiting)
+        self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         self.conversations = Conversations(
             mode.end, idle_seconds=settings.idle_seconds, max_count=settings.max_conversations
         )
@@ -195,9 +209,9 @@ class ToolRunner:
     async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
-            async with self._shares.slot(client.share):
+            async with self._shares.slot(client.share, call.waiting):
                 if params.name != view.code_tool:
-                    return await self._run_direct(client, params, view)
+                    return await self._run_direct(call, client, params, view)
                 conversation = self._conversation(client, params)
                 await self._calls.wait_for_conversation(conversation.key)
                 call.conversation = conversation.key
@@ -239,7 +253,9 @@ class ToolRunner:
             return bool(await asyncio.to_thread(self._mode.repl(conversation.key).globals))
         return False
 
-    async def _run_direct(self, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
+    async def _run_direct(
+        self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView
+    ) -> CallToolResult:
         tool = view.approved_by_client.get(params.name)
         if tool is not None:
             run = await self._mode.sandbox.acall(tool.path, params.arguments or {})
@@ -248,7 +264,8 @@ class ToolRunner:
             reply = await self._mode.areply(params.name, params.arguments or {})
         self._record(client, reply)
         listed = view.find(params.name)
-        return direct_result(reply, self._media, structured=listed is not None and listed.output_schema is not None)
+        structured = listed is not None and listed.output_schema is not None
+        return direct_result(reply, self._media, structured=structured, upstream=call.upstream_result)
 
     def _record(self, client: Client, reply: Reply) -> None:
         if reply.run is not None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import make_verifier
+from moonbox.mcp.server.events import RETRY_MILLISECONDS, ResumableSessions
 from moonbox.mcp.server.sessions import RequestRate, current_owner
 from moonbox.net import guard
 
@@ -36,8 +37,9 @@ PATH = "/mcp"
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
     """An ASGI application that serves MCP at /mcp; all other paths go to `other`."""
     settings = server.settings
-    manager = StreamableHTTPSessionManager(
+    manager = ResumableSessions(
         server.app,
+        retry_interval=RETRY_MILLISECONDS,
         max_request_body_size=settings.max_body,
         session_idle_timeout=settings.idle_seconds,
         max_sessions=max(settings.max_conversations * 2, 1_000),

@@ -12,7 +12,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_types import INVALID_REQUEST, ElicitRequest, ErrorData
+from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitRequestFormParams, ElicitResult, ErrorData
 
 from moonbox.audit.terminal import visible
 from moonbox.mcp.caller import CALLER
@@ -21,7 +21,7 @@ from moonbox.sandbox.record import CLOCK, RunClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mcp_types import InputRequest, InputResponse
+    from mcp_types import InputRequest, InputResponse, LoggingMessageNotificationParams
 
     from moonbox.mcp.caller import Caller
 
@@ -68,11 +68,9 @@ class Callbacks:
 
     async def answer(self, request: InputRequest) -> InputResponse | ErrorData:
         caller = CALLER.get()  # set where the request came as part of a call's result
-        if caller is None:
-            callers = [call.caller for call in self._calls if call.caller is not None]
-            if len({item.client for item in callers}) > 1:
-                return _refusal(request, "several clients are using this server at the moment")
-            caller = callers[0] if callers else self.features.caller()
+        if caller is None and self._has_several_clients():
+            return _refusal(request, "several clients are using this server at the moment")
+        caller = caller or self._caller()
         if caller is None:
             return _refusal(request, "no client is connected that could answer it")
         if self._open >= MAX_OPEN:
@@ -82,11 +80,25 @@ class Callbacks:
         for call in waiting:
             call.pause()
         try:
-            return await caller.forward(self._with_origin(request))
+            return _with_defaults(request, await caller.forward(self._with_origin(request)))
         finally:
             self._open -= 1
             for call in waiting:
                 call.resume()
+
+    def log(self, params: LoggingMessageNotificationParams) -> None:
+        """Pass a log message on to the client that the server works for; nobody gets one about another's call."""
+        caller = None if self._has_several_clients() else self._caller()
+        if caller is not None:
+            caller.log(params)
+
+    def _caller(self) -> Caller | None:
+        """The client that the server works for, or the only one there is."""
+        callers = [call.caller for call in self._calls if call.caller is not None]
+        return callers[0] if callers else self.features.caller()
+
+    def _has_several_clients(self) -> bool:
+        return len({call.caller.client for call in self._calls if call.caller is not None}) > 1
 
     def _with_origin(self, request: InputRequest) -> InputRequest:
         """A form says which server asks, so that no server can pass for another one, or for moonbox."""
@@ -94,6 +106,21 @@ class Callbacks:
             return request
         message = f"The MCP server '{self._server}' asks: {visible(request.params.message)}"
         return request.model_copy(update={"params": request.params.model_copy(update={"message": message})})
+
+
+def _with_defaults(request: InputRequest, response: InputResponse | ErrorData) -> InputResponse | ErrorData:
+    """An accepted form in which fields that were left out have their defaults."""
+    if not isinstance(request, ElicitRequest) or not isinstance(response, ElicitResult) or response.action != "accept":
+        return response
+    if not isinstance(request.params, ElicitRequestFormParams):
+        return response
+    fields = request.params.requested_schema.get("properties")
+    if not isinstance(fields, dict):
+        return response
+    defaults = {
+        name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field
+    }
+    return response.model_copy(update={"content": {**defaults, **(response.content or {})}})
 
 
 @dataclass(eq=False, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp import ClientSession, MCPError
 from mcp.client import ClientRequestContext
@@ -12,6 +12,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, 
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import (
     HEADER_MISMATCH,
+    LOG_LEVEL_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
     CallToolRequest,
     CallToolRequestParams,
@@ -19,10 +20,15 @@ from mcp_types import (
     CancelTaskRequest,
     CancelTaskRequestParams,
     CancelTaskResult,
+    CompleteRequest,
+    CompleteResult,
     CreateMessageRequest,
     CreateTaskResult,
     ElicitRequest,
+    EmptyResult,
     ErrorData,
+    GetPromptRequest,
+    GetPromptResult,
     GetTaskPayloadRequest,
     GetTaskPayloadRequestParams,
     GetTaskRequest,
@@ -31,14 +37,28 @@ from mcp_types import (
     Implementation,
     InputRequiredResult,
     ListRootsRequest,
+    LoggingMessageNotificationParams,
     PaginatedRequestParams,
+    PromptListChangedNotification,
+    ReadResourceRequest,
+    ReadResourceResult,
+    ResourceListChangedNotification,
+    ResourceUpdatedNotification,
+    SetLevelRequest,
+    SetLevelRequestParams,
+    SubscribeRequest,
+    SubscribeRequestParams,
     TaskMetadata,
     ToolListChangedNotification,
+    UnsubscribeRequest,
+    UnsubscribeRequestParams,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
+from moonbox.mcp.upstreams.offers import MAX_OFFERS, Offers
 from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.tools import MAX_TOOLS
 from moonbox.mcp.upstreams.web import WebServer
@@ -46,8 +66,18 @@ from moonbox.mcp.upstreams.web import WebServer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    import httpx2
     from mcp.shared.dispatcher import ProgressFnT
-    from mcp_types import InputRequest, InputResponse, InputResponses, Task
+    from mcp_types import (
+        CompleteRequestParams,
+        GetPromptRequestParams,
+        InputRequest,
+        InputResponse,
+        InputResponses,
+        LoggingLevel,
+        ReadResourceRequestParams,
+        Task,
+    )
     from mcp_types import Tool as McpTool
 
     from moonbox.config.mcp import ServerSettings
@@ -55,8 +85,12 @@ if TYPE_CHECKING:
 
     Transport = ServerProcess | WebServer
     Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
+    Again = Callable[[dict[str, Any]], Awaitable["T | InputRequiredResult"]]
+    Log = Callable[[LoggingMessageNotificationParams], None]
 
 __all__ = ["Connection", "connect", "make_transport"]
+
+T = TypeVar("T")
 
 _MAX_PAGES = 100
 _MAX_ROUNDS = 10
@@ -66,6 +100,8 @@ _LISTEN_AGAIN_SECONDS = 5.0
 _MIN_POLL_SECONDS, _MAX_POLL_SECONDS = 0.05, 5.0
 _TASK_KEPT_MILLISECONDS = 600_000
 _RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
+_PROMPT: TypeAdapter[GetPromptResult | InputRequiredResult] = TypeAdapter(GetPromptResult | InputRequiredResult)
+_CONTENTS: TypeAdapter[ReadResourceResult | InputRequiredResult] = TypeAdapter(ReadResourceResult | InputRequiredResult)
 
 
 class Connection:
@@ -75,10 +111,16 @@ class Connection:
         self.transport = transport
         self.tools_changed = asyncio.Event()
         """Set when the server says that its tools have changed."""
+        self.offers_changed = asyncio.Event()
+        """Set when the server says that its prompts or resources have changed."""
+        self.resource_updated: Callable[[str], None] = lambda _: None
+        """Called with the address of a resource that has changed."""
         self.broken = asyncio.Event()
         """Set by whoever finds it of no more use."""
         self.session: ClientSession
         self._dispatcher = dispatcher
+        self._subscribed: set[str] = set()
+        self._resubscribe = asyncio.Event()
 
     @property
     def protocol(self) -> str:
@@ -91,24 +133,58 @@ class Connection:
         return "" if info is None else f"{info.name} {info.version}".strip()
 
     async def on_message(self, message: Any) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            self.tools_changed.set()
+        match message:
+            case ToolListChangedNotification():
+                self.tools_changed.set()
+            case PromptListChangedNotification() | ResourceListChangedNotification():
+                self.offers_changed.set()
+            case ResourceUpdatedNotification():
+                self.resource_updated(str(message.params.uri))
 
     async def follow(self) -> None:
         """Keep a stream of change notifications open, which the current protocol requires."""
-        capabilities = self.session.server_capabilities
-        if capabilities is None or capabilities.tools is None or not capabilities.tools.list_changed:
-            return
+        while not self._follows_anything():
+            await self._resubscribe.wait()
+            self._resubscribe.clear()
         while True:
+            listening = asyncio.create_task(self._listen())
+            restart = asyncio.create_task(self._resubscribe.wait())
             try:
-                async with listen(self.session, tools_list_changed=True) as events:
-                    async for _ in events:
-                        self.tools_changed.set()
-            except ListenNotSupportedError:
-                return  # in the earlier protocol notifications come by themselves
-            except SubscriptionLost:
+                await asyncio.wait((listening, restart), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                listening.cancel()
+                restart.cancel()
+                await asyncio.gather(listening, restart, return_exceptions=True)
+            if self._resubscribe.is_set():
+                self._resubscribe.clear()
+                continue
+            if listening.done() and not listening.cancelled() and listening.exception() is not None:
+                if isinstance(listening.exception(), ListenNotSupportedError):
+                    return  # in the earlier protocol notifications come by themselves
                 self.tools_changed.set()  # changes may have been missed
+                self.offers_changed.set()
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
+
+    def _follows_anything(self) -> bool:
+        capabilities = self.session.server_capabilities
+        parts = () if capabilities is None else (capabilities.tools, capabilities.prompts, capabilities.resources)
+        return bool(self._subscribed) or any(part is not None and part.list_changed for part in parts)
+
+    async def _listen(self) -> None:
+        capabilities = self.session.server_capabilities
+        assert capabilities is not None
+        with contextlib.suppress(SubscriptionLost):
+            async with listen(
+                self.session,
+                tools_list_changed=bool(capabilities.tools and capabilities.tools.list_changed),
+                prompts_list_changed=bool(capabilities.prompts and capabilities.prompts.list_changed),
+                resources_list_changed=bool(capabilities.resources and capabilities.resources.list_changed),
+                resource_subscriptions=sorted(self._subscribed),
+            ) as events:
+                async for _ in events:
+                    pass  # the session hands each event to `on_message` too
+        self.tools_changed.set()  # changes may have been missed
+        self.offers_changed.set()
 
     async def wait_ended(self) -> None:
         """Return when the connection is of no more use."""
@@ -133,9 +209,16 @@ class Connection:
                 break
         return tools
 
-    async def call(self, tool: McpTool, arguments: dict[str, Any], on_progress: ProgressFnT | None) -> CallToolResult:
+    async def call(
+        self,
+        tool: McpTool,
+        arguments: dict[str, Any],
+        on_progress: ProgressFnT | None,
+        log_level: str | None = None,
+    ) -> CallToolResult:
         """Call a tool, whatever the server wants to know first."""
-        params = CallToolRequestParams(name=tool.name, arguments=arguments)
+        meta: Any = None if log_level is None else {LOG_LEVEL_META_KEY: log_level}
+        params = CallToolRequestParams(name=tool.name, arguments=arguments, _meta=meta)
         if tool.execution is not None and tool.execution.task_support == "required":
             return await self._call_as_task(params)
         try:
@@ -145,23 +228,89 @@ class Connection:
                 raise
             await self.tools()  # the session derives headers from the listed schemas, which have changed
             result = await self._send_call(params, on_progress)
+
+        async def again(update: dict[str, Any]) -> CallToolResult | InputRequiredResult:
+            return await self._send_call(params.model_copy(update=update), on_progress)
+
+        return await self._with_input(result, again, tool.name)
+
+    async def _with_input(self, result: T | InputRequiredResult, again: Again[T], name: str) -> T:
+        """The final result: what the server wants to know first is asked, and the request is sent again."""
         for _ in range(_MAX_ROUNDS):
-            if isinstance(result, CallToolResult):
+            if not isinstance(result, InputRequiredResult):
                 return result
             responses = None
             if result.input_requests:
                 responses = await self._responses(result.input_requests)
             else:
                 await asyncio.sleep(_STATE_ONLY_SECONDS)
-            update = {"input_responses": responses, "request_state": result.request_state}
-            result = await self._send_call(params.model_copy(update=update), on_progress)
-        raise ToolError(f"{tool.name} asked for input more than {_MAX_ROUNDS} times", code="bad_result")
+            result = await again({"input_responses": responses, "request_state": result.request_state})
+        raise ToolError(f"{name} asked for input more than {_MAX_ROUNDS} times", code="bad_result")
 
     async def _send_call(
         self, params: CallToolRequestParams, on_progress: ProgressFnT | None
     ) -> CallToolResult | InputRequiredResult:
         # Not `session.call_tool`, which validates results in Python on this loop, which all servers share.
         return await self.session.send_request(CallToolRequest(params=params), _RESULT, progress_callback=on_progress)
+
+    # Prompts and resources
+
+    async def offers(self) -> Offers:
+        """Every prompt, resource and template that the server has now."""
+        session, capabilities = self.session, self.session.server_capabilities
+        if capabilities is None:
+            return Offers()
+        prompts: list[Any] = []
+        resources: list[Any] = []
+        templates: list[Any] = []
+        if capabilities.prompts is not None:
+            prompts = await _all_pages(session.list_prompts, "prompts")
+        if capabilities.resources is not None:
+            resources = await _all_pages(session.list_resources, "resources")
+            with contextlib.suppress(MCPError):  # many servers have no templates, and say so by an error
+                templates = await _all_pages(session.list_resource_templates, "resource_templates")
+        return Offers(tuple(prompts), tuple(resources), tuple(templates))
+
+    async def get_prompt(self, params: GetPromptRequestParams) -> GetPromptResult:
+        async def send(update: dict[str, Any]) -> GetPromptResult | InputRequiredResult:
+            request = GetPromptRequest(params=params.model_copy(update=update))
+            return await self.session.send_request(request, _PROMPT)
+
+        return await self._with_input(await send({}), send, params.name)
+
+    async def read_resource(self, params: ReadResourceRequestParams) -> ReadResourceResult:
+        async def send(update: dict[str, Any]) -> ReadResourceResult | InputRequiredResult:
+            request = ReadResourceRequest(params=params.model_copy(update=update))
+            return await self.session.send_request(request, _CONTENTS)
+
+        return await self._with_input(await send({}), send, str(params.uri))
+
+    async def complete(self, params: CompleteRequestParams) -> CompleteResult:
+        return await self.session.send_request(CompleteRequest(params=params), CompleteResult)
+
+    async def subscribe(self, uris: set[str]) -> None:
+        """Be told about changes of exactly these resources."""
+        before, self._subscribed = self._subscribed, set(uris)
+        if self.protocol in MODERN_PROTOCOL_VERSIONS:
+            self._resubscribe.set()
+            return
+        capabilities = self.session.server_capabilities
+        if capabilities is None or capabilities.resources is None or not capabilities.resources.subscribe:
+            return
+        for uri in uris - before:
+            request = SubscribeRequest(params=SubscribeRequestParams(uri=uri))
+            await self.session.send_request(request, EmptyResult)
+        for uri in before - uris:
+            ending = UnsubscribeRequest(params=UnsubscribeRequestParams(uri=uri))
+            await self.session.send_request(ending, EmptyResult)
+
+    async def set_log_level(self, level: LoggingLevel) -> None:
+        capabilities = self.session.server_capabilities
+        if capabilities is None or capabilities.logging is None or self.protocol in MODERN_PROTOCOL_VERSIONS:
+            return  # in the current protocol each request says it
+        await self.session.send_request(SetLevelRequest(params=SetLevelRequestParams(level=level)), EmptyResult)
+
+    # What the server asks
 
     async def _responses(self, requests: dict[str, InputRequest]) -> InputResponses:
         async def answered(key: str, request: InputRequest) -> InputResponse:
@@ -209,13 +358,18 @@ class Connection:
                 await self.session.send_request(cancel, CancelTaskResult)
 
 
-def make_transport(settings: ServerSettings) -> Transport:
-    return ServerProcess(settings) if settings.kind == "stdio" else WebServer(settings)
+def make_transport(settings: ServerSettings, auth: httpx2.Auth | None = None) -> Transport:
+    return ServerProcess(settings) if settings.kind == "stdio" else WebServer(settings, auth)
 
 
 @contextlib.asynccontextmanager
-async def connect(transport: Transport, features: ClientFeatures, answer: Answer) -> AsyncIterator[Connection]:
-    """Start or reach the server and agree on a protocol; `answer` gets what the server asks, within `features`."""
+async def connect(
+    transport: Transport, features: ClientFeatures, answer: Answer, log: Log | None = None
+) -> AsyncIterator[Connection]:
+    """Start or reach the server and agree on a protocol.
+
+    `answer` gets what the server asks, within `features`; `log` gets its log messages.
+    """
     async with transport.connect() as (reader, writer):
         dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(reader, writer)
         connection = Connection(transport, dispatcher)
@@ -223,7 +377,7 @@ async def connect(transport: Transport, features: ClientFeatures, answer: Answer
             dispatcher=dispatcher,
             client_info=Implementation(name="moonbox", version=__version__),
             message_handler=connection.on_message,
-            **_callbacks(features, answer),
+            **_callbacks(features, answer, log),
         )
         async with connection.session:
             await _negotiate(connection.session)
@@ -249,7 +403,19 @@ async def _negotiate(session: ClientSession) -> None:
             return
 
 
-def _callbacks(features: ClientFeatures, answer: Answer) -> dict[str, Any]:
+async def _all_pages(list_page: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
+    items: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = await list_page(params=PaginatedRequestParams(cursor=cursor))
+        items += getattr(page, name)
+        cursor = page.next_cursor
+        if cursor is None or len(items) > MAX_OFFERS:
+            break
+    return items[:MAX_OFFERS]
+
+
+def _callbacks(features: ClientFeatures, answer: Answer, log: Log | None) -> dict[str, Any]:
     """Callbacks for what the server may ask; the SDK announces exactly these."""
 
     async def sample(_: Any, params: Any) -> Any:
@@ -261,7 +427,11 @@ def _callbacks(features: ClientFeatures, answer: Answer) -> dict[str, Any]:
     async def list_roots(_: Any) -> Any:
         return await answer(ListRootsRequest())
 
-    callbacks: dict[str, Any] = {}
+    async def message(params: LoggingMessageNotificationParams) -> None:
+        if log is not None:
+            log(params)
+
+    callbacks: dict[str, Any] = {"logging_callback": message}
     if features.sampling:
         callbacks["sampling_callback"] = sample
     if features.elicitation:

@@ -6,10 +6,12 @@ from typing import Any
 
 import httpx2
 from mcp import MCPError
+from mcp.client.auth import OAuthFlowError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, URL_ELICITATION_REQUIRED
 
 from moonbox.audit.terminal import visible
 from moonbox.errors import ArgumentError, ToolError
+from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.tools.results import scrub
 
 __all__ = ["ConnectionLost", "call_error", "describe", "is_lost", "unavailable"]
@@ -63,8 +65,12 @@ def describe(problem: BaseException, refusal: str = "") -> str:
     if isinstance(problem, TimeoutError) and not str(problem):
         return "it did not answer in time"
     text = visible(scrub(" ".join(str(problem).split()))[:300], keep="")
+    if isinstance(problem, LoginRequired):
+        return str(problem)
+    if isinstance(problem, OAuthFlowError):
+        return f"the login failed: {text}"
     if refusal:
-        hint = '; give it a token: headers = { Authorization = "Bearer …" }' if " 401 " in f"{refusal} " else ""
+        hint = "; it requires a login: run `moonbox mcp login`" if " 401 " in f"{refusal} " else ""
         return f"{refusal}{hint}" if text in _SDK_STATUS_MESSAGES else f"{refusal}: {text}"
     if isinstance(problem, MCPError):
         return text

@@ -8,7 +8,9 @@ import contextvars
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, ToolError, UsageError
+from moonbox.mcp.caller import CALLER
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
 from moonbox.mcp.upstreams.tools import ResultSchemas, result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.sandbox.threads import LoopThread
@@ -16,13 +18,23 @@ from moonbox.suggest import unknown
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
     from types import TracebackType
 
+    from mcp_types import (
+        CompleteRequestParams,
+        CompleteResult,
+        GetPromptRequestParams,
+        GetPromptResult,
+        LoggingLevel,
+        ReadResourceRequestParams,
+        ReadResourceResult,
+    )
     from mcp_types import Tool as McpTool
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.media import Media
+    from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.status import Status
     from moonbox.mcp.upstreams.tools import ToolCache
     from moonbox.mcp.upstreams.upstream import Timing
@@ -48,21 +60,37 @@ class Upstreams:
         cache: ToolCache | None = None,
         media: Media | None = None,
         timing: Timing | None = None,
+        logins: LoginStore | None = None,
     ) -> None:
-        self._media = media
+        self.media = media
+        """Where images, audio and files are kept."""
         self._schemas = ResultSchemas()
         self._thread = LoopThread()
         self._home: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._subscribed: dict[str, set[str]] = {}
         self._started = False
         self._closed = False
         self._upstreams: dict[str, Upstream] = {}
         self.toolbox = Toolbox()
         """The tools of all servers, in the order of the configuration."""
+        self.on_offers_changed: Callable[[], None] = lambda: None
+        """Called on the servers' loop when prompts or resources have changed."""
+        self.on_resource_updated: Callable[[str], None] = lambda _: None
+        """Called on the servers' loop with the public address of a resource that has changed."""
+        self._directory: Directory | None = None
         for settings in servers:
             if settings.name in self._upstreams:
                 raise UsageError(f"there are two MCP servers named '{settings.name}'; rename one")
-            upstream = Upstream(settings, invoke=self._invoke, cache=cache, timing=timing)
+            upstream = Upstream(
+                settings,
+                invoke=self._invoke,
+                offers_changed=self._forget_directory,
+                resource_updated=self._resource_updated,
+                cache=cache,
+                timing=timing,
+                logins=logins,
+            )
             self._upstreams[settings.name] = upstream
             self.toolbox.follow(upstream.toolbox)
             if settings.enabled:
@@ -174,6 +202,106 @@ class Upstreams:
             raise UsageError(unknown("MCP server", name, self._upstreams))
         return self._upstreams[name]
 
+    # Prompts and resources
+
+    @property
+    def directory(self) -> Directory:
+        """The prompts and resources of all servers."""
+        directory = self._directory
+        if directory is None:
+            directory = self._directory = Directory.of(self._upstreams.values())
+        return directory
+
+    async def wait_for_offers(self, seconds: float) -> None:
+        """Wait until the prompts and resources of each server are known, or cannot be for now."""
+        if self._home is not None and not self._home.is_closed():
+            await self._at_home(self._wait_for_offers(seconds))
+
+    async def _wait_for_offers(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for upstream in self._upstreams.values():
+                    await upstream.offers_known.wait()
+
+    async def get_prompt(self, params: GetPromptRequestParams, *, granted: bool = False) -> GetPromptResult:
+        """A prompt by its public name; `granted`: only if scripts may have it."""
+        entry = self.directory.prompts.get(params.name)
+        if entry is None or (granted and "prompts" not in entry[0].settings.scripts):
+            raise ToolError(self._unknown_offer("prompt", params.name, self.directory.prompts), code="unknown_prompt")
+        upstream, prompt = entry
+        own = params.model_copy(update={"name": prompt.name})
+        return await self._at_home(upstream.request(prompt.name, lambda connection: connection.get_prompt(own)))
+
+    async def read_resource(self, params: ReadResourceRequestParams, *, granted: bool = False) -> ReadResourceResult:
+        """A resource by its public address; `granted`: only if scripts may have it."""
+        uri = str(params.uri)
+        entry = self.directory.find_resource(uri, self._upstreams)
+        if entry is None or (granted and "resources" not in entry[0].settings.scripts):
+            known = self.directory.resources
+            raise ToolError(self._unknown_offer("resource", uri, known), code="unknown_resource")
+        upstream, inner = entry
+        own = params.model_copy(update={"uri": inner})
+        result = await self._at_home(upstream.request(inner, lambda connection: connection.read_resource(own)))
+        if inner == uri:
+            return result
+        contents = [
+            item.model_copy(update={"uri": NAMESPACE + f"{upstream.settings.name}/{item.uri}"})
+            for item in result.contents
+        ]
+        return result.model_copy(update={"contents": contents})
+
+    async def complete(self, params: CompleteRequestParams) -> CompleteResult:
+        """Completions of an argument of a prompt or a template."""
+        if params.ref.type == "ref/prompt":
+            entry = self.directory.prompts.get(params.ref.name)
+            if entry is None:
+                message = self._unknown_offer("prompt", params.ref.name, self.directory.prompts)
+                raise ToolError(message, code="unknown_prompt")
+            upstream, update = entry[0], {"name": entry[1].name}
+        else:
+            place = self.directory.find_template(params.ref.uri, self._upstreams)
+            if place is None:
+                message = self._unknown_offer("template", params.ref.uri, self.directory.templates)
+                raise ToolError(message, code="unknown_resource")
+            upstream, update = place[0], {"uri": place[1]}
+        own = params.model_copy(update={"ref": params.ref.model_copy(update=update)})
+        return await self._at_home(upstream.request("a completion", lambda connection: connection.complete(own)))
+
+    async def subscribe(self, uris: Iterable[str]) -> None:
+        """Be told about changes of exactly these resources, by their public addresses."""
+        wanted: dict[str, set[str]] = {name: set() for name in self._upstreams}
+        for uri in uris:
+            entry = self.directory.find_resource(uri, self._upstreams)
+            if entry is not None:
+                wanted[entry[0].settings.name].add(entry[1])
+        for name, own in wanted.items():
+            if own != self._subscribed.get(name, set()):
+                await self._at_home(self._upstreams[name].subscribe(own))
+                self._subscribed[name] = own
+
+    async def set_log_level(self, level: LoggingLevel) -> None:
+        """Ask all servers for log messages of this level and above."""
+        work = [upstream.set_log_level(level) for upstream in self._upstreams.values()]
+        if self._home is None:
+            for upstream in self._upstreams.values():
+                upstream.log_level = level
+            for item in work:
+                item.close()
+            return
+        await asyncio.gather(*(self._at_home(item) for item in work), return_exceptions=True)
+
+    @staticmethod
+    def _unknown_offer(kind: str, name: str, known: Iterable[str]) -> str:
+        return unknown(kind, name[:200], list(known))
+
+    def _forget_directory(self) -> None:
+        self._directory = None
+        self.on_offers_changed()
+
+    def _resource_updated(self, upstream: Upstream, uri: str) -> None:
+        self.on_resource_updated(uri)
+        self.on_resource_updated(f"{NAMESPACE}{upstream.settings.name}/{uri}")
+
     # Calls
 
     def call(self, path: str, arguments: dict[str, Any] | None = None) -> Any:
@@ -189,8 +317,10 @@ class Upstreams:
         """Call the tool on the servers' loop; the result is checked and converted on the caller's."""
         self._running_home()
         result = await self._at_home(upstream.call(tool, arguments))
+        if (caller := CALLER.get()) is not None:
+            caller.received(result)
         self._schemas.check(f"{upstream.settings.name}.{tool.name}", tool, result)
-        return result_value(result, tool.output_schema, self._media)
+        return result_value(result, tool.output_schema, self.media)
 
     def _running_home(self) -> asyncio.AbstractEventLoop:
         if self._home is None or self._closed or self._home.is_closed():

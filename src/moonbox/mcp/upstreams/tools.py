@@ -33,6 +33,7 @@ from mcp_types import Tool as McpTool
 
 from moonbox.errors import ToolDefinitionError, ToolError
 from moonbox.mcp.media import Media, Medium
+from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 
@@ -52,7 +53,9 @@ __all__ = [
     "annotations_of",
     "convert_tools",
     "default_cache_folder",
+    "definition_of",
     "placeholder",
+    "reference",
     "result_value",
 ]
 
@@ -117,6 +120,12 @@ def annotations_of(tool: Tool) -> Hints:
     return hints if isinstance(hints, Hints) else tool.hints
 
 
+def definition_of(tool: Tool) -> McpTool | None:
+    """The server's own definition of a tool; None if it is not a server's."""
+    item = tool.meta.get("mcp_definition")
+    return item if isinstance(item, McpTool) else None
+
+
 def _convert(item: McpTool, settings: ServerSettings, invoke: Invoke) -> Tool:
     async def call(arguments: dict[str, Any]) -> Any:
         return await invoke(item, arguments)
@@ -132,7 +141,7 @@ def _convert(item: McpTool, settings: ServerSettings, invoke: Invoke) -> Tool:
         policy=policy or "auto",
         # A destructive tool stays direct because of its hint, unless the configuration says auto.
         hints=replace(hints, destructive=None) if policy == "auto" else hints,
-        meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints},
+        meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints, "mcp_definition": item},
     )
 
 
@@ -195,16 +204,36 @@ def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: M
         raise _error(result)
     if result.structured_content is not None:
         value = result.structured_content
-        if schema is not None and schema.get(_WRAPPED) and isinstance(value, dict) and set(value) == {"result"}:
-            return value["result"]
+        if _is_wrapped(result, schema) and isinstance(value, dict) and set(value) == {"result"}:
+            value = value["result"]
+        _check_told_as_data(value)
         return value
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
-    others = [_reference(block, media) for block in result.content if not isinstance(block, TextContent)]
+    others = [reference(block, media) for block in result.content if not isinstance(block, TextContent)]
     if not others:
+        if len(texts) == 1 and '"isError"' in texts[0]:
+            _check_told_as_data(_json(texts[0]))
         return _text_value(texts)
     if len(others) == 1 and not texts:
         return others[0]
     return {**({"text": _text_value(texts)} if texts else {}), "content": others}
+
+
+def _is_wrapped(result: CallToolResult, schema: dict[str, Any] | None) -> bool:
+    """FastMCP says so in the tool's result schema, or with the result itself."""
+    if schema is not None and schema.get(_WRAPPED):
+        return True
+    told = (result.meta or {}).get("fastmcp")
+    return isinstance(told, dict) and told.get("wrap_result") is True
+
+
+def _check_told_as_data(value: Any) -> None:
+    """Raises ToolError where the value is itself the result of a call that failed: a server passed it on as data."""
+    if not (isinstance(value, dict) and value.get("isError") is True and isinstance(value.get("content"), list)):
+        return
+    texts = [block.get("text") for block in value["content"] if isinstance(block, dict)]
+    structured = value.get("structuredContent")
+    raise _failure([text for text in texts if isinstance(text, str)], structured)
 
 
 def _text_value(texts: list[str]) -> Any:
@@ -223,7 +252,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _reference(block: ContentBlock, media: Media | None) -> dict[str, Any]:
+def reference(block: ContentBlock, media: Media | None) -> dict[str, Any]:
     """A block that is not text, without its bytes; fields that are None are left out."""
     fields: dict[str, Any] = {"type": block.type}
     match block:
@@ -249,10 +278,13 @@ def _decoded_size(data: str) -> int:
 
 def _error(result: CallToolResult) -> ToolError:
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
+    return _failure(texts, result.structured_content)
+
+
+def _failure(texts: list[str], data: Any) -> ToolError:
     message = "\n".join(text.strip() for text in texts if text.strip()) or "the tool failed without a message"
     if len(message) > _MAX_ERROR:
         message = message[:_MAX_ERROR] + "…"
-    data = result.structured_content
     code = "tool_error"
     if isinstance(data, dict) and isinstance(data.get("code"), str) and 0 < len(data["code"]) <= 60:
         code = data["code"]
@@ -288,10 +320,18 @@ class ToolCache:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def put(self, settings: ServerSettings, tools: Sequence[McpTool]) -> None:
+    def get_offers(self, settings: ServerSettings) -> Offers | None:
+        """The prompts and resources that the server had last time; None if they are not known."""
+        try:
+            return Offers.from_json(json.loads(self._path(settings).read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def put(self, settings: ServerSettings, tools: Sequence[McpTool], offers: Offers = EMPTY) -> None:
         """Store them, if possible."""
         listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-        text = json.dumps({"server": settings.name, "tools": listed}, ensure_ascii=True).encode()
+        data = {"server": settings.name, "tools": listed, **offers.to_json()}
+        text = json.dumps(data, ensure_ascii=True).encode()
         if len(text) > _MAX_CACHED_BYTES:
             return
         path = self._path(settings)

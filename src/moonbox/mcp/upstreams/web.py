@@ -13,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from moonbox._version import __version__
 from moonbox.mcp.upstreams.errors import ConnectionLost
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
+from moonbox.net.addresses import is_loopback, parse_address, why_refused
 from moonbox.net.bodies import ByteBudget, is_compressed
 from moonbox.net.errors import NetError
 
@@ -35,8 +36,9 @@ _SILENT_SECONDS = 600.0
 class WebServer:
     """Connects to a server by its address."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, auth: httpx2.Auth | None = None) -> None:
         self._settings = settings
+        self._auth = auth
         self._reason = ""
         self.pid = None
         self.output = OutputTail()
@@ -51,12 +53,12 @@ class WebServer:
         assert settings.url is not None
         if settings.kind == "sse":
             async with sse_client(
-                settings.url, headers=dict(settings.headers), httpx_client_factory=self._client
+                settings.url, headers=dict(settings.headers), httpx_client_factory=self._client, auth=self._auth
             ) as streams:
                 yield streams
             return
         async with (
-            self._client(dict(settings.headers)) as client,
+            self._client(dict(settings.headers), auth=self._auth) as client,
             streamable_http_client(
                 settings.url, http_client=client, max_sse_event_size=settings.max_message
             ) as streams,
@@ -78,8 +80,22 @@ class WebServer:
             headers={"user-agent": f"moonbox/{__version__}", **(headers or {}), "accept-encoding": "identity"},
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENT_SECONDS),
             auth=auth,
-            event_hooks={"response": [self._bound]},
+            event_hooks={"request": [self._check_address], "response": [self._bound]},
         )
+
+    async def _check_address(self, request: httpx2.Request) -> None:
+        """A login goes to addresses that the server names: none of them may be an address inside of our network."""
+        own, other = httpx2.URL(self._settings.url or ""), request.url
+        if (own.scheme, own.host, own.port) == (other.scheme, other.host, other.port):
+            return
+        if is_loopback(own.host):
+            return  # a server on this machine is trusted with this machine
+        address = parse_address(other.host)
+        refused = None if address is None else why_refused(address)
+        if other.scheme != "https" or refused is not None or is_loopback(other.host):
+            raise ConnectionLost(
+                f"its login leads to {other.scheme}://{other.host}, which is not a public https address"
+            )
 
     async def _bound(self, response: httpx2.Response) -> None:
         """Stop a body that is too long while it is read; events of a stream are bounded one by one.

@@ -110,7 +110,10 @@ return function(host)
 
   local function again(ok, ...)
     if ok and not stopped then return true, ... end
-    if stopped then raw_error(STOP, 0) end
+    if stopped then
+      sethook(hook, "", 1) -- what was stopped may have been another thread
+      raw_error(STOP, 0)
+    end
     local problem = ...
     if problem == OUT_OF_MEMORY then out_of_memory() end
     if rawequal(problem, STOP) then raw_error(STOP, 0) end

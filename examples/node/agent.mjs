@@ -1,0 +1,82 @@
+/**
+ * An agent loop in Node: a model, one code tool, and the team's expenses. Run it with: node examples/node/agent.mjs
+ *
+ * Without OPENAI_API_KEY a stand-in for the model answers on loopback, in the wire format of chat completions.
+ * In a project of your own, import from "moonbox".
+ */
+
+import { createServer } from "node:http";
+import { CodeMode, Sandbox, tool } from "../../js/dist/index.js";
+import { expenses, SCRIPT, travelOfTheFirstQuarter } from "../browser/expenses.js";
+
+const QUESTION = "What did the team spend on travel in the first quarter?";
+
+/** Asks the model until it answers without calling a tool. */
+async function converse(mode, ask, question) {
+  const messages = [
+    { role: "system", content: mode.system_prompt },
+    { role: "user", content: question },
+  ];
+  for (let turn = 0; turn < 10; turn += 1) {
+    const message = await ask({ messages, tools: mode.definitions("openai") });
+    messages.push(message);
+    if (!message.tool_calls?.length) return message.content;
+    for (const call of message.tool_calls) {
+      const content = await mode.handle(call.function.name, call.function.arguments);
+      console.log(`${call.function.name} → ${content}`);
+      messages.push({ role: "tool", tool_call_id: call.id, content });
+    }
+  }
+  throw new Error("the model did not come to an end");
+}
+
+/** A model on loopback that writes the script, with a slip at first, and then tells the result. */
+async function standIn() {
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const part of request) body += part;
+    const { messages, tools } = JSON.parse(body);
+    const results = messages.filter((message) => message.role === "tool");
+    const last = results.at(-1)?.content ?? "";
+    const source = results.length === 0 ? SCRIPT.replace("get_expenses", "get_expense") : SCRIPT;
+    const done = results.length > 0 && !last.includes("error");
+    const message = done
+      ? { role: "assistant", content: `The team spent ${last} on travel.` }
+      : {
+          role: "assistant",
+          content: null,
+          tool_calls: [
+            {
+              id: `call_${results.length}`,
+              type: "function",
+              function: { name: tools[0].function.name, arguments: JSON.stringify({ source_code: source }) },
+            },
+          ],
+        };
+    response.writeHead(200, { "Content-Type": "application/json" });
+    response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: done ? "stop" : "tool_calls" }] }));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${server.address().port}/v1`, close: () => server.close() };
+}
+
+const key = process.env.OPENAI_API_KEY;
+const model = key ? { url: process.env.OPENAI_BASE_URL ?? "https://api.openai.com/v1", close: () => undefined } : await standIn();
+
+async function ask(body) {
+  const response = await fetch(`${model.url}/chat/completions`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) },
+    body: JSON.stringify({ model: process.env.OPENAI_MODEL ?? "gpt-5-mini", ...body }),
+  });
+  if (!response.ok) throw new Error(`the model answered with HTTP ${response.status}`);
+  return (await response.json()).choices[0].message;
+}
+
+const box = new Sandbox({ tools: [tool(expenses)], limits: { timeout: 10 } });
+const mode = new CodeMode(box);
+console.log(await converse(mode, ask, QUESTION));
+console.log(`in plain JavaScript: ${travelOfTheFirstQuarter()}`);
+await mode.close();
+await box.close();
+model.close();

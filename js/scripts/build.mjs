@@ -1,0 +1,68 @@
+/** Builds dist/: the package in two files and their types, Lua's wasm module, and the languages of the Python package. */
+
+import { execFileSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const dist = join(root, "dist");
+const python = process.env.PYTHON ?? [join(root, "../.venv/bin/python"), "python3"].find((path) => path === "python3" || existsSync(path));
+
+rmSync(dist, { recursive: true, force: true });
+mkdirSync(dist);
+const languages = execFileSync(python, [join(root, "scripts/languages.py")], { maxBuffer: 1 << 26, encoding: "utf8" });
+const { version } = JSON.parse(languages);
+const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+if (own.version !== version) throw new Error(`package.json has version ${own.version}, the Python package ${version}`);
+writeFileSync(join(dist, "languages.js"), `export default ${languages.replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")};\n`);
+writeFileSync(join(dist, "lua.wasm"), sharedMemory(readFileSync(join(root, "node_modules/wasmoon/dist/glue.wasm"))));
+copyFileSync(join(root, "src/isolate-service-worker.js"), join(dist, "isolate-service-worker.js"));
+copyFileSync(join(root, "../LICENSE"), join(root, "LICENSE"));
+const notices = ["wasmoon", "@cfworker/json-schema"].map((name) => {
+  const folder = join(root, "node_modules", name);
+  const file = ["LICENSE", "LICENSE.md"].map((each) => join(folder, each)).find(existsSync);
+  return `${name}\n\n${file ? readFileSync(file, "utf8") : "MIT License\n"}`;
+});
+const lua = "Lua 5.4, inside lua.wasm\n\nCopyright (C) 1994-2023 Lua.org, PUC-Rio. MIT License: https://www.lua.org/license.html\n";
+writeFileSync(join(dist, "THIRD-PARTY.txt"), [...notices, lua].join("\n----\n\n"));
+
+await build({
+  entryPoints: { index: join(root, "src/index.ts"), worker: join(root, "src/worker/main.ts") },
+  outdir: dist,
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  external: ["node:*"],
+  plugins: [{ name: "languages", setup: (own) => own.onResolve({ filter: /^#languages$/ }, () => ({ path: "./languages.js", external: true })) }],
+  legalComments: "inline",
+  sourcemap: false,
+  logLevel: "warning",
+});
+execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", root], { stdio: "inherit" });
+
+/** The module with its memory declared as shared, so that the host can interrupt a script from outside. */
+function sharedMemory(bytes) {
+  let at = 8;
+  const number = () => {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++];
+      value |= (byte & 127) << shift;
+      if (byte < 128) return value >>> 0;
+    }
+  };
+  while (at < bytes.length) {
+    const id = bytes[at++];
+    const end = number() + at;
+    if (id === 5) {
+      const flags = at + 1;
+      if (bytes[at] !== 1 || bytes[flags] !== 1) throw new Error("Lua's wasm module declares its memory in another way");
+      bytes[flags] = 3;
+      return bytes;
+    }
+    at = end;
+  }
+  throw new Error("Lua's wasm module has no memory");
+}

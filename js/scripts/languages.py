@@ -1,0 +1,43 @@
+"""The languages' Lua files and words, as one JSON text for the npm package; run by scripts/build.mjs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
+
+from moonbox._version import __version__
+from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
+from moonbox.tools import search
+
+_PRELUDE = LANGUAGES[DEFAULT_LANGUAGE].folder / "prelude"
+
+
+def main() -> None:
+    prelude = {path.stem: path.read_text(encoding="utf-8") for path in sorted(_PRELUDE.glob("*.lua"))}
+    languages = {
+        name: {
+            "name": name,
+            "texts": dataclasses.asdict(language.texts),
+            "docs": dict(language.docs),
+            "first_index": language.first_index,
+            "features": sorted(language.features),
+            "parameter_aliases": sorted(language.parameter_aliases),
+            "runtime": None if language.runtime is None else language.runtime(),
+        }
+        for name, language in LANGUAGES.items()
+    }
+    bundle = {
+        "version": __version__,
+        "prelude": prelude,
+        "languages": languages,
+        "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
+    }
+    json.dump(bundle, sys.stdout, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+/** The answer to the model: what a run returned and printed, or what went wrong and what to change. */
+
+import { UsageError, type ScriptError } from "../errors.js";
+import { filled, language, LANGUAGES, type Texts } from "../languages.js";
+import { flat } from "../tools/signature.js";
+import { count, counted, entriesOf, isTable } from "../values.js";
+import { binary, Clip, compact, shape, short, sizeOf } from "./compact.js";
+import type { Call, Run } from "./records.js";
+
+const MIN_CHARS = 500;
+const LISTED_CALLS = 20;
+const RETURNED = "returned:\n";
+const PRINTED = "\n\nprinted:\n";
+const STATE_LOST = "state was lost: globals set before are gone, the next run starts afresh";
+const KINDS: Record<string, string> = {
+  syntax: "syntax error", runtime: "runtime error", tool: "tool error", limit: "limit reached",
+};
+const STATUSES: Record<string, string> = {
+  error: "failed",
+  denied: "denied",
+  timeout: "timed out, may still have taken effect",
+  cancelled: "cancelled, may have taken effect",
+  in_flight: "in flight when the run ended, may have taken effect",
+};
+
+/** The text for the model, at most `maxChars` long; an error and its hint come first and are never cut away. */
+export function renderRun(run: Run, maxChars = 50_000): string {
+  if (maxChars < MIN_CHARS) throw new UsageError(`max_chars must be at least ${MIN_CHARS}, not ${maxChars}`);
+  if (run.error === null) return success(run, maxChars);
+  return run.language === "direct" ? problem(run.error, maxChars) : failure(run, run.error, maxChars);
+}
+
+function success(run: Run, given: number): string {
+  const notes = [...(run.output_cut ? [printedTooMuch(run.output_cut)] : []), ...(run.state_lost ? [STATE_LOST] : [])];
+  const end = notes.map((note) => `\n[${note}]`).join("");
+  let room = given - sizeOf(end);
+  const printed = new Clip(run.output.trimEnd());
+  if (run.values.length === 0) {
+    if (printed.total) return printed.fit(room, outputNote) + end;
+    return `ok (${textsOf(run.language).no_value})${end}`;
+  }
+  const returned = new Clip(returnedText(run.values));
+  if (!printed.total) return returned.fit(room, valueNote(run)) + end;
+  room -= RETURNED.length + PRINTED.length;
+  const [forValue, forOutput] = shares([returned.total, printed.total], room) as [number, number];
+  return RETURNED + returned.fit(forValue, valueNote(run)) + PRINTED + printed.fit(forOutput, outputNote) + end;
+}
+
+function failure(run: Run, error: ScriptError, given: number): string {
+  const state = stateText(run, error);
+  const cut = run.output_cut ? `\n[${printedTooMuch(run.output_cut)}]` : "";
+  const what = problem(error, Math.floor((given * 6) / 10));
+  const room = given - sizeOf(what) - state.length - cut.length - PRINTED.length - 1;
+  const calls = run.calls.length > 0 ? new Clip([...callLines(run.calls)].join("\n")) : null;
+  const printed = new Clip(run.output.trimEnd());
+  const [forCalls, forOutput] = shares([calls?.total ?? 0, printed.total], room) as [number, number];
+  let text = what + state;
+  if (calls !== null) text += `\n${calls.fit(forCalls, linesNote)}`;
+  if (printed.total) text += PRINTED + printed.fit(forOutput, outputNote);
+  return text + cut;
+}
+
+function problem(error: ScriptError, room: number): string {
+  const hint = error.hint ? `\nhint: ${error.hint}` : "";
+  const data = error.data === null || error.data === undefined ? "" : `\ndata: ${short(error.data, 500)}`;
+  const parts = [headline(error) + error.message, hint, where(error), data].map((part) => new Clip(part));
+  const rooms = shares(parts.map((part) => part.total), room);
+  return parts.map((part, index) => part.fit(rooms[index]!, linesNote)).join("");
+}
+
+function where(error: ScriptError): string {
+  const lines = error.traceback.replace(/^\n+|\n+$/g, "").split("\n").filter((line, index, all) => line || all.length > 1);
+  const first = error.message.split("\n")[0]!;
+  if (lines.length > 0 && first.length > 9 && lines[0]!.endsWith(first)) lines.shift(); // it is in the headline already
+  return lines.map((line) => `\n${line}`).join("");
+}
+
+function headline(error: ScriptError): string {
+  const line = error.line === null ? "" : ` on line ${error.line}`;
+  const about = [error.tool, error.code]
+    .filter((item): item is string => !!item && !error.message.includes(item))
+    .map((item) => item.slice(0, 100));
+  if (error.limit) about.unshift(error.limit);
+  if (error.retryable) about.push("may work if tried again");
+  return `${KINDS[error.kind] ?? error.kind}${line}${about.length > 0 ? ` (${about.join(", ")})` : ""}: `;
+}
+
+function stateText(run: Run, error: ScriptError): string {
+  if (run.state_lost) return `\n\n${STATE_LOST}`;
+  if (error.kind === "syntax") return "\n\nnothing was run; state is unchanged";
+  return "\n\nstate kept: globals set before the error are still there";
+}
+
+function* callLines(calls: readonly Call[]): Iterable<string> {
+  const done = calls.filter((call) => call.ok).length;
+  const counts = [done > 0 ? `${done} ok` : "", notOk(calls.length - done)].filter(Boolean).join(", ");
+  yield `calls already made (${counts}); do not repeat those that changed something:`;
+  if (calls.length <= LISTED_CALLS) {
+    yield* calls.map(callLine);
+    return;
+  }
+  const half = LISTED_CALLS / 2;
+  yield* calls.slice(0, half).map(callLine);
+  const hidden = calls.slice(half, -half);
+  const failed = notOk(hidden.filter((call) => !call.ok).length);
+  yield `… ${counted(hidden.length, "more call")}${failed ? `, ${failed}` : ", all ok"} …`;
+  yield* calls.slice(-half).map(callLine);
+}
+
+function notOk(failed: number): string {
+  return failed ? `${failed} not ok` : "";
+}
+
+function callLine(call: Call): string {
+  let what = STATUSES[call.status] ?? call.status;
+  if (call.error !== null && call.status === "error") {
+    what += ` (${call.error.code.slice(0, 60)})`;
+    if (call.error.message) what += `: ${flat(call.error.message).slice(0, 160)}`;
+  }
+  return `${call.index}. ${call.tool.slice(0, 100)} ${short(call.arguments, 100)}: ${what}`;
+}
+
+function returnedText(values: readonly unknown[]): string {
+  if (values.length !== 1) {
+    return `${values.length} values:${values.map((value, index) => `\n${index + 1}: ${compact(value)}`).join("")}`;
+  }
+  const value = values[0];
+  if (typeof value === "string") return value.trim() ? value : `"${value}"`; // providers refuse an empty answer
+  return value instanceof Uint8Array ? binary(value) : compact(value);
+}
+
+/** Divides the room so that no part gets more than it wants, or less than it could have. */
+function shares(wanted: number[], given: number): number[] {
+  const made = wanted.map(() => 0);
+  const order = wanted.map((_, index) => index).sort((a, b) => wanted[a]! - wanted[b]!);
+  let room = Math.max(given, 0);
+  order.forEach((index, done) => {
+    made[index] = Math.min(wanted[index]!, Math.floor(room / (order.length - done)));
+    room -= made[index]!;
+  });
+  return made;
+}
+
+function valueNote(run: Run): (leftOut: number, total: number) => string {
+  const value = run.values.length === 1 ? run.values[0] : [...run.values];
+  const advice = `the value is ${shape(value)}. Return less: filter, count or sum in the script. To read on, `;
+  return (leftOut, total) =>
+    `\n[… ${count(leftOut)} of ${count(total)} characters left out here; ${advice}${partOf(value, run.language)} …]\n`;
+}
+
+function partOf(value: unknown, name: string): string {
+  const texts = textsOf(name);
+  if (typeof value === "string" || value instanceof Uint8Array || !isTable(value)) return `${texts.keep}: ${texts.part_of_text}`;
+  if (Array.isArray(value)) return `${texts.keep}: ${texts.part_of_list}`;
+  let [key, most] = ["key", -1];
+  for (const [name_, item] of entriesOf(value)) {
+    if (typeof name_ !== "string" || !/^[A-Za-z_]\w{0,40}$/.test(name_)) continue;
+    const size = typeof item === "string" ? item.length : isTable(item) ? entriesOf(item).length : 0;
+    if (size > most) [key, most] = [name_, size];
+  }
+  return `${texts.keep}: ${filled(texts.part_of_map, { key })}`;
+}
+
+function textsOf(name: string): Texts {
+  return (LANGUAGES[name] ?? language()).texts;
+}
+
+function printedTooMuch(bytes: number): string {
+  return `${count(bytes)} more bytes were printed and are lost: print less, or return a value`;
+}
+
+function outputNote(leftOut: number, total: number): string {
+  return `\n[… ${count(leftOut)} of ${count(total)} printed characters left out here; print less, or return only what is needed …]\n`;
+}
+
+function linesNote(leftOut: number, total: number): string {
+  return `\n… [${count(leftOut)} of ${count(total)} characters left out] …\n`;
+}

@@ -1,0 +1,133 @@
+/** Records of what a script did: Run, Usage and Call; the fields are those of the JSON form. */
+
+import type { ScriptError } from "../errors.js";
+import { toJson, toJsonable } from "../values.js";
+import { renderRun } from "./answer.js";
+
+export type CallStatus = "ok" | "error" | "denied" | "timeout" | "cancelled" | "in_flight";
+
+export interface CallError {
+  code: string;
+  message: string;
+  retryable: boolean;
+  data: unknown;
+  detail: string | null;
+}
+
+/** One tool call inside a run. */
+export interface Call {
+  readonly index: number;
+  readonly tool: string;
+  readonly arguments: unknown;
+  readonly status: CallStatus;
+  readonly ok: boolean;
+  readonly result: unknown;
+  readonly error: CallError | null;
+  /** Seconds since the epoch. */
+  readonly started: number;
+  readonly queued: number;
+  readonly duration: number;
+  readonly bytes_in: number;
+  readonly bytes_out: number;
+  readonly approval: string | null;
+  readonly retry_of: number | null;
+  readonly batch: number;
+}
+
+export interface Usage {
+  wall: number;
+  cpu: number;
+  operations: number | null;
+  peak_memory: number;
+  calls: number;
+  bytes_in: number;
+  bytes_out: number;
+}
+
+export interface RunFields {
+  id: string;
+  source: string;
+  language: string;
+  values: unknown[];
+  output: string;
+  output_cut: number;
+  calls: Call[];
+  usage: Usage;
+  error: ScriptError | null;
+  started: number;
+  repl: string;
+  number: number;
+  seed: number;
+  observations: [string, unknown][];
+  state_lost: boolean;
+}
+
+export interface Run extends Readonly<RunFields> {}
+
+/** The complete record of one script execution. */
+export class Run {
+  constructor(fields: RunFields) {
+    Object.assign(this, fields);
+    Object.freeze(this);
+  }
+
+  get ok(): boolean {
+    return this.error === null;
+  }
+
+  /** The first returned value; null when there is none. */
+  get value(): unknown {
+    return this.values.length > 0 ? this.values[0] : null;
+  }
+
+  /** The value, or throws the error. */
+  unwrap(): unknown {
+    if (this.error !== null) throw this.error;
+    return this.value;
+  }
+
+  /** The text that goes back to the model, at most `maxChars` characters long. */
+  for_model(maxChars = 50_000): string {
+    return renderRun(this, maxChars);
+  }
+
+  with(changes: Partial<RunFields>): Run {
+    return new Run({ ...(this as RunFields), ...changes });
+  }
+
+  /** Plain JSON data: bytes, NaN and integer keys are tagged. */
+  to_dict(): Record<string, unknown> {
+    return {
+      id: this.id,
+      ok: this.ok,
+      language: this.language,
+      source: this.source,
+      values: this.values.map(toJsonable),
+      output: this.output,
+      output_cut: this.output_cut,
+      calls: this.calls.map(callDict),
+      usage: { ...this.usage },
+      error: this.error === null ? null : toJsonable(this.error.to_dict()),
+      started: this.started,
+      repl: this.repl,
+      number: this.number,
+      seed: this.seed,
+      observations: this.observations.map(([name, value]) => [name, toJsonable(value)]),
+      state_lost: this.state_lost,
+    };
+  }
+
+  /** One line of JSON, unless `indent` is given. */
+  to_json(indent?: number): string {
+    return toJson(this.to_dict(), indent);
+  }
+}
+
+function callDict(call: Call): Record<string, unknown> {
+  return {
+    ...call,
+    arguments: toJsonable(call.arguments),
+    result: toJsonable(call.result),
+    error: call.error === null ? null : { ...call.error, data: toJsonable(call.error.data) },
+  };
+}

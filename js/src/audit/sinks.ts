@@ -1,0 +1,30 @@
+/** The audit trail: every run as one line of JSON, as in the Python package. */
+
+import { UsageError } from "../errors.js";
+import type { Run } from "./records.js";
+
+/** Where runs are written before anybody sees their result. */
+export interface Sink {
+  write(run: Run): void | Promise<void>;
+  close?(): void | Promise<void>;
+}
+
+/** A file name (Node, Deno, Bun), a function that gets each line, or a sink of your own. */
+export type AuditOption = string | ((line: string) => void | Promise<void>) | Sink;
+
+export function openSink(audit: AuditOption | null | undefined): Sink | null {
+  if (audit == null) return null;
+  if (typeof audit === "string") return new JsonLinesFile(audit);
+  if (typeof audit === "function") return { write: (run) => audit(`${run.to_json()}\n`) };
+  if (typeof audit.write === "function") return audit;
+  throw new UsageError("audit must be a file name, a function that gets lines, or an object with write(run)");
+}
+
+class JsonLinesFile implements Sink {
+  constructor(private readonly path: string) {}
+
+  async write(run: Run): Promise<void> {
+    const { appendFile } = await import("node:fs/promises");
+    await appendFile(this.path, `${run.to_json()}\n`, { mode: 0o600 });
+  }
+}

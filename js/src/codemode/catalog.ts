@@ -1,0 +1,153 @@
+/** The catalog: the hidden tools as text on the code tool's description, as detailed as a budget allows. */
+
+import { filled, type Texts, written } from "../languages.js";
+import { byText } from "../tools/naming.js";
+import { firstSentence, flat, render } from "../tools/signature.js";
+import type { Tool } from "../tools/tool.js";
+import type { Toolbox } from "../tools/toolbox.js";
+import { count, counted } from "../values.js";
+import { inFormat, type Definition } from "./definitions.js";
+
+export type Detail = "schemas" | "full" | "signatures" | "names" | "search";
+const STEPS: Detail[] = ["full", "signatures", "names", "search"];
+const LONGEST_LINE = 4000;
+const MOST_NAMESPACES = 60;
+const SHARED_BY = 3;
+const MOST_OPENINGS = 4;
+
+export interface Catalog {
+  text: string;
+  detail: Detail;
+  tools: number;
+  tokens: number;
+}
+
+/** Which way the tools are shown, and why. */
+export interface Choice {
+  code: boolean;
+  code_tokens: number;
+  direct_tokens: number;
+  reason: string;
+}
+
+export type CountTokens = (text: string) => number;
+
+/** The most detailed catalog within the budget of tokens. Its text depends on the tools alone, byte for byte. */
+export function makeCatalog(
+  toolbox: Toolbox, texts: Texts, options: { full_schemas: boolean; budget: number | null; count: CountTokens },
+): Catalog {
+  const tools = [...toolbox].sort((a, b) => {
+    const [[aSpace, aName], [bSpace, bName]] = [place(a, toolbox), place(b, toolbox)];
+    return byText(aSpace, bSpace) || byText(aName, bName) || byText(a.path, b.path);
+  });
+  if (tools.length === 0) return { text: "", detail: "full", tools: 0, tokens: 0 };
+  const steps: Detail[] = options.full_schemas ? ["schemas", ...STEPS] : STEPS;
+  for (const step of steps) {
+    const text = catalogText(step, tools, toolbox, texts);
+    const tokens = options.count(text);
+    if (options.budget === null || tokens <= options.budget || step === "search") {
+      return { text, detail: step, tools: tools.length, tokens };
+    }
+  }
+  throw new Error("unreachable");
+}
+
+/** Takes what the mode says; `auto` takes what is smaller. `hidden` is how many tools scripts would reach. */
+export function choose(
+  mode: string, withCode: Definition[], allDirect: Definition[],
+  options: { prompt: string; hidden: number; count: CountTokens },
+): Choice {
+  const sent = (definitions: Definition[]): string => JSON.stringify(inFormat(definitions, "anthropic"));
+  const code_tokens = options.count(sent(withCode)) + (options.prompt ? options.count(options.prompt) : 0);
+  const direct_tokens = options.count(sent(allDirect));
+  let [code, why] = [false, "direct definitions are smaller"];
+  if (mode === "never") [code, why] = [false, "mode is never"];
+  else if (mode === "always" || allDirect.length === 0) [code, why] = [true, `mode is ${mode}`];
+  else if (options.hidden === 0) [code, why] = [false, "no tool may be called from scripts"];
+  else if (code_tokens < direct_tokens) [code, why] = [true, "the code tool is smaller"];
+  const reason = `${why} (${counted(code_tokens, "token")} with the code tool, ${count(direct_tokens)} with every tool direct)`;
+  return { code, code_tokens, direct_tokens, reason };
+}
+
+/** About four bytes to a token: good enough to compare definitions, not to bill by. */
+export function roughTokens(text: string): number {
+  return Math.ceil(new TextEncoder().encode(text).length / 4);
+}
+
+function catalogText(step: Detail, tools: Tool[], toolbox: Toolbox, texts: Texts): string {
+  if (step === "names") return [texts.names_title, ...byNamespace(tools, toolbox)].join("\n");
+  if (step === "search") {
+    const spaces = [...new Set(tools.map((tool) => place(tool, toolbox)[0] || "tools"))];
+    const more = spaces.length - MOST_NAMESPACES;
+    const namespaces = spaces.slice(0, MOST_NAMESPACES).join(", ") + (more > 0 ? ` and ${more} more` : "");
+    return filled(texts.search_title, { count: tools.length, namespaces });
+  }
+  const shown = step === "signatures" ? tools : withoutSharedOpenings(tools);
+  return [texts.catalog_title, ...shown.map((tool) => line(step, tool, written(texts, toolbox.alias(tool))))].join("\n");
+}
+
+/** One tool; whatever its description and schema hold, it begins one line and imitates no other. */
+function line(step: Detail, tool: Tool, name: string): string {
+  let text = render(tool, step === "signatures" ? "signature" : "brief", name);
+  if (Array.from(text).length > LONGEST_LINE) {
+    const sentence = step === "signatures" ? "" : firstSentence(tool.description);
+    text = `${name}(…)${sentence ? ` — ${sentence}` : ""}`;
+  }
+  const shown = `- ${visible(text)}`;
+  if (step !== "schemas") return shown;
+  const whole = render(tool, "schema", name);
+  const mark = "\n  schema: ";
+  return `${shown}${mark}${visible(whole.slice(whole.lastIndexOf(mark) + mark.length))}`;
+}
+
+/** The text with what cannot be seen, or breaks or turns a line, spelled out as JSON would. */
+function visible(text: string): string {
+  return text.replace(/(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (char) =>
+    Array.from({ length: char.length }, (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
+  );
+}
+
+/** The tools without the sentences with which every tool of a namespace begins: they tell none from another. */
+function withoutSharedOpenings(tools: Tool[]): Tool[] {
+  const spaces = new Map<string | null, Tool[]>();
+  for (const tool of tools) spaces.set(tool.namespace, [...(spaces.get(tool.namespace) ?? []), tool]);
+  const descriptions = new Map<string, string>();
+  for (const group of spaces.values()) {
+    withoutOpening(group).forEach((text, index) => descriptions.set(group[index]!.path, text));
+  }
+  return tools.map((tool) => {
+    const description = descriptions.get(tool.path)!;
+    return description === tool.description ? tool : tool.with({ description });
+  });
+}
+
+function withoutOpening(tools: Tool[]): string[] {
+  let texts = tools.map((tool) => tool.description);
+  if (texts.length < SHARED_BY) return texts;
+  for (let times = 0; times < MOST_OPENINGS; times += 1) {
+    const whole = (text: string): string => firstSentence(text, Array.from(text).length + 1);
+    const opening = whole(texts[0]!);
+    const flattened = texts.map(flat);
+    const rest = flattened.map((text) => text.slice(opening.length).trim());
+    const alike = texts.every((text) => whole(text) === opening);
+    if (!alike || !rest.every(Boolean) || !flattened.every((text) => text.startsWith(opening))) break;
+    texts = rest;
+  }
+  return texts;
+}
+
+function byNamespace(tools: Tool[], toolbox: Toolbox): string[] {
+  const groups = new Map<string, string[]>();
+  for (const tool of tools) {
+    const [space, name] = place(tool, toolbox);
+    groups.set(space, [...(groups.get(space) ?? []), name]);
+  }
+  return [...groups].map(([space, names]) => `- ${space ? `${space}: ` : ""}${names.join(", ")}`);
+}
+
+/** The namespace and the name as scripts write them. */
+function place(tool: Tool, toolbox: Toolbox): [string, string] {
+  const alias = toolbox.alias(tool);
+  const at = alias.lastIndexOf(".");
+  return at < 0 ? ["", alias] : [alias.slice(0, at), alias.slice(at + 1)];
+}

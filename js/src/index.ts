@@ -1,0 +1,20 @@
+/** moonbox: a language model acts by writing one sandboxed script that calls your tools. */
+
+export { Limits, type LimitFields, type LimitOptions } from "./limits.js";
+export { Sandbox, type ReplOptions, type SandboxOptions } from "./sandbox/sandbox.js";
+export { type Repl, type RunOptions } from "./sandbox/repl.js";
+export { type Approve, type Decision, type ToolCall } from "./sandbox/calls.js";
+export { Run, type Call, type CallError, type CallStatus, type Usage } from "./audit/records.js";
+export { type AuditOption, type Sink } from "./audit/sinks.js";
+export { Tool, tool, type Hints, type Policy, type ToolContext, type ToolOptions } from "./tools/tool.js";
+export { Toolbox, type ToolSource } from "./tools/toolbox.js";
+export { render, type Level } from "./tools/signature.js";
+export {
+  ArgumentError, ClosedError, ConversionError, Denied, MoonboxError, ScriptError, ToolDefinitionError, ToolError,
+  UsageError, WorkerError, type ErrorKind, type Frame, type LimitName,
+} from "./errors.js";
+export { version } from "./languages.js";
+export { isolate } from "./isolate.js";
+export { CodeMode, type CodeModeOptions, type CodeModeSettings, type Reply } from "./codemode/mode.js";
+export { type Catalog, type Choice } from "./codemode/catalog.js";
+export { type Format } from "./codemode/definitions.js";

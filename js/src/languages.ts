@@ -1,0 +1,75 @@
+/** The languages of scripts: their Lua files and words, taken from the Python package when this one was built. */
+
+import { UsageError } from "./errors.js";
+import { nearest } from "./suggest.js";
+
+export interface Texts {
+  name: string;
+  parameter: string;
+  parameter_description: string;
+  fence: string;
+  description: string;
+  with_tools: string;
+  catalog_title: string;
+  names_title: string;
+  search_title: string;
+  system_prompt: string;
+  system_prompt_without_tools: string;
+  no_value: string;
+  keep: string;
+  part_of_map: string;
+  part_of_list: string;
+  part_of_text: string;
+  limits: string;
+  call: string;
+  tool: string;
+  separator: string;
+}
+
+export interface Language {
+  name: string;
+  texts: Texts;
+  docs: Record<string, string>;
+  first_index: number;
+  features: string[];
+  parameter_aliases: string[];
+  runtime: string | null;
+}
+
+interface Bundle {
+  version: string;
+  prelude: Record<string, string>;
+  languages: Record<string, Language>;
+  search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
+}
+
+// @ts-ignore -- written by scripts/build.mjs beside the compiled file
+import data from "#languages";
+
+const bundle = data as Bundle;
+
+export const version = bundle.version;
+export const prelude = bundle.prelude;
+export const searchWords = bundle.search;
+export const LANGUAGES = bundle.languages;
+
+/** The language of that name. */
+export function language(name = "lua"): Language {
+  const known = LANGUAGES[name];
+  if (known !== undefined) return known;
+  const close = nearest(name, Object.keys(LANGUAGES));
+  const advice = close.length > 0 ? `did you mean '${close[0]}'?` : `known languages: ${Object.keys(LANGUAGES).join(", ")}`;
+  throw new UsageError(`unknown language '${name}'; ${advice}`);
+}
+
+/** A text with `{name}` filled in and doubled braces made single, as Python's `str.format` does. */
+export function filled(text: string, fields: Record<string, string | number>): string {
+  return text.replace(/\{\{|\}\}|\{(\w+)\}/g, (whole, name: string | undefined) =>
+    name === undefined ? whole[0]! : String(fields[name] ?? whole),
+  );
+}
+
+/** A tool's name as scripts write it behind `tools`, or alone where there is no such table. */
+export function written(texts: Texts, alias: string): string {
+  return alias.replaceAll(".", texts.separator);
+}

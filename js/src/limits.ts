@@ -1,0 +1,128 @@
+/** Limits: one frozen value that says what a run may spend. */
+
+import { UsageError } from "./errors.js";
+import { unknown } from "./suggest.js";
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+export interface LimitFields {
+  /** Seconds for the whole run, its tool calls included, waiting for a person excluded; null: none. */
+  timeout: number | null;
+  /** VM instructions (Lua) or evaluated nodes (Rhai); null: not counted (Lua), not limited (Rhai). */
+  max_operations: number | null;
+  max_tool_calls: number | null;
+  /** Bytes that the script's environment may hold. */
+  max_memory: number;
+  /** Bytes of one string made by a library function or crossing the boundary. */
+  max_string: number;
+  /** Elements of one array or map in a value that crosses the boundary. */
+  max_array: number;
+  /** Bytes printed. */
+  max_output: number;
+  /** Levels of nesting in a value that crosses the boundary. */
+  max_depth: number;
+}
+
+export type LimitOptions = Partial<LimitFields>;
+
+const DEFAULTS: LimitFields = {
+  timeout: 30, max_operations: null, max_tool_calls: 50, max_memory: 64 * MIB, max_string: 10_000_000,
+  max_array: 100_000, max_output: 64 * KIB, max_depth: 64,
+};
+const OPTIONAL = new Set(["timeout", "max_operations", "max_tool_calls"]);
+const LEAST: Record<string, number> = { timeout: 0, max_tool_calls: 0, max_memory: MIB, max_output: 0, max_string: 64 };
+const MOST: Record<string, number> = { timeout: 1_000_000_000, max_depth: 180 };
+const LARGEST = 2 ** 48;
+const PRESETS = {
+  quick: { timeout: 5, max_operations: 10_000, max_tool_calls: 10, max_array: 10_000 },
+  standard: { timeout: 30, max_operations: 100_000, max_tool_calls: 50, max_array: 10_000 },
+  extended: { timeout: 120, max_operations: 500_000, max_tool_calls: 100, max_array: 10_000 },
+  untrusted: {
+    timeout: 5, max_operations: 10_000, max_tool_calls: 5, max_memory: 16 * MIB, max_string: 100_000, max_array: 1_000,
+    max_output: 16 * KIB, max_depth: 32,
+  },
+} satisfies Record<string, LimitOptions>;
+
+export class Limits implements LimitFields {
+  readonly timeout!: number | null;
+  readonly max_operations!: number | null;
+  readonly max_tool_calls!: number | null;
+  readonly max_memory!: number;
+  readonly max_string!: number;
+  readonly max_array!: number;
+  readonly max_output!: number;
+  readonly max_depth!: number;
+
+  constructor(options: LimitOptions = {}) {
+    for (const name of Object.keys(options)) {
+      if (!(name in DEFAULTS)) throw new UsageError(unknown("limit", name, Object.keys(DEFAULTS)));
+    }
+    Object.assign(this, DEFAULTS, withoutUndefined(options));
+    for (const name of Object.keys(DEFAULTS)) check(name, (this as unknown as Record<string, unknown>)[name]);
+    Object.freeze(this);
+  }
+
+  static of(limits: Limits | LimitOptions | undefined): Limits {
+    return limits instanceof Limits ? limits : new Limits(limits);
+  }
+
+  /** For short look-ups: 5 seconds, 10 calls, 10 000 operations. */
+  static quick(changes: LimitOptions = {}): Limits {
+    return new Limits({ ...PRESETS.quick, ...changes });
+  }
+
+  /** For usual work: 30 seconds, 50 calls, 100 000 operations. */
+  static standard(changes: LimitOptions = {}): Limits {
+    return new Limits({ ...PRESETS.standard, ...changes });
+  }
+
+  /** For long work: 120 seconds, 100 calls, 500 000 operations. */
+  static extended(changes: LimitOptions = {}): Limits {
+    return new Limits({ ...PRESETS.extended, ...changes });
+  }
+
+  /** For scripts of unknown origin: 5 seconds, 5 calls, 16 MiB. */
+  static untrusted(changes: LimitOptions = {}): Limits {
+    return new Limits({ ...PRESETS.untrusted, ...changes });
+  }
+
+  /** The preset of that name, or the defaults for "default". */
+  static preset(name: string, changes: LimitOptions = {}): Limits {
+    if (name === "default") return new Limits(changes);
+    const preset = (PRESETS as Record<string, LimitOptions>)[name];
+    if (preset === undefined) {
+      throw new UsageError(
+        `unknown limits preset '${name}'; choose one of: default, ${Object.keys(PRESETS).join(", ")}`,
+      );
+    }
+    return new Limits({ ...preset, ...changes });
+  }
+
+  to_dict(): LimitFields {
+    return { ...this };
+  }
+}
+
+function check(name: string, value: unknown): void {
+  if (value === null) {
+    if (OPTIONAL.has(name)) return;
+    throw new UsageError(`Limits.${name} must be a number, not null`);
+  }
+  const whole = name !== "timeout";
+  if (typeof value !== "number" || Number.isNaN(value) || (whole && !Number.isInteger(value))) {
+    const wanted = whole ? "a whole number" : "a number of seconds";
+    throw new UsageError(`Limits.${name} must be ${wanted}, not ${JSON.stringify(value) ?? String(value)}`);
+  }
+  const least = LEAST[name] ?? 1;
+  if (value < least || (name === "timeout" && value <= 0)) {
+    const range = name === "timeout" ? "more than 0" : `at least ${least}`;
+    throw new UsageError(`Limits.${name} must be ${range}, not ${value}`);
+  }
+  const most = MOST[name] ?? LARGEST;
+  if (value > most) throw new UsageError(`Limits.${name} must be at most ${most}, not ${value}`);
+}
+
+function withoutUndefined(options: LimitOptions): LimitOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}

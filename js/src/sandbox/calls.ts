@@ -1,0 +1,290 @@
+/** The way of a call: resolve, validate, approval, slot, invoke, convert. */
+
+import type { Call, CallStatus } from "../audit/records.js";
+import { ArgumentError, ConversionError, Denied, ToolError, UsageError } from "../errors.js";
+import type { Language } from "../languages.js";
+import type { Limits } from "../limits.js";
+import { convert, convertResult, toToolError } from "../tools/results.js";
+import type { Tool } from "../tools/tool.js";
+import type { Toolbox } from "../tools/toolbox.js";
+import { isObject, plain } from "../values.js";
+import { Docs } from "./docs.js";
+
+/** A function of the host that scripts call by its bare name, with positional arguments. */
+export interface HostFunction {
+  name: string;
+  call: (...given: unknown[]) => unknown;
+  /** Whether it is spent from `max_tool_calls`. */
+  counted: boolean;
+}
+
+/** A call as an approve callback sees it. */
+export interface ToolCall {
+  tool: Tool;
+  name: string;
+  arguments: Record<string, unknown>;
+  index: number;
+  run_id: string;
+  repl_id: string;
+}
+
+/** What an approve callback may answer; `edit` goes on with other arguments, which are validated again. */
+export type Decision =
+  | boolean | "allow" | "deny" | "always" | null | undefined
+  | { kind: "allow" | "always" } | { kind: "deny"; reason?: string } | { kind: "edit"; arguments: Record<string, unknown> };
+
+export type Approve = (call: ToolCall) => Decision | Promise<Decision>;
+
+/** What a call needs to know of its run. */
+export interface RunInfo {
+  id: string;
+  repl_id: string;
+  /** Stops the run's clock until the returned function is called. */
+  pause(): () => void;
+  /** When something is due earlier than it was. */
+  changed(): void;
+}
+
+/** One call, from its arrival to its answer. */
+export class CallEntry {
+  tool: string;
+  arguments: unknown;
+  status: CallStatus = "in_flight";
+  result: unknown = null;
+  error: Call["error"] = null;
+  approval: string | null = null;
+  retry_of: number | null = null;
+  bytes_out = 0;
+  /** In milliseconds of the monotonic clock: when the tool's own timeout passes. */
+  deadline: number | null = null;
+  readonly started = Date.now() / 1000;
+  private readonly received = performance.now();
+  private began: number | null = null;
+  private ended: number | null = null;
+  readonly abort = new AbortController();
+
+  constructor(
+    readonly id: number,
+    readonly target: string,
+    readonly given: unknown[],
+    readonly index: number,
+    readonly batch: number,
+    readonly bytes_in: number,
+    readonly failures_before: number,
+  ) {
+    const at = target.indexOf(".");
+    this.tool = target.slice(at + 1);
+    const named = target.startsWith("tools.") && given.length === 1 && isObject(given[0]);
+    this.arguments = named ? given[0] : given;
+  }
+
+  get open(): boolean {
+    return this.status === "in_flight";
+  }
+
+  /** The tool itself starts now. */
+  begin(timeout: number | null): void {
+    if (this.abort.signal.aborted) throw new ToolError("the run is over", { code: "cancelled" });
+    this.began = performance.now();
+    if (timeout !== null) this.deadline = this.began + timeout * 1000;
+  }
+
+  finish(): void {
+    this.ended ??= performance.now();
+  }
+
+  close(status: CallStatus, result: unknown = null, error: ToolError | null = null): void {
+    this.finish();
+    this.status = status;
+    this.result = result;
+    if (error !== null) {
+      const { code, message, retryable, data, detail } = error;
+      this.error = { code, message, retryable, data, detail };
+    }
+  }
+
+  to_call(): Call {
+    const ended = this.ended ?? performance.now();
+    const began = this.began ?? ended;
+    return {
+      index: this.index,
+      tool: this.tool,
+      arguments: this.arguments,
+      status: this.status,
+      ok: this.status === "ok",
+      result: this.result,
+      error: this.error,
+      started: this.started,
+      queued: Math.max(0, began - this.received) / 1000,
+      duration: Math.max(0, ended - began) / 1000,
+      bytes_in: this.bytes_in,
+      bytes_out: this.bytes_out,
+      approval: this.approval,
+      retry_of: this.retry_of,
+      batch: this.batch,
+    };
+  }
+}
+
+/** How many calls of each tool run at this moment. */
+export class ToolSlots {
+  private readonly running = new Map<string, number>();
+  private readonly waiting = new Map<string, (() => void)[]>();
+
+  async enter(tool: Tool): Promise<() => void> {
+    if (tool.max_concurrency === null) return () => undefined;
+    const busy = this.running.get(tool.path) ?? 0;
+    if (busy < tool.max_concurrency) this.running.set(tool.path, busy + 1);
+    else {
+      const queue = this.waiting.get(tool.path) ?? [];
+      this.waiting.set(tool.path, queue);
+      await new Promise<void>((resolve) => queue.push(resolve));
+    }
+    return () => {
+      const next = this.waiting.get(tool.path)?.shift();
+      if (next !== undefined) next();
+      else this.running.set(tool.path, (this.running.get(tool.path) ?? 1) - 1);
+    };
+  }
+}
+
+export interface CallSettings {
+  toolbox: Toolbox;
+  functions: ReadonlyMap<string, HostFunction>;
+  docs: ReadonlyMap<string, string>;
+  limits: Limits;
+  language: Language;
+  allow_nan: boolean;
+  approve: Approve | null;
+  slots: ToolSlots;
+  /** Paths of tools that need no more asking. */
+  always: Set<string>;
+  /** A call by the model itself, not by a script. */
+  direct: boolean;
+}
+
+export type CallResult = [CallStatus, unknown, ToolError | null];
+
+/** The way of every call of one Repl under the same limits, or of one direct call. */
+export class CallPath {
+  readonly docs: Docs;
+
+  constructor(readonly settings: CallSettings) {
+    this.docs = new Docs(settings.toolbox, settings.docs, settings.language);
+  }
+
+  /** Carries a call out; whatever goes wrong on the way is in the result. */
+  async perform(entry: CallEntry, run: RunInfo): Promise<CallResult> {
+    try {
+      const result = await this.invoke(entry, run);
+      entry.finish();
+      return ["ok", result, null];
+    } catch (problem) {
+      entry.finish();
+      const error = toToolError(problem, entry.tool);
+      const status = error instanceof Denied ? "denied" : error.code === "timeout" ? "timeout" : "error";
+      return [status, null, error];
+    }
+  }
+
+  private async invoke(entry: CallEntry, run: RunInfo): Promise<unknown> {
+    const { settings } = this;
+    const at = entry.target.indexOf(".");
+    const [space, name] = [entry.target.slice(0, at), entry.target.slice(at + 1)];
+    const added = space === "fn" ? settings.functions.get(name) : undefined;
+    if (added !== undefined) {
+      entry.begin(null);
+      return this.convert(await added.call(...entry.given));
+    }
+    if (space !== "tools") throw new ArgumentError(`there is no function '${name}'`, { code: "unknown_function" });
+    const tool = settings.toolbox.resolve(name);
+    this.bind(tool, entry);
+    if (tool.policy === "direct" && !settings.direct) {
+      throw new Denied(`scripts cannot call the tool '${tool.path}'; use a direct tool call instead`);
+    }
+    if (tool.policy === "approve" && !settings.always.has(tool.path)) await this.ask(tool, entry, run);
+    const leave = await settings.slots.enter(tool);
+    try {
+      entry.begin(tool.timeout);
+      run.changed();
+      const context = { run_id: run.id, repl_id: run.repl_id, tool: tool.path, index: entry.index, signal: entry.abort.signal };
+      const result = await tool.call(entry.arguments, context);
+      return convertResult(result, tool, settings.limits, settings.allow_nan);
+    } finally {
+      leave();
+    }
+  }
+
+  private bind(tool: Tool, entry: CallEntry): void {
+    entry.tool = tool.path;
+    const first = this.settings.direct ? 0 : this.settings.language.first_index;
+    try {
+      entry.arguments = tool.binder.bind(entry.given, tool.path, first, this.settings.direct);
+    } catch (problem) {
+      entry.arguments = tool.binder.named(entry.given, tool.path);
+      throw problem;
+    }
+  }
+
+  /** Asks the person; the run's clock stands still meanwhile. */
+  private async ask(tool: Tool, entry: CallEntry, run: RunInfo): Promise<void> {
+    const { approve, always } = this.settings;
+    if (approve === null) {
+      entry.approval = "denied";
+      throw new Denied(
+        `the tool '${tool.path}' needs a person's approval, and nobody can be asked here; go on without it`,
+        { code: "approval_unavailable" },
+      );
+    }
+    const resume = run.pause();
+    let decision: Exclude<Decision, boolean | string | null | undefined>;
+    try {
+      decision = decisionOf(
+        await approve({
+          tool, name: tool.path, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
+          run_id: run.id, repl_id: run.repl_id,
+        }),
+      );
+    } finally {
+      resume();
+    }
+    if (decision.kind === "deny") {
+      entry.approval = "denied";
+      throw new Denied(`a person declined this call${decision.reason ? `: ${decision.reason}` : ""}`, { code: "approval_denied" });
+    }
+    if (decision.kind === "edit") {
+      entry.arguments = tool.binder.bind(decision.arguments, tool.path, this.settings.language.first_index);
+    }
+    if (decision.kind === "always") always.add(tool.path);
+    entry.approval = { allow: "allowed", always: "always", edit: "edited" }[decision.kind];
+  }
+
+  private convert(result: unknown): unknown {
+    try {
+      return convert(result, this.settings.limits, this.settings.allow_nan);
+    } catch (problem) {
+      if (!(problem instanceof ConversionError)) throw problem;
+      throw new ToolError(problem.message, { code: problem.limit ? "result_too_large" : "bad_result" });
+    }
+  }
+}
+
+/** What the script gets of an error. */
+export function errorValue(error: ToolError, tool: string | null): Record<string, unknown> {
+  const value: Record<string, unknown> = { code: error.code, message: error.message, retryable: error.retryable };
+  const name = error.tool ?? tool;
+  if (name) value["tool"] = name;
+  if (error.data !== null && error.data !== undefined) value["data"] = plain(error.data);
+  return value;
+}
+
+function decisionOf(said: Decision): Exclude<Decision, boolean | string | null | undefined> {
+  if (said === true || said === "allow") return { kind: "allow" };
+  if (said === false || said === null || said === undefined || said === "deny") return { kind: "deny" };
+  if (said === "always") return { kind: "always" };
+  if (typeof said === "object" && ["allow", "always", "deny", "edit"].includes(said.kind)) return said;
+  throw new UsageError(
+    "approve must return true, false, 'allow', 'deny', 'always', { kind: 'deny', reason } or { kind: 'edit', arguments }; " +
+      `not ${JSON.stringify(said)}`,
+  );
+}

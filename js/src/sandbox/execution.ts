@@ -1,0 +1,374 @@
+/** Execution: one run, from the command to its record. */
+
+import { Run } from "../audit/records.js";
+import { ScriptError, ToolError } from "../errors.js";
+import { explain, type EngineError } from "../explain.js";
+import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
+import { fromWire, isObject, toWire } from "../values.js";
+import { CallEntry, errorValue, type CallPath, type CallResult, type RunInfo } from "./calls.js";
+import type { Link } from "./link.js";
+
+const GRACE = 400; // milliseconds that a worker has to stop by itself before it is terminated
+const POKE = 2; // milliseconds between two looks at a script that must stop
+const MOST_OBSERVATIONS = 10_000;
+const REMEMBERED_FAILURES = 32;
+const LONGEST_MESSAGE = 100_000;
+
+export interface ExecutionOptions {
+  run_id: string;
+  repl_id: string;
+  number: number;
+  seed: number;
+  source: string;
+  sources: Map<string, string>;
+  state_lost_before: boolean;
+}
+
+export class Execution implements RunInfo {
+  worker_lost = false;
+  private readonly entries: CallEntry[] = [];
+  private readonly open = new Map<number, CallEntry>();
+  private readonly failed: CallEntry[] = [];
+  private readonly output: Uint8Array[] = [];
+  private readonly observations: [string, unknown][] = [];
+  private replies: string[] = [];
+  private answered: CallEntry[] = [];
+  private waiting = false; // the worker waits for an answer
+  private flushing = false;
+  private budget: number | null;
+  private batches = 0;
+  private sent = 0;
+  private received = 0;
+  private readonly started = Date.now() / 1000;
+  private began = performance.now();
+  private paused = 0;
+  private pausedAt = 0;
+  private stopping = 0;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private done: Done | null = null;
+  private error: ScriptError | null = null;
+  private end!: () => void;
+  private readonly over = new Promise<void>((resolve) => {
+    this.end = resolve;
+  });
+
+  constructor(
+    private readonly link: Link,
+    private readonly calls: CallPath,
+    private readonly options: ExecutionOptions,
+  ) {
+    this.budget = calls.settings.limits.max_tool_calls;
+  }
+
+  get id(): string {
+    return this.options.run_id;
+  }
+
+  get repl_id(): string {
+    return this.options.repl_id;
+  }
+
+  /** Runs the script to its end. */
+  async run(signal?: AbortSignal): Promise<Run> {
+    const { link } = this;
+    const source = new TextEncoder().encode(this.options.source);
+    const { max_memory } = this.calls.settings.limits;
+    if (this.options.source.length > max_memory / 4) {
+      const size = this.options.source.length;
+      const message = `the script has ${size} characters, too many for max_memory = ${max_memory} bytes`;
+      this.error = this.explain({ kind: "stop", message, limit: "memory", frames: [], data: null, extra: {} });
+      return this.record();
+    }
+    const cancel = (): void => this.stop(REASON.cancelled);
+    link.reset();
+    link.hold(true);
+    link.onReport = (report, problem) => this.take(report, problem);
+    this.sent += source.length;
+    link.post({ kind: "run", source, number: this.options.number, seed: this.options.seed });
+    this.changed();
+    if (signal?.aborted) cancel();
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      await this.over;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+      if (this.timer !== null) clearTimeout(this.timer);
+      link.onReport = () => undefined;
+      link.hold(false);
+    }
+    for (const entry of this.open.values()) entry.abort.abort(); // what has begun goes on without us, in flight
+    return this.record();
+  }
+
+  // The clock
+
+  pause(): () => void {
+    if (this.paused === 0) this.pausedAt = performance.now();
+    this.paused += 1;
+    this.changed();
+    return () => {
+      this.paused -= 1;
+      if (this.paused === 0) this.began += performance.now() - this.pausedAt;
+      this.changed();
+    };
+  }
+
+  private elapsed(): number {
+    return ((this.paused > 0 ? this.pausedAt : performance.now()) - this.began) / 1000;
+  }
+
+  /** Sets the timer for what is due next. */
+  changed(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    if (this.stopping || this.done !== null || this.error !== null) return;
+    const { timeout } = this.calls.settings.limits;
+    const deadlines = [...this.open.values()].flatMap((entry) => (entry.deadline === null ? [] : [entry.deadline]));
+    if (timeout !== null && this.paused === 0) deadlines.push(this.began + timeout * 1000);
+    if (deadlines.length === 0) return;
+    const wait = Math.min(Math.min(...deadlines) - performance.now(), 2 ** 31 - 1);
+    this.timer = setTimeout(() => this.tick(), Math.max(0, wait));
+  }
+
+  private tick(): void {
+    const now = performance.now();
+    const { timeout } = this.calls.settings.limits;
+    if (timeout !== null && this.paused === 0 && now >= this.began + timeout * 1000 - 0.5) return this.stop(REASON.time);
+    for (const entry of [...this.open.values()]) {
+      if (entry.deadline === null || now < entry.deadline - 0.5) continue;
+      const error = new ToolError(`${entry.tool} did not answer within its timeout`, { code: "timeout", retryable: true, tool: entry.tool });
+      this.answer(entry, ["timeout", null, error]);
+      entry.abort.abort();
+    }
+    this.changed();
+  }
+
+  /** Ends the run: the script has a moment to stop by itself, and gets no more answers. */
+  stop(reason: number): void {
+    if (this.stopping || this.done !== null) return;
+    this.stopping = reason;
+    this.changed();
+    this.link.stop(this.options.number, reason);
+    const until = performance.now() + GRACE;
+    const poke = (): void => {
+      if (this.done !== null || this.worker_lost) return;
+      if (performance.now() >= until) return this.lose("it did not stop");
+      this.link.interrupt();
+      this.timer = setTimeout(poke, POKE);
+    };
+    this.timer = setTimeout(poke, POKE);
+  }
+
+  /** The worker is gone, or is ended now. */
+  lose(problem: string, byItself = false): void {
+    if (this.done !== null || this.worker_lost) return;
+    this.worker_lost = true;
+    this.output.push(this.link.unsentOutput());
+    this.link.terminate();
+    if (this.stopping) {
+      const limit = REASON_NAMES[this.stopping] ?? "";
+      this.error = this.explain({ kind: "stop", message: "", limit, frames: [], data: null, extra: {} });
+    } else {
+      const how = byItself ? `ended unexpectedly (${problem})` : `had to be ended (${problem})`;
+      this.error = new ScriptError("crashed", `the worker ${how}; what the scripts had defined is lost`);
+    }
+    this.end();
+  }
+
+  // What the worker reports
+
+  private take(report: Report | null, problem: string): void {
+    if (report === null) return this.lose(problem, true);
+    try {
+      switch (report.kind) {
+        case "output":
+          this.received += report.text.length;
+          this.output.push(report.text);
+          return;
+        case "calls":
+          this.received += report.calls.length;
+          this.waiting = true;
+          return this.takeCalls(report.calls);
+        case "more":
+          this.waiting = true;
+          return this.flush();
+        case "cancel":
+          for (const id of fromWire(new TextDecoder().decode(report.ids)) as number[]) this.cancel(id);
+          return;
+        case "done":
+          this.received += report.values.length + report.message.length + report.extra.length;
+          this.done = report;
+          return this.end();
+      }
+    } catch (failure) {
+      this.lose(`it sent what is not a value: ${(failure as Error).message.slice(0, 200)}`);
+    }
+  }
+
+  private takeCalls(payload: Uint8Array): void {
+    const items = fromWire(new TextDecoder().decode(payload)) as [number, string, unknown[]][];
+    const calls = items.filter(([id, target, given]) => {
+      const at = target.indexOf(".");
+      const space = target.slice(0, at);
+      if (space !== "sys" && space !== "docs") return true;
+      this.answerQuestion(id, space, target.slice(at + 1), given);
+      return false;
+    });
+    if (this.budget !== null) {
+      this.budget -= calls.filter(([, target]) => this.counts(target)).length;
+      if (this.budget < 0) return this.stop(REASON.calls);
+    }
+    if (calls.length > 0) this.batches += 1;
+    const share = Math.floor(payload.length / items.length);
+    for (const [id, target, given] of calls) {
+      const entry = new CallEntry(id, target, given, this.entries.length + 1, this.batches, share, this.failed.length);
+      this.entries.push(entry);
+      this.open.set(id, entry);
+      if (this.stopping) this.cancel(id);
+      else void this.calls.perform(entry, this).then((result) => this.answer(entry, result));
+    }
+    this.flush();
+  }
+
+  /** About the clock or the documentation: answered at once, not counted, no call in the record. */
+  private answerQuestion(id: number, space: string, name: string, given: unknown[]): void {
+    if (space === "sys") {
+      const value = name === "time" ? Math.floor(Date.now() / 1000) : Math.round(this.elapsed() * 1e6) / 1e6;
+      if (this.observations.length < MOST_OBSERVATIONS) this.observations.push([`os.${name}`, value]);
+      this.replies.push(`[${id},true,${name === "time" ? value : float(value)}]`);
+      return;
+    }
+    try {
+      this.replies.push(`[${id},true,${toWire(this.calls.docs.answer(name, given))}]`);
+    } catch (problem) {
+      if (!(problem instanceof ToolError)) throw problem;
+      this.replies.push(`[${id},false,${toWire(errorValue(problem, null))}]`);
+    }
+  }
+
+  private counts(target: string): boolean {
+    return !target.startsWith("fn.") || (this.calls.settings.functions.get(target.slice(3))?.counted ?? true);
+  }
+
+  private answer(entry: CallEntry, [status, result, error]: CallResult): void {
+    if (!this.open.delete(entry.id) || this.worker_lost || this.done !== null) return;
+    this.findRetry(entry);
+    entry.close(status, result, error);
+    this.answered.push(entry);
+    if (error === null) this.replies.push(`[${entry.id},true,${toWire(result)}]`);
+    else {
+      this.failed.push(entry);
+      this.replies.push(`[${entry.id},false,${toWire(errorValue(error, entry.tool))}]`);
+    }
+    // Answers that come at the same moment go together.
+    if (this.open.size === 0) this.flush();
+    else if (!this.flushing) {
+      this.flushing = true;
+      setTimeout(() => {
+        this.flushing = false;
+        this.flush();
+      }, 0);
+    }
+  }
+
+  private cancel(id: number): void {
+    const entry = this.open.get(id);
+    if (entry === undefined) return;
+    this.open.delete(id);
+    entry.close("cancelled");
+    entry.abort.abort();
+  }
+
+  private flush(): void {
+    if (!this.waiting || this.stopping || this.worker_lost) return;
+    if (this.link.sending) {
+      this.waiting = false;
+      return this.link.send(null);
+    }
+    if (this.replies.length === 0) return;
+    const answer = new TextEncoder().encode(`[${this.replies.join(",")}]`);
+    for (const entry of this.answered) entry.bytes_out = Math.floor(answer.length / this.replies.length);
+    this.replies = [];
+    this.answered = [];
+    this.sent += answer.length;
+    this.waiting = false;
+    this.link.send(answer);
+  }
+
+  /** Notes the latest call with the same tool and arguments that had failed before this one came. */
+  private findRetry(entry: CallEntry): void {
+    const latest = this.failed.slice(0, entry.failures_before).slice(-REMEMBERED_FAILURES);
+    const same = latest.findLast(
+      (earlier) => earlier.tool === entry.tool && toWire(earlier.arguments) === toWire(entry.arguments),
+    );
+    entry.retry_of = same?.index ?? null;
+  }
+
+  // The end
+
+  private explain(error: EngineError): ScriptError {
+    const { limits, language } = this.calls.settings;
+    return explain(error, this.options.sources, limits, language);
+  }
+
+  private record(): Run {
+    const { done, options } = this;
+    let { error } = this;
+    let values: unknown[] = [];
+    if (done !== null) {
+      if (done.outcome === "ok") values = fromWire(new TextDecoder().decode(done.values)) as unknown[];
+      else error = this.explain(engineError(done));
+    }
+    return new Run({
+      id: options.run_id,
+      source: options.source,
+      language: this.calls.settings.language.name,
+      values,
+      output: decoded(this.output),
+      output_cut: done?.cut ?? 0,
+      calls: this.entries.map((entry) => entry.to_call()),
+      usage: {
+        wall: this.elapsed(),
+        cpu: done?.cpu ?? 0,
+        operations: done?.operations ?? null,
+        peak_memory: done?.memory ?? 0,
+        calls: this.entries.length,
+        bytes_in: this.sent,
+        bytes_out: this.received,
+      },
+      error,
+      started: this.started,
+      repl: options.repl_id,
+      number: options.number,
+      seed: options.seed,
+      observations: this.observations,
+      state_lost: this.worker_lost || options.state_lost_before,
+    });
+  }
+}
+
+/** What the engine reported of a run, or of a script that was only compiled. */
+export function engineError(done: Done): EngineError {
+  const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+  const extra = done.extra.length > 0 ? fromWire(text(done.extra)) : {};
+  const given = isObject(extra) ? extra : {};
+  const data = given["data"];
+  return {
+    kind: done.outcome,
+    message: text(done.message).slice(0, LONGEST_MESSAGE),
+    limit: done.limit,
+    frames: done.frames.length > 0 ? (fromWire(text(done.frames)) as [string, number, string][]) : [],
+    data: Array.isArray(data) && data.length > 0 ? (data[0] ?? null) : null,
+    extra: given,
+  };
+}
+
+function decoded(parts: Uint8Array[]): string {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return parts.map((part) => decoder.decode(part, { stream: true })).join("") + decoder.decode();
+}
+
+/** A number that is a float in the script, whole or not. */
+function float(value: number): string {
+  return Number.isInteger(value) ? `${value}.0` : String(value);
+}

@@ -1,0 +1,336 @@
+/** Repl: one live script environment with state, in one worker of its own. */
+
+import type { Run } from "../audit/records.js";
+import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
+import { explain } from "../explain.js";
+import { prelude } from "../languages.js";
+import { Limits, type LimitOptions } from "../limits.js";
+import type { Done, Environment, Report, SavedMemory, WorkerLimits } from "../protocol.js";
+import { isIdentifier } from "../tools/naming.js";
+import type { Toolbox } from "../tools/toolbox.js";
+import { fromWire, plain, toWire } from "../values.js";
+import { CallPath, type HostFunction } from "./calls.js";
+import { engineError, Execution } from "./execution.js";
+import { Link } from "./link.js";
+import type { Setup } from "./sandbox.js";
+import { pack, type Image } from "./snapshot.js";
+
+const KEPT_SOURCES = 20;
+const PART = "\u001f"; // separates the parts of a name; a tool's own name may contain dots
+
+/** What was added to one Sandbox or Repl beside its tools. */
+export interface Additions {
+  functions: Map<string, HostFunction>;
+  values: Map<string, unknown>;
+  docs: Map<string, string>;
+  revision: number;
+}
+
+export interface RunOptions {
+  limits?: Limits | LimitOptions;
+  /** Ends the run when it is aborted; the Repl stays usable. */
+  signal?: AbortSignal;
+}
+
+/** Runs scripts one after another in one environment: globals persist from run to run. */
+export class Repl {
+  readonly id = randomHex(6);
+  private link: Link | null = null;
+  private configured = "";
+  private limitsSet: Limits | null = null;
+  private number = 0;
+  private readonly sources = new Map<string, string>();
+  private readonly always = new Set<string>();
+  private additions: Additions;
+  private hasState = false;
+  private lossUnseen = false;
+  private isClosed = false;
+  private turn: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly setup: Setup,
+    readonly toolbox: Toolbox,
+    readonly limits: Limits,
+    private readonly beforeWrite: ((run: Run) => Run) | null,
+    private readonly onClose: (repl: Repl) => void,
+    image: Image | null = null,
+  ) {
+    this.additions = setup.additions;
+    this.image = image;
+    if (image !== null) {
+      this.number = image.number;
+      for (const [chunk, source] of image.sources) this.sources.set(chunk, source);
+      this.hasState = true;
+    }
+  }
+
+  private image: Image | null;
+
+  get closed(): boolean {
+    return this.isClosed;
+  }
+
+  /** Starts the worker now rather than at the first run. */
+  async open(): Promise<this> {
+    await this.inTurn(() => this.acquire());
+    return this;
+  }
+
+  /** Runs one script to its end. What the script did wrong is in the Run; nothing of it is thrown. */
+  run(source: string, options: RunOptions = {}): Promise<Run> {
+    if (typeof source !== "string") throw new UsageError(`the script must be a string, not ${typeof source}`);
+    return this.inTurn(() => this.runNow(source, options));
+  }
+
+  private async runNow(source: string, options: RunOptions): Promise<Run> {
+    const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
+    const link = await this.acquire(limits);
+    this.update(link, limits);
+    this.number += 1;
+    this.sources.set(this.number === 1 ? "script" : `script#${this.number}`, source);
+    if (this.sources.size > KEPT_SOURCES) this.sources.delete(this.sources.keys().next().value!);
+    const execution = new Execution(link, this.callPath(limits), {
+      run_id: randomHex(16),
+      repl_id: this.id,
+      number: this.number,
+      seed: Math.floor(Math.random() * 2 ** 48),
+      source,
+      sources: this.sources,
+      state_lost_before: this.lossUnseen,
+    });
+    this.lossUnseen = false;
+    this.running = execution;
+    let run: Run;
+    try {
+      run = await execution.run(options.signal);
+    } finally {
+      this.running = null;
+    }
+    if (execution.worker_lost) this.link = null;
+    this.hasState = !execution.worker_lost;
+    if (this.beforeWrite !== null) run = this.beforeWrite(run);
+    await this.setup.sink?.write(run);
+    return run;
+  }
+
+  private running: Execution | null = null;
+
+  /** What is wrong with a script, without running it; null when it compiles. */
+  check(source: string): Promise<ScriptError | null> {
+    return this.inTurn(async () => {
+      const link = await this.acquire();
+      const done = await ask<Done>(link, "done", () => link.post({ kind: "check", source: new TextEncoder().encode(source) }));
+      if (done.outcome === "ok") return null;
+      return explain(engineError(done), new Map([["script", source]]), this.limits, this.setup.language);
+    });
+  }
+
+  /** Adds a global: a value, or a function that scripts call by name with positional arguments. */
+  define(name: string, value: unknown, options: { doc?: string; counted?: boolean } = {}): void {
+    this.additions = define(this.additions, name, value, options);
+  }
+
+  /** Adds an entry that scripts read as docs[name]. */
+  document(name: string, text: string): void {
+    this.additions = { ...this.additions, docs: new Map(this.additions.docs).set(name, text), revision: this.additions.revision + 1 };
+  }
+
+  /** Names and kinds of what scripts have defined. */
+  globals(): Promise<Record<string, string>> {
+    return this.inTurn(async () => {
+      const link = await this.acquire();
+      const report = await ask<{ names: Uint8Array }>(link, "globals", () => link.post({ kind: "globals" }));
+      const pairs = fromWire(new TextDecoder().decode(report.names)) as [string, string][];
+      return Object.fromEntries(pairs.sort(([a], [b]) => (a < b ? -1 : 1)));
+    });
+  }
+
+  /** The whole state as compressed bytes: globals, closures, coroutines. `Sandbox.restore` makes a Repl of them. */
+  snapshot(): Promise<Uint8Array> {
+    return this.inTurn(async () => {
+      const link = await this.acquire();
+      return pack({
+        ...(await saveMemory(link)),
+        number: this.number,
+        sources: [...this.sources],
+        language: this.setup.language.name,
+        features: [...this.setup.features],
+      });
+    });
+  }
+
+  /** Starts afresh: what scripts defined is gone; what was added with `define` stays. */
+  reset(): Promise<void> {
+    return this.inTurn(async () => {
+      this.drop();
+      this.image = null;
+      this.hasState = false;
+      this.sources.clear();
+      this.number = 0;
+    });
+  }
+
+  /** Gives the worker up. A run that is going on is stopped. */
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.running?.stop(2);
+    await this.turn;
+    this.drop();
+    this.onClose(this);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  // One after another
+
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.isClosed) return Promise.reject(new ClosedError("the Repl is closed"));
+    const result = this.turn.then(() => {
+      if (this.isClosed) throw new ClosedError("the Repl is closed");
+      return work();
+    });
+    this.turn = result.catch(() => undefined);
+    return result;
+  }
+
+  private callPath(limits: Limits): CallPath {
+    const { setup } = this;
+    return new CallPath({
+      toolbox: this.toolbox,
+      functions: this.additions.functions,
+      docs: this.additions.docs,
+      limits,
+      language: setup.language,
+      allow_nan: setup.allow_nan,
+      approve: setup.approve,
+      slots: setup.slots,
+      always: this.always,
+      direct: false,
+    });
+  }
+
+  // The worker
+
+  private async acquire(limits = this.limits): Promise<Link> {
+    if (this.link !== null && !this.link.ended) return this.link;
+    if (this.link !== null) this.lossUnseen ||= this.hasState;
+    const { setup } = this;
+    const link = new Link();
+    const saved = this.image;
+    this.image = null;
+    const memory = saved ?? setup.template;
+    const image = memory === null ? null : { ...memory, fresh: saved === null };
+    const module = await setup.modules.for(Math.max(this.limits.max_memory, limits.max_memory));
+    this.configured = this.mark();
+    this.limitsSet = this.limits;
+    await link.start({
+      module,
+      prelude: image === null ? prelude : {},
+      runtime: image === null ? setup.language.runtime : null,
+      limits: this.workerLimits(this.limits),
+      environment: this.environment(),
+      ...(image === null ? {} : { image }),
+    });
+    link.onReport = () => undefined;
+    this.link = link;
+    if (setup.template === null && image === null) setup.template = await saveMemory(link);
+    return link;
+  }
+
+  private drop(): void {
+    this.link?.terminate();
+    this.link = null;
+  }
+
+  /** Brings the worker up to date. */
+  private update(link: Link, limits: Limits): void {
+    const mark = this.mark();
+    if (mark !== this.configured) {
+      this.configured = mark;
+      link.post({ kind: "configure", environment: this.environment() });
+    }
+    if (limits !== this.limitsSet) {
+      this.limitsSet = limits;
+      link.post({ kind: "limits", limits: this.workerLimits(limits) });
+    }
+  }
+
+  private mark(): string {
+    return `${this.toolbox.revision}/${this.additions.revision}`;
+  }
+
+  private workerLimits(limits: Limits): WorkerLimits {
+    return { ...limits.to_dict(), allow_nan: this.setup.allow_nan };
+  }
+
+  /** What the worker needs to know: names and values, nothing of the tools themselves. */
+  private environment(): Environment {
+    const tools: [string, string][] = [];
+    for (const tool of this.toolbox) {
+      if (tool.policy === "direct") continue;
+      const name = tool.namespace === null ? tool.name : tool.namespace + PART + tool.name;
+      const alias = this.toolbox.alias(tool).replaceAll(".", PART);
+      for (const each of new Set([name, alias])) tools.push([each, `tools.${tool.path}`]);
+    }
+    const placed = (name: string): string => name.replaceAll(".", PART);
+    return {
+      json: toWire({
+        tools,
+        functions: [...this.additions.functions.keys()].map((name) => [placed(name), `fn.${name}`]),
+        values: [...this.additions.values].map(([name, value]) => [placed(name), value]),
+        features: Object.fromEntries([...this.setup.features].map((feature) => [feature, true])),
+      }),
+    };
+  }
+}
+
+/** The additions with one more value or function. */
+export function define(
+  before: Additions, name: string, value: unknown, options: { doc?: string; counted?: boolean },
+): Additions {
+  if (typeof name !== "string" || !name.split(".").every(isIdentifier)) {
+    throw new UsageError(`'${name}' is not a name that a script can write; use letters, digits and _ (and . between parts)`);
+  }
+  const functions = new Map(before.functions);
+  const values = new Map(before.values);
+  functions.delete(name);
+  values.delete(name);
+  if (typeof value === "function") {
+    functions.set(name, { name, call: value as HostFunction["call"], counted: options.counted ?? true });
+  } else {
+    try {
+      values.set(name, plain(value, true, 64, name));
+    } catch (problem) {
+      if (!(problem instanceof ConversionError)) throw problem;
+      throw new UsageError(`the global '${name}' cannot be defined: ${problem.message}`);
+    }
+  }
+  const docs = options.doc ? new Map(before.docs).set(name, options.doc) : before.docs;
+  return { functions, values, docs, revision: before.revision + 1 };
+}
+
+async function saveMemory(link: Link): Promise<SavedMemory> {
+  const report = await ask<{ memory: SavedMemory }>(link, "saved", () => link.post({ kind: "save" }));
+  return report.memory;
+}
+
+/** Sends a command and waits for the report of that kind. */
+function ask<T>(link: Link, kind: Report["kind"], send: () => void): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    link.hold(true);
+    link.onReport = (report, problem) => {
+      link.onReport = () => undefined;
+      link.hold(false);
+      if (report?.kind === kind) resolve(report as T);
+      else reject(new WorkerError(`the worker was lost: ${problem || "it sent an unexpected report"}`));
+    };
+    send();
+  });
+}
+
+export function randomHex(bytes: number): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

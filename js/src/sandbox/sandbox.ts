@@ -1,0 +1,207 @@
+/** Sandbox: configuration, and the Repls made from it. */
+
+import { Run } from "../audit/records.js";
+import { openSink, type AuditOption, type Sink } from "../audit/sinks.js";
+import { ClosedError, isDenial, ScriptError, UsageError } from "../errors.js";
+import { language, type Language } from "../languages.js";
+import { Limits, type LimitOptions } from "../limits.js";
+import type { SavedMemory } from "../protocol.js";
+import { unknown } from "../suggest.js";
+import { Toolbox, type ToolSource } from "../tools/toolbox.js";
+import { CallEntry, CallPath, ToolSlots, type Approve } from "./calls.js";
+import { EngineModules } from "./engine.js";
+import { checkSharedMemory } from "./link.js";
+import { define, randomHex, Repl, type Additions, type RunOptions } from "./repl.js";
+import { unpack } from "./snapshot.js";
+
+export interface SandboxOptions {
+  tools?: ToolSource;
+  limits?: Limits | LimitOptions;
+  language?: string;
+  /** Optional parts of Lua: "coroutines", "metatables". */
+  lua_features?: Iterable<string>;
+  /** Asked for each call of a tool with policy "approve". */
+  approve?: Approve | null;
+  /** Where every run is written as a line of JSON. */
+  audit?: AuditOption | null;
+  allow_nan?: boolean;
+}
+
+const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan"];
+
+/** What the Repls and direct calls of one Sandbox share. */
+export interface Setup {
+  language: Language;
+  features: ReadonlySet<string>;
+  allow_nan: boolean;
+  approve: Approve | null;
+  sink: Sink | null;
+  modules: EngineModules;
+  slots: ToolSlots;
+  additions: Additions;
+  /** The memory of a worker in which no script has run: others start from it in a fraction of the time. */
+  template: SavedMemory | null;
+}
+
+export interface ReplOptions {
+  limits?: Limits | LimitOptions;
+  toolbox?: Toolbox;
+  /** Changes a run's record before it is written and returned. */
+  before_write?: (run: Run) => Run;
+}
+
+export class Sandbox {
+  readonly toolbox: Toolbox;
+  readonly limits: Limits;
+  readonly language: string;
+  private readonly setup: Setup;
+  private readonly repls = new Set<Repl>();
+  private isClosed = false;
+
+  constructor(options: SandboxOptions = {}) {
+    for (const option of Object.keys(options)) {
+      if (!OPTIONS.includes(option)) throw new UsageError(unknown("option", option, OPTIONS));
+    }
+    const chosen = language(options.language);
+    const features = new Set(options.lua_features ?? []);
+    for (const feature of features) {
+      if (!chosen.features.includes(feature)) throw new UsageError(unknown("feature", feature, chosen.features));
+    }
+    checkSharedMemory();
+    this.toolbox = Toolbox.of(options.tools ?? []);
+    this.limits = Limits.of(options.limits);
+    this.language = chosen.name;
+    this.setup = {
+      language: chosen,
+      features,
+      allow_nan: options.allow_nan ?? false,
+      approve: options.approve ?? null,
+      sink: openSink(options.audit),
+      modules: new EngineModules(),
+      slots: new ToolSlots(),
+      additions: { functions: new Map(), values: new Map(), docs: new Map(), revision: 0 },
+      template: null,
+    };
+  }
+
+  get closed(): boolean {
+    return this.isClosed;
+  }
+
+  /** A live script environment in a worker of its own. */
+  async repl(options: ReplOptions = {}): Promise<Repl> {
+    return this.keep(this.make(options)).open();
+  }
+
+  /** A Repl that starts its worker at the first run. */
+  lazy_repl(options: ReplOptions = {}): Repl {
+    return this.keep(this.make(options));
+  }
+
+  /** A Repl with the state of a snapshot. Tools, functions and limits are those of this Sandbox. */
+  async restore(snapshot: Uint8Array, options: ReplOptions = {}): Promise<Repl> {
+    this.checkOpen();
+    const image = await unpack(snapshot);
+    const features = [...this.setup.features].sort().join();
+    if (image.language !== this.language || [...image.features].sort().join() !== features) {
+      throw new UsageError(
+        `the snapshot is of a Sandbox with language '${image.language}' and features [${image.features.join(", ")}]`,
+      );
+    }
+    const repl = new Repl(
+      this.setup, options.toolbox ?? this.toolbox, options.limits === undefined ? this.limits : Limits.of(options.limits),
+      options.before_write ?? null, (closed) => this.repls.delete(closed), image,
+    );
+    return this.keep(repl).open();
+  }
+
+  /** Runs one script in a Repl of its own. */
+  async run(source: string, options: RunOptions = {}): Promise<Run> {
+    const repl = await this.repl(options.limits === undefined ? {} : { limits: options.limits });
+    try {
+      return await repl.run(source, options);
+    } finally {
+      await repl.close();
+    }
+  }
+
+  /** Calls one tool without a script, as a model does directly; the Run has the call and its value. */
+  async call(name: string, given: Record<string, unknown> | unknown[] = {}): Promise<Run> {
+    this.checkOpen();
+    const { setup } = this;
+    const began = performance.now();
+    const path = new CallPath({
+      toolbox: this.toolbox, functions: new Map(), docs: new Map(), limits: this.limits, language: setup.language,
+      allow_nan: setup.allow_nan, approve: setup.approve, slots: setup.slots, always: new Set(), direct: true,
+    });
+    const id = randomHex(16);
+    const entry = new CallEntry(1, `tools.${name}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const timeout = new Promise<never>((_, reject) => {
+      const seconds = this.toolbox.get(name)?.timeout ?? this.limits.timeout;
+      if (seconds !== null) timer = setTimeout(() => reject(new Error("timeout")), seconds * 1000);
+    });
+    const info = { id, repl_id: "", pause: () => () => undefined, changed: () => undefined };
+    const [status, result, error] = await Promise.race([path.perform(entry, info), timeout]).catch(() => {
+      entry.abort.abort();
+      return ["timeout", null, new ScriptError("tool", `${name} did not answer within its timeout`, { code: "timeout", retryable: true, tool: name })] as const;
+    });
+    clearTimeout(timer);
+    entry.close(status, result, error instanceof ScriptError ? null : error);
+    const failure =
+      error === null || error instanceof ScriptError
+        ? error
+        : new ScriptError(isDenial(error.code) ? "denied" : "tool", error.message, {
+            code: error.code, tool: error.tool ?? name, retryable: error.retryable, data: error.data,
+          });
+    const run = new Run({
+      id, source: "", language: "direct", values: failure === null ? [result] : [], output: "", output_cut: 0,
+      calls: [entry.to_call()],
+      usage: {
+        wall: (performance.now() - began) / 1000, cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0,
+      },
+      error: failure, started: entry.started, repl: "", number: 1, seed: 0, observations: [], state_lost: false,
+    });
+    await setup.sink?.write(run);
+    return run;
+  }
+
+  /** Adds a global to Repls that are made from now on. */
+  define(name: string, value: unknown, options: { doc?: string; counted?: boolean } = {}): void {
+    this.setup.additions = define(this.setup.additions, name, value, options);
+  }
+
+  /** Adds an entry that scripts read as docs[name], in Repls that are made from now on. */
+  document(name: string, text: string): void {
+    const { additions } = this.setup;
+    this.setup.additions = { ...additions, docs: new Map(additions.docs).set(name, text), revision: additions.revision + 1 };
+  }
+
+  /** Ends every Repl. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await Promise.all([...this.repls].map((repl) => repl.close()));
+    await this.setup.sink?.close?.();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  private make(options: ReplOptions): Repl {
+    this.checkOpen();
+    const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
+    return new Repl(
+      this.setup, options.toolbox ?? this.toolbox, limits, options.before_write ?? null, (closed) => this.repls.delete(closed),
+    );
+  }
+
+  private keep(repl: Repl): Repl {
+    this.repls.add(repl);
+    return repl;
+  }
+
+  private checkOpen(): void {
+    if (this.isClosed) throw new ClosedError("the Sandbox is closed");
+  }
+}

@@ -1,0 +1,207 @@
+/** Binding: a call's arguments, named or positional, made into one validated object. */
+
+import { Validator, type Schema as CheckedSchema } from "@cfworker/json-schema";
+import { ArgumentError, ToolDefinitionError } from "../errors.js";
+import { entriesOf, fromEntries, isObject, isTable } from "../values.js";
+import { compileCoercion, isJson, jsonForm, Refused, standIn, type Coerce } from "./coercion.js";
+import { accepts, Document, NARRATION, type SchemaObject } from "./document.js";
+import { findProblems, pathText, short } from "./problems.js";
+import { parameterList } from "./signature.js";
+
+const MOST_EFFORT = 1_000_000;
+const OPENING = [
+  "$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas", "if", "oneOf",
+  "patternProperties", "unevaluatedProperties",
+];
+
+/** Everything about a tool's parameters that is worked out once and used for every call. */
+export class Binder {
+  readonly document: Document;
+  readonly order: string[];
+  private readonly validator: Validator;
+  private readonly coerce: Coerce | null;
+  private readonly defaults: [string, unknown][];
+  private readonly small = new Map<string, Map<unknown, Validator>>();
+
+  constructor(readonly parameters: SchemaObject) {
+    this.document = new Document(closed(parameters));
+    let effort: number;
+    try {
+      effort = this.document.effort();
+    } catch {
+      throw new ToolDefinitionError("parameters has a chain of references that is too long");
+    }
+    if (effort > MOST_EFFORT) {
+      throw new ToolDefinitionError("parameters nests too many alternatives within alternatives to be validated");
+    }
+    this.order = this.document.positionalOrder();
+    this.validator = this.compile(this.document.root as SchemaObject);
+    this.coerce = compileCoercion(this.document);
+    this.defaults = this.findDefaults();
+  }
+
+  /** An object with defaults filled in that fits the schema; throws ArgumentError with every problem. */
+  bind(given: unknown, tool: string, firstIndex = 0, isJsonCall = false): SchemaObject {
+    const named = this.name(given, tool, isJsonCall);
+    const changed = this.coerce === null ? named : (this.coerce(named) as SchemaObject);
+    const bound = this.filled(changed === named ? { ...named } : changed);
+    if (this.isValid(bound)) return bound;
+    // Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
+    if (changed !== named) {
+      const asGiven = this.filled({ ...named });
+      if (this.isValid(asGiven)) return asGiven;
+    }
+    throw this.error(this.problems(bound, firstIndex), tool);
+  }
+
+  /** The arguments by the names of their parameters, valid or not; as they came where they cannot be named. */
+  named(given: unknown, tool: string): unknown {
+    try {
+      return this.name(given, tool, false);
+    } catch {
+      return given;
+    }
+  }
+
+  private error(problems: string[], tool: string): ArgumentError {
+    const lines = problems.map((problem) => `- ${problem}`).join("\n");
+    const listed = parameterList(this.document);
+    const valid = listed ? `valid parameters: ${listed}` : "it takes no parameters";
+    return new ArgumentError(`invalid arguments for ${tool}:\n${lines}\n${valid}`, { tool });
+  }
+
+  private name(given: unknown, tool: string, isJsonCall: boolean): SchemaObject {
+    if (given === null || given === undefined) return {};
+    if (!Array.isArray(given)) {
+      if (isTable(given)) return this.place(entriesOf(given), tool);
+      throw this.error([`expected named arguments or an array of them, got ${short(given)}`], tool);
+    }
+    let values: unknown[] = given;
+    if (values.length === 1 && isTable(values[0])) {
+      const table = values[0];
+      if (!Array.isArray(table)) return this.place(entriesOf(table), tool);
+      if (table.length === 0) return {};
+      if (isJsonCall || !this.takesArrayFirst()) values = table;
+    }
+    return this.place(values.map((value, index) => [index + 1, value]), tool);
+  }
+
+  /** Integer keys, counted from 1, replaced by the names of the parameters in those positions. */
+  private place(entries: [string | number, unknown][], tool: string): SchemaObject {
+    const named = fromEntries(entries.filter(([name]) => typeof name === "string"));
+    const placed = entries.filter((entry): entry is [number, unknown] => typeof entry[0] === "number").sort(([a], [b]) => a - b);
+    const positions = placed.map(([position]) => position);
+    if (positions.length > 0 && (positions[0]! < 1 || positions.at(-1)! > this.order.length)) {
+      const takes = this.order.length > 0 ? `at most ${this.order.length} (${this.order.join(", ")})` : "no arguments";
+      let what = `${positions.length} positional argument${positions.length > 1 ? "s" : ""}`;
+      if (positions.some((position, index) => position !== index + 1)) {
+        what = `a table with the key ${positions[0]! > 0 ? positions.at(-1) : positions[0]}`;
+      }
+      throw this.error([`got ${what}; ${tool} takes ${takes}`], tool);
+    }
+    for (const [position, value] of placed) {
+      const name = this.order[position - 1]!;
+      if (Object.hasOwn(named, name)) {
+        throw this.error([`${name}: given twice, by name and as positional argument ${position}`], tool);
+      }
+      named[name] = value;
+    }
+    return named;
+  }
+
+  private takesArrayFirst(): boolean {
+    const first = this.order[0];
+    return first !== undefined && accepts(this.document.kinds(this.document.properties(this.document.root)[first]), "array");
+  }
+
+  private filled(bound: SchemaObject): SchemaObject {
+    for (const [name, value] of this.defaults) {
+      if (!Object.hasOwn(bound, name)) bound[name] = structuredClone(value);
+    }
+    return bound;
+  }
+
+  private isValid(bound: SchemaObject): boolean {
+    try {
+      return valid(this.validator, isJson(bound) ? bound : jsonForm(bound, this.document));
+    } catch (problem) {
+      if (problem instanceof Refused) return false;
+      throw problem;
+    }
+  }
+
+  private problems(bound: SchemaObject, firstIndex: number): string[] {
+    const fits = (keyword: string, rule: unknown, value: unknown): boolean => this.fits(keyword, rule, value);
+    const found = findProblems(this.document, bound, fits, firstIndex);
+    if (found.length > 0) return found;
+    if (!isJson(bound)) {
+      try {
+        jsonForm(bound, this.document);
+      } catch (problem) {
+        if (problem instanceof Refused) return [`${pathText(problem.path, firstIndex)}: ${problem.reason}`];
+        throw problem;
+      }
+    }
+    for (const [keyword, rule] of Object.entries(this.document.root as SchemaObject)) {
+      if (keyword !== "properties" && keyword !== "additionalProperties" && !this.fits(keyword, rule, bound)) {
+        return [`the arguments together do not satisfy '${keyword}': ${short(rule, 200)}`];
+      }
+    }
+    return ["the arguments do not fit the schema"];
+  }
+
+  private fits(keyword: string, rule: unknown, value: unknown): boolean {
+    const known = this.small.get(keyword) ?? new Map<unknown, Validator>();
+    this.small.set(keyword, known);
+    if (!known.has(rule)) known.set(rule, this.compile({ [keyword]: rule }));
+    return valid(known.get(rule)!, standIn(value));
+  }
+
+  private compile(rule: SchemaObject): Validator {
+    const root = this.document.root as SchemaObject;
+    const shared = Object.fromEntries(["$defs", "definitions"].filter((name) => name in root).map((name) => [name, root[name]]));
+    return new Validator({ ...shared, ...(withoutFormats(rule) as SchemaObject) } as CheckedSchema, "2020-12", true);
+  }
+
+  private findDefaults(): [string, unknown][] {
+    const { document } = this;
+    const defaults: [string, unknown][] = [];
+    for (const [name, part] of Object.entries(document.properties(document.root))) {
+      const schema = document.deref(part);
+      if (isObject(schema) && "default" in schema) {
+        // Servers send defaults that their own schema refuses; those are not filled in.
+        if (valid(this.compile(schema), schema["default"])) defaults.push([name, schema["default"]]);
+      } else if (
+        name === NARRATION && document.required(document.root).includes(name) && accepts(document.kinds(part), "string")
+      ) {
+        defaults.push([name, ""]); // scripts are not shown it, so they cannot be asked for it
+      }
+    }
+    return defaults;
+  }
+}
+
+function valid(validator: Validator, value: unknown): boolean {
+  try {
+    return validator.validate(value).valid;
+  } catch {
+    return true; // a reference that leads nowhere: it says nothing about the value
+  }
+}
+
+/** Formats are words for people here, as in the Python package. */
+function withoutFormats(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutFormats);
+  if (!isObject(schema)) return schema;
+  return fromEntries(
+    Object.entries(schema)
+      .filter(([keyword, value]) => keyword !== "format" || typeof value !== "string")
+      .map(([keyword, value]) => [keyword, keyword === "enum" || keyword === "const" || keyword === "default" ? value : withoutFormats(value)]),
+  );
+}
+
+/** The schema with unknown parameters refused, where it names its parameters and does not say otherwise. */
+function closed(parameters: SchemaObject): SchemaObject {
+  if (!("properties" in parameters) || OPENING.some((word) => word in parameters)) return parameters;
+  return { ...parameters, additionalProperties: false };
+}

@@ -1,0 +1,113 @@
+/** What comes back from a tool: its value within the limits, or its failure as scripts may see it. */
+
+import { ConversionError, ToolError } from "../errors.js";
+import type { Limits } from "../limits.js";
+import { measure, plain } from "../values.js";
+import type { Tool } from "./tool.js";
+
+const LONGEST_MESSAGE = 500;
+const LONGEST_DETAIL = 20_000;
+const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504]);
+const CONNECTION = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "EAI_AGAIN", "EHOSTUNREACH"]);
+
+/** The plain value that crosses to the script; throws ToolError with code `result_too_large` or `bad_result`. */
+export function convertResult(given: unknown, tool: Tool, limits: Limits, allowNan: boolean): unknown {
+  const value = tool.parse_json && tool.returns === null && typeof given === "string" ? parsed(given, limits) : given;
+  try {
+    return convert(value, limits, allowNan);
+  } catch (problem) {
+    if (!(problem instanceof ConversionError)) throw problem;
+    const code = problem.limit ? "result_too_large" : "bad_result";
+    throw new ToolError(`the result of ${tool.path} cannot be used: ${problem.message}`, { code, tool: tool.path });
+  }
+}
+
+export function convert(value: unknown, limits: Limits, allowNan: boolean): unknown {
+  const lowered = plain(value, allowNan, limits.max_depth, "result");
+  measure(lowered, limits, "result");
+  return lowered;
+}
+
+/** The error a script is given for any exception. */
+export function toToolError(error: unknown, tool: string | null): ToolError {
+  if (error instanceof ToolError) {
+    error.tool ??= tool;
+    error.detail ??= detailOf(error);
+    try {
+      error.data = plain(error.data);
+    } catch {
+      error.data = null;
+    }
+    return error;
+  }
+  const [code, retryable] = classify(error);
+  const name = error instanceof Error ? error.name : typeof error;
+  const text = (error instanceof Error ? error.message : String(error)).trim();
+  const message = bounded(scrub(text ? `${name}: ${text}` : name));
+  return new ToolError(message, { code, retryable, tool, detail: detailOf(error) });
+}
+
+/** Text without absolute paths (their last part stays) and without what looks like a credential. */
+export function scrub(given: string): string {
+  let text = given.slice(0, 4 * LONGEST_MESSAGE);
+  for (const [pattern, replacement] of SECRETS) text = text.replace(pattern, replacement);
+  return text
+    .replace(/\bfile:\/{1,3}[^\s'"]+/gi, "file:…")
+    .replace(WINDOWS_PATH, (_, last: string) => `…\\${last}`)
+    .replace(POSIX_PATH, (_, last: string) => `…/${last}`);
+}
+
+/** The data that the text encodes, or the text itself. */
+function parsed(text: string, limits: Limits): unknown {
+  if (!/^\s*[{[]/.test(text)) return text;
+  try {
+    return plain(JSON.parse(text), true, limits.max_depth);
+  } catch {
+    return text;
+  }
+}
+
+function classify(error: unknown): [string, boolean] {
+  const given = (typeof error === "object" && error !== null ? error : {}) as {
+    name?: unknown; code?: unknown; status?: unknown; cause?: { code?: unknown }; response?: { status?: unknown };
+  };
+  const name = String(given.name ?? "");
+  const code = String(given.code ?? given.cause?.code ?? "");
+  const status = given.response?.status ?? given.status;
+  if (name.includes("Timeout") || code === "ETIMEDOUT") return ["timeout", true];
+  if (CONNECTION.has(code) || name === "NetworkError" || (name === "TypeError" && /fetch failed/.test(String(error)))) {
+    return ["connection", true];
+  }
+  if (typeof status === "number" && status >= 400 && status < 600) return [`http_${status}`, RETRYABLE_STATUS.has(status)];
+  if (name === "AbortError") return ["cancelled", false];
+  if (code === "EACCES" || code === "EPERM") return ["permission", false];
+  if (code === "ENOENT") return ["not_found", false];
+  return ["tool_error", false];
+}
+
+function detailOf(error: unknown): string {
+  const text = error instanceof Error ? (error.stack ?? String(error)) : String(error);
+  return text.length <= LONGEST_DETAIL ? text : `${text.slice(0, 2_000)}\n…\n${text.slice(-LONGEST_DETAIL + 2_000)}`;
+}
+
+function bounded(text: string): string {
+  return text.length <= LONGEST_MESSAGE ? text : `${text.slice(0, LONGEST_MESSAGE - 1).trimEnd()}…`;
+}
+
+const NAMES = "(?:token|api[_-]?key|access[_-]?key|auth|credentials?|session(?:[_-]?id)?|signature|sig|key)";
+const WORSE = "(?:pass(?:word|wd|phrase)|pwd|secret|authorization)";
+const VALUE = "[^\\s\"',;&)}\\]]";
+const SECRETS: [RegExp, string][] = [
+  [/(?<=:\/\/)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)/g, "***"],
+  [/\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi, "$1 ***"],
+  [new RegExp(`\\b([\\w-]{0,40}${WORSE}["']?\\s?[=:]\\s?["']?)(?!bearer |basic )${VALUE}{3,}`, "gi"), "$1***"],
+  [new RegExp(`\\b([\\w-]{0,40}${NAMES}["']?=["']?)${VALUE}{4,}`, "gi"), "$1***"],
+  [new RegExp(`\\b([\\w-]{0,40}${NAMES}["']?:\\s?["']?)(?=\\D{0,200}\\d)${VALUE}{12,}`, "gi"), "$1***"],
+  [/\b(?:sk|pk|rk|gh[pousr]|xox[abprs]|glpat|AKIA|ASIA|AIza)[-_A-Za-z0-9]{12,}/g, "***"],
+  [/\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g, "***"],
+];
+const PART = "[^\\s/\\\\'\":;,()<>|]";
+const POSIX_PATH = new RegExp(
+  `(?<![\\w/.])(?<!GET )(?<!PUT )(?<!POST )(?<!HEAD )(?<!PATCH )(?<!DELETE )(?:~|\\.\\.)?/(?!/)(?:${PART}{1,120}/)+(${PART}{0,120})`, "g",
+);
+const WINDOWS_PATH = new RegExp(`\\b[A-Za-z]:\\\\(?:${PART}{1,120}\\\\)*(${PART}{0,120})`, "g");

@@ -1,0 +1,175 @@
+/** Tool: a named function of the host, with everything that a call of it needs. */
+
+import { ToolDefinitionError, UsageError } from "../errors.js";
+import { unknown } from "../suggest.js";
+import { isObject } from "../values.js";
+import { Binder } from "./binding.js";
+import { Document, type SchemaObject } from "./document.js";
+import { checkName } from "./naming.js";
+
+export type Policy = "auto" | "approve" | "direct";
+const POLICIES: readonly string[] = ["auto", "approve", "direct"];
+const HINTS = ["read_only", "destructive", "idempotent", "cpu_bound", "client_side", "open_world"] as const;
+const MCP_HINTS = {
+  read_only: "readOnlyHint", destructive: "destructiveHint", idempotent: "idempotentHint", open_world: "openWorldHint",
+} as const;
+const DEEPEST_SCHEMA = 100;
+
+/** What a tool says about itself; absent means that it does not say. */
+export type Hints = Partial<Record<(typeof HINTS)[number], boolean | null>>;
+
+/** The call that a tool is answering. */
+export interface ToolContext {
+  run_id: string;
+  repl_id: string;
+  tool: string;
+  /** 1 for the first call of the run. */
+  index: number;
+  /** Aborted when nobody waits for the call any more. */
+  signal: AbortSignal;
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- arguments are validated by the schema, not by types
+export type ToolFunction = (args: any, context: ToolContext) => unknown;
+
+export interface ToolOptions {
+  name: string;
+  call: ToolFunction;
+  description?: string;
+  /** JSON Schema of type object. */
+  parameters?: SchemaObject | null;
+  /** JSON Schema of the result. */
+  returns?: SchemaObject | null;
+  namespace?: string | null;
+  /** auto: scripts may call it; approve: a person must agree to each call; direct: never offered to scripts. */
+  policy?: Policy;
+  hints?: Hints;
+  /** Seconds that one call may take. */
+  timeout?: number | null;
+  /** How many calls of it may run at the same moment. */
+  max_concurrency?: number | null;
+  /** Make data of text that is JSON, where there is no result schema. */
+  parse_json?: boolean;
+  /** It runs scripts itself, so that scripts must not reach it. */
+  execution?: boolean;
+  tags?: string[];
+}
+
+const OPTIONS = [
+  ...["name", "call", "description", "parameters", "returns", "namespace", "policy", "hints", "timeout"],
+  ...["max_concurrency", "parse_json", "execution", "tags"],
+];
+
+/** Makes a Tool from its JSON Schema and a function, sync or async, that gets one object of named arguments. */
+export function tool(options: ToolOptions): Tool {
+  return new Tool(options);
+}
+
+export class Tool {
+  readonly name: string;
+  readonly call: ToolFunction;
+  readonly description: string;
+  readonly parameters: SchemaObject;
+  readonly returns: SchemaObject | null;
+  readonly namespace: string | null;
+  readonly policy: Policy;
+  readonly hints: Hints;
+  readonly timeout: number | null;
+  readonly max_concurrency: number | null;
+  readonly parse_json: boolean;
+  readonly execution: boolean;
+  readonly tags: string[];
+  /** Its identity in a toolbox: `github.create_issue`, or the name alone. */
+  readonly path: string;
+  readonly binder: Binder;
+
+  constructor(private readonly options: ToolOptions) {
+    for (const option of Object.keys(options)) {
+      if (!OPTIONS.includes(option)) throw new UsageError(unknown("option", option, OPTIONS));
+    }
+    this.name = checkName(options.name);
+    this.namespace = options.namespace == null ? null : checkName(options.namespace, "namespace");
+    this.policy = options.policy ?? "auto";
+    if (!POLICIES.includes(this.policy)) this.fail(unknown("policy", String(this.policy), POLICIES));
+    if (typeof options.call !== "function") this.fail(`${String(options.call)} is not callable`);
+    this.call = options.call;
+    this.description = options.description ?? "";
+    this.timeout = this.number("timeout", options.timeout, false);
+    this.max_concurrency = this.number("max_concurrency", options.max_concurrency, true);
+    this.parse_json = options.parse_json ?? true;
+    this.execution = options.execution ?? false;
+    this.tags = [...(options.tags ?? [])];
+    this.hints = this.checkHints(options.hints ?? {});
+    this.parameters = this.objectSchema(this.copied("parameters", options.parameters));
+    this.returns = this.copied("returns", options.returns);
+    this.path = this.namespace === null ? this.name : `${this.namespace}.${this.name}`;
+    try {
+      this.binder = new Binder(this.parameters);
+    } catch (problem) {
+      this.fail((problem as Error).message);
+    }
+  }
+
+  get document(): Document {
+    return this.binder.document;
+  }
+
+  /** A copy with some fields changed. */
+  with(changes: Partial<ToolOptions>): Tool {
+    return new Tool({ ...this.options, ...changes });
+  }
+
+  /** MCP tool annotations; what MCP has no word for is left out. */
+  mcpHints(): Record<string, boolean> {
+    const made: Record<string, boolean> = {};
+    for (const [ours, theirs] of Object.entries(MCP_HINTS)) {
+      const value = this.hints[ours as keyof typeof MCP_HINTS];
+      if (value != null) made[theirs] = value;
+    }
+    return made;
+  }
+
+  private fail(message: string): never {
+    throw new ToolDefinitionError(`tool '${this.name}': ${message}`);
+  }
+
+  private number(what: string, value: number | null | undefined, whole: boolean): number | null {
+    if (value == null) return null;
+    if (typeof value !== "number" || !(value > 0) || value === Infinity || (whole && !Number.isInteger(value))) {
+      const wanted = whole ? "a whole number of at least 1" : "a number of seconds above 0";
+      this.fail(`${what} must be ${wanted}, not ${String(value)}`);
+    }
+    return value;
+  }
+
+  private checkHints(hints: Hints): Hints {
+    for (const [name, value] of Object.entries(hints)) {
+      if (!(HINTS as readonly string[]).includes(name)) throw new ToolDefinitionError(unknown("hint", name, HINTS));
+      if (value !== null && value !== undefined && typeof value !== "boolean") {
+        throw new ToolDefinitionError(`hint '${name}' must be true, false or null, not ${String(value)}`);
+      }
+    }
+    return { ...hints };
+  }
+
+  /** A schema that is the tool's own, so that its giver may change theirs; null for none. */
+  private copied(what: string, schema: unknown): SchemaObject | null {
+    if (schema == null || (isObject(schema) && Object.keys(schema).length === 0)) return null;
+    if (!isObject(schema)) this.fail(`${what} must be a JSON Schema (an object), not ${typeof schema}`);
+    let level: unknown[] = [schema];
+    for (let depth = 0; depth < DEEPEST_SCHEMA; depth += 1) {
+      level = level.flatMap((item) => Object.values(item as object)).filter((part) => typeof part === "object" && part !== null);
+    }
+    if (level.length > 0) this.fail(`${what} is nested deeper than ${DEEPEST_SCHEMA} levels`);
+    return structuredClone(schema);
+  }
+
+  private objectSchema(schema: SchemaObject | null): SchemaObject {
+    if (schema === null) return { type: "object", properties: {} };
+    const declared = new Document(schema).kinds(schema);
+    if (declared !== null && !declared.has("object")) {
+      this.fail(`parameters must be a JSON Schema of type object, not ${[...declared].sort().join("|")}`);
+    }
+    return schema;
+  }
+}

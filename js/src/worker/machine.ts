@@ -1,0 +1,335 @@
+/** Lua's wasm module, set up: its imports, its allocator, and the few calls of its C API that are used here. */
+
+import { format, fromSeconds, type Moment } from "./dates.js";
+import { HOST_FUNCTIONS, helperModule, type HelperExports } from "./helper.js";
+
+export type Pointer = number;
+/** A C function that Lua calls: it gets the state and says how many results it has pushed. */
+export type HostFunction = (state: Pointer) => number;
+
+interface Exports {
+  memory: WebAssembly.Memory;
+  __indirect_function_table: WebAssembly.Table;
+  __wasm_call_ctors(): void;
+  malloc(size: number): Pointer;
+  realloc(block: Pointer, size: number): Pointer;
+  free(block: Pointer): void;
+  stackSave(): Pointer;
+  stackRestore(at: Pointer): void;
+  setThrew(threw: number, value: number): void;
+  emscripten_stack_init(): void;
+  lua_newstate(allocate: number, userdata: Pointer): Pointer;
+  luaL_openlibs(state: Pointer): void;
+  luaL_loadbufferx(state: Pointer, text: Pointer, size: number, name: Pointer, mode: Pointer): number;
+  luaL_ref(state: Pointer, table: number): number;
+  luaL_unref(state: Pointer, table: number, ref: number): void;
+  lua_callk(state: Pointer, count: number, results: number, context: number, continuation: number): void;
+  lua_checkstack(state: Pointer, count: number): number;
+  lua_createtable(state: Pointer, list: number, fields: number): void;
+  lua_getfield(state: Pointer, index: number, name: Pointer): number;
+  lua_gethook(state: Pointer): number;
+  lua_gettop(state: Pointer): number;
+  lua_isinteger(state: Pointer, index: number): number;
+  lua_pcallk(
+    state: Pointer, count: number, results: number, handler: number, context: number, continuation: number,
+  ): number;
+  lua_pushboolean(state: Pointer, value: number): void;
+  lua_pushcclosure(state: Pointer, address: number, upvalues: number): void;
+  lua_pushinteger(state: Pointer, value: bigint): void;
+  lua_pushlstring(state: Pointer, text: Pointer, size: number): Pointer;
+  lua_pushnil(state: Pointer): void;
+  lua_pushnumber(state: Pointer, value: number): void;
+  lua_pushvalue(state: Pointer, index: number): void;
+  lua_rawget(state: Pointer, index: number): number;
+  lua_rawgeti(state: Pointer, index: number, position: bigint): number;
+  lua_rawset(state: Pointer, index: number): void;
+  lua_rawseti(state: Pointer, index: number, position: bigint): void;
+  lua_rotate(state: Pointer, index: number, by: number): void;
+  lua_sethook(state: Pointer, hook: number, mask: number, count: number): void;
+  lua_settop(state: Pointer, top: number): void;
+  lua_toboolean(state: Pointer, index: number): number;
+  lua_tointegerx(state: Pointer, index: number, ok: Pointer): bigint;
+  lua_tolstring(state: Pointer, index: number, size: Pointer): Pointer;
+  lua_tonumberx(state: Pointer, index: number, ok: Pointer): number;
+  lua_type(state: Pointer, index: number): number;
+}
+
+export const REGISTRY = -1001000;
+export const MULTIPLE = -1;
+export const TYPE = { none: -1, nil: 0, boolean: 1, light: 2, number: 3, string: 4, table: 5, function: 6 } as const;
+const SCRATCH = 64 * 1024;
+const PAGE = 65536;
+const LONGJMP = Symbol("longjmp");
+const BAD_FILE = 8; // EBADF: there are no files
+
+/** One Lua state in a wasm memory of its own. */
+export class Machine {
+  readonly lua: Exports;
+  readonly helper: HelperExports;
+  readonly memory: WebAssembly.Memory;
+  bytes!: Uint8Array;
+  words!: Int32Array;
+  state: Pointer = 0;
+  private scratch: Pointer = 0;
+  private readonly encoder = new TextEncoder();
+  private readonly decoder = new TextDecoder();
+
+  constructor(module: WebAssembly.Module, functions: Record<(typeof HOST_FUNCTIONS)[number], HostFunction>) {
+    const instance = new WebAssembly.Instance(module, this.imports());
+    this.lua = instance.exports as unknown as Exports;
+    this.memory = this.lua.memory;
+    this.refresh();
+    const handlers = HOST_FUNCTIONS.map((name) => functions[name]);
+    const helper = new WebAssembly.Instance(new WebAssembly.Module(helperModule()), {
+      env: {
+        realloc: this.lua.realloc,
+        free: this.lua.free,
+        pushinteger: this.lua.lua_pushinteger,
+        rawseti: this.lua.lua_rawseti,
+        dispatch: (state: Pointer, number: number) => handlers[number]!(state),
+      },
+    });
+    this.helper = helper.exports as unknown as HelperExports;
+    this.lua.emscripten_stack_init();
+    this.lua.__wasm_call_ctors();
+  }
+
+  /** Makes a fresh Lua state. */
+  open(): void {
+    this.table(this.helper.allocate); // the same functions at the same places of the table, in every worker
+    this.hostAddresses = HOST_FUNCTIONS.map((_, number) => this.table(this.helper[`host_${number}`]!));
+    this.scratch = this.lua.malloc(SCRATCH);
+    this.state = this.lua.lua_newstate(this.tableStart, 0);
+    if (this.state === 0) throw new Error("Lua could not be started: not enough memory");
+    this.lua.luaL_openlibs(this.state);
+  }
+
+  private tableStart = 0;
+  hostAddresses: number[] = [];
+
+  private table(f: CallableFunction): number {
+    const table = this.lua.__indirect_function_table;
+    const at = table.grow(1);
+    table.set(at, f);
+    if (this.tableStart === 0) this.tableStart = at;
+    return at;
+  }
+
+  /** The whole memory and what belongs to it: enough to go on elsewhere. */
+  save(): { bytes: Uint8Array<ArrayBuffer>; places: number[] } {
+    let end = this.bytes.length;
+    const words = this.words;
+    while (end > 0 && words[(end >> 2) - 1] === 0) end -= 4;
+    const places = [this.state, this.scratch, this.lua.stackSave(), this.helper.used.value as number];
+    return { bytes: this.bytes.slice(0, end) as Uint8Array<ArrayBuffer>, places };
+  }
+
+  /** Goes on from a saved memory. */
+  load(image: Uint8Array, places: number[]): void {
+    this.table(this.helper.allocate);
+    this.hostAddresses = HOST_FUNCTIONS.map((_, number) => this.table(this.helper[`host_${number}`]!));
+    const missing = Math.ceil((image.length - this.bytes.length) / PAGE);
+    if (missing > 0) this.memory.grow(missing);
+    this.refresh();
+    this.bytes.set(image); // what lies behind it has not been touched, and so is 0
+    [this.state, this.scratch] = [places[0]!, places[1]!];
+    this.lua.stackRestore(places[2]!);
+    this.helper.used.value = places[3]!;
+  }
+
+  // Strings
+
+  /** Pushes bytes as a Lua string. */
+  pushBytes(value: Uint8Array): void {
+    const block = value.length <= SCRATCH ? this.scratch : this.malloc(value.length);
+    this.bytes.set(value, block);
+    try {
+      this.lua.lua_pushlstring(this.state, block, value.length);
+    } finally {
+      if (block !== this.scratch) this.lua.free(block);
+    }
+  }
+
+  pushText(value: string): void {
+    this.pushBytes(this.encoder.encode(value));
+  }
+
+  /** A block of the wasm memory; the caller frees it. */
+  malloc(size: number): Pointer {
+    const block = this.lua.malloc(size);
+    if (block === 0) throw new RangeError("not enough memory");
+    return block;
+  }
+
+  /** The bytes of a Lua string as a copy of our own. */
+  toBytes(index: number, state = this.state): Uint8Array<ArrayBuffer> {
+    const sizeAt = this.scratch;
+    const text = this.lua.lua_tolstring(state, index, sizeAt);
+    const size = this.words[sizeAt >> 2]! >>> 0;
+    return this.bytes.slice(text, text + size) as Uint8Array<ArrayBuffer>;
+  }
+
+  /** Where a Lua string lies; it must stay on the stack meanwhile. */
+  locate(index: number, state: Pointer): [Pointer, number] {
+    const text = this.lua.lua_tolstring(state, index, this.scratch);
+    return [text, this.words[this.scratch >> 2]! >>> 0];
+  }
+
+  toText(index: number, state = this.state): string {
+    return this.decoder.decode(this.toBytes(index, state));
+  }
+
+  // Calls
+
+  /** Loads a chunk of text and leaves it on the stack. */
+  loadChunk(source: string, name: string): void {
+    const text = this.encoder.encode(source);
+    const label = this.encoder.encode(`=${name}\0t\0`);
+    const block = this.malloc(text.length + label.length);
+    this.bytes.set(text, block);
+    this.bytes.set(label, block + text.length);
+    const at = block + text.length;
+    const status = this.lua.luaL_loadbufferx(this.state, block, text.length, at, at + label.length - 2);
+    this.lua.free(block);
+    if (status !== 0) throw new Error(this.toText(-1));
+  }
+
+  /** Calls what is on the stack below its arguments; raises what Lua raised. */
+  call(count: number, results: number): void {
+    if (this.lua.lua_pcallk(this.state, count, results, 0, 0, 0) !== 0) {
+      const message = this.lua.lua_type(this.state, -1) === TYPE.string ? this.toText(-1) : "an error without a message";
+      this.pop(1);
+      throw new Error(message);
+    }
+  }
+
+  pop(count: number): void {
+    this.lua.lua_settop(this.state, -count - 1);
+  }
+
+  /** Takes the value on top of the stack into the registry. */
+  reference(): number {
+    return this.lua.luaL_ref(this.state, REGISTRY);
+  }
+
+  pushReference(reference: number, state = this.state): void {
+    this.lua.lua_rawgeti(state, REGISTRY, BigInt(reference));
+  }
+
+  setField(name: string, push: () => void): void {
+    this.pushText(name);
+    push();
+    this.lua.lua_rawset(this.state, -3);
+  }
+
+  private refresh(): void {
+    this.bytes = new Uint8Array(this.memory.buffer);
+    this.words = new Int32Array(this.memory.buffer);
+  }
+
+  // Imports
+
+  private imports(): WebAssembly.Imports {
+    const refuse = (): number => -BAD_FILE;
+    const wasiRefuse = (): number => BAD_FILE;
+    return {
+      env: {
+        abort: () => {
+          throw new Error("Lua aborted");
+        },
+        exit: () => {
+          throw new Error("Lua exited");
+        },
+        system: () => -1,
+        invoke_vii: (index: number, first: number, second: number) => {
+          const stack = this.lua.stackSave();
+          try {
+            this.lua.__indirect_function_table.get(index)(first, second);
+          } catch (problem) {
+            this.lua.stackRestore(stack);
+            if (problem !== LONGJMP) throw problem;
+            this.lua.setThrew(1, 0);
+          }
+        },
+        _emscripten_throw_longjmp: () => {
+          throw LONGJMP;
+        },
+        emscripten_resize_heap: (size: number) => this.grow(size >>> 0),
+        // Of the time Lua makes the seed of its hashes: it must not be guessed.
+        emscripten_date_now: () => crypto.getRandomValues(new Uint32Array(1))[0]! * 1000,
+        _emscripten_get_now_is_monotonic: () => 1,
+        strftime: (into: Pointer, most: number, pattern: Pointer, moment: Pointer) => {
+          const made = this.encoder.encode(format(this.textAt(pattern), this.momentAt(moment)));
+          if (made.length + 1 > most) return 0;
+          this.bytes.set(made, into);
+          this.bytes[into + made.length] = 0;
+          return made.length;
+        },
+        _gmtime_js: (seconds: bigint, into: Pointer) => this.writeMoment(fromSeconds(seconds), into),
+        _localtime_js: (seconds: bigint, into: Pointer) => this.writeMoment(fromSeconds(seconds), into),
+        _mktime_js: () => -1n,
+        _tzset_js: () => undefined,
+        __syscall_openat: refuse,
+        __syscall_fcntl64: refuse,
+        __syscall_ioctl: refuse,
+        __syscall_dup3: refuse,
+        __syscall_unlinkat: refuse,
+        __syscall_rmdir: refuse,
+        __syscall_renameat: refuse,
+        __syscall_readlinkat: refuse,
+      },
+      wasi_snapshot_preview1: {
+        fd_write: wasiRefuse,
+        fd_read: wasiRefuse,
+        fd_close: wasiRefuse,
+        fd_seek: wasiRefuse,
+        environ_sizes_get: (count: Pointer, size: Pointer) => {
+          this.words[count >> 2] = 0;
+          this.words[size >> 2] = 0;
+          return 0;
+        },
+        environ_get: () => 0,
+      },
+    };
+  }
+
+  private grow(size: number): number {
+    const missing = Math.ceil((size - this.bytes.length) / PAGE);
+    if (missing <= 0) return 1;
+    const step = Math.max(missing, Math.min(64, Math.ceil(this.bytes.length / PAGE / 8)));
+    for (const pages of [step, missing]) {
+      try {
+        this.memory.grow(pages);
+        this.refresh();
+        return 1;
+      } catch {
+        // more than the memory's maximum
+      }
+    }
+    return 0;
+  }
+
+  private textAt(at: Pointer): string {
+    let end = at;
+    while (this.bytes[end] !== 0) end += 1;
+    return this.decoder.decode(this.bytes.slice(at, end));
+  }
+
+  private momentAt(at: Pointer): Moment {
+    const [second, minute, hour, day, month, year, weekday, yearday] = this.words.subarray(at >> 2, (at >> 2) + 8);
+    return {
+      second: second!, minute: minute!, hour: hour!, day: day!, month: month!, year: year!, weekday: weekday!,
+      yearday: yearday!,
+    };
+  }
+
+  private writeMoment(of: Moment, into: Pointer): void {
+    const fields = [of.second, of.minute, of.hour, of.day, of.month, of.year, of.weekday, of.yearday, 0, 0, 0];
+    this.words.set(fields, into >> 2);
+  }
+}
+
+/** Whether an exception is Lua's own error on its way to whoever catches it: it must be let through. */
+export function isLuaError(problem: unknown): boolean {
+  return problem === LONGJMP;
+}

@@ -1,0 +1,467 @@
+/** The Lua virtual machine of one Repl: the prelude in it, and the calls between them. */
+
+import { LAYOUT, REASON, REASON_NAMES, WORD, type Done, type Environment, type SavedMemory, type Start, type WorkerLimits } from "../protocol.js";
+import { Decoder, JsonProblem, type Marks } from "./decode.js";
+import { HOST_FUNCTIONS } from "./helper.js";
+import { isLuaError, Machine, MULTIPLE, TYPE, type Pointer } from "./machine.js";
+
+const SLACK = 64 * 1024; // what a host call may need of Lua's memory for its own values
+const NODE_COST = 48; // bytes of Lua's memory for each element of a JSON text, at the least
+const ENTRIES = ["run", "check", "configure", "limits", "collect", "globals", "mark", "null"] as const;
+
+/** What the virtual machine asks of its worker. */
+export interface Wire {
+  /** Sends calls (JSON, may be empty) and waits for answers, which lie in the wasm memory; null when the run must stop. */
+  exchange(calls: Uint8Array, machine: Machine): { at: Pointer; size: number } | null;
+  cancel(ids: Uint8Array): void;
+  emit(text: Uint8Array): void;
+}
+
+export class VM {
+  readonly machine: Machine;
+  private readonly control: Int32Array;
+  private references: Record<string, number> = {};
+  private decoder!: Decoder;
+  private reason = 0;
+  private number = 0;
+  private used = false;
+  private base = 0;
+  private limits!: WorkerLimits;
+  private limitsReference = 0;
+  private printed = 0;
+  private waited = 0;
+
+  constructor(
+    start: Start,
+    private readonly wire: Wire,
+  ) {
+    this.control = new Int32Array(start.control);
+    this.machine = new Machine(start.module, {
+      reason: (state) => this.pushNumber(state, this.currentReason()),
+      exchange: (state) => this.exchange(state),
+      cancel: (state) => {
+        this.wire.cancel(this.machine.toBytes(1, state));
+        return 0;
+      },
+      emit: (state) => this.pushNumber(state, this.emit(this.machine.toBytes(1, state))),
+      decode: (state) => this.decode(state),
+      enter: (state) => this.enter(state),
+      leave: (state) => this.leave(state),
+      adopt: (state) => this.adopt(state),
+    });
+    if (start.image) this.resume(start);
+    else this.begin(start);
+  }
+
+  // Setting up
+
+  private begin(start: Start): void {
+    this.machine.open();
+    this.loadPrelude(start.prelude);
+    this.makeDecoder();
+    this.attach();
+    this.base = this.memoryUsed();
+    this.setLimits(start.limits);
+    this.configure(start.environment, start.runtime);
+  }
+
+  private resume(start: Start): void {
+    const image = start.image!;
+    this.machine.load(image.bytes, image.places);
+    this.references = image.references;
+    this.base = image.base;
+    this.used = !image.fresh;
+    this.makeDecoder();
+    this.control[WORD.hook] = this.references["hook"]!;
+    this.clearThreads();
+    this.setLimits(start.limits);
+    this.configure(start.environment, null);
+  }
+
+  private loadPrelude(prelude: Record<string, string>): void {
+    const { machine } = this;
+    const { lua, state } = machine;
+    machine.loadChunk("local chunks = ... return function(name) return chunks[name]() end", "moonbox/import");
+    lua.lua_createtable(state, 0, 16);
+    for (const [name, source] of Object.entries(prelude)) {
+      machine.setField(name, () => machine.loadChunk(source, `moonbox/${name}`));
+    }
+    machine.call(1, 1);
+    const importer = machine.reference();
+    machine.loadChunk(prelude["main"]!, "moonbox/main");
+    lua.lua_createtable(state, 0, 16);
+    HOST_FUNCTIONS.forEach((name, number) => {
+      machine.setField(name, () => lua.lua_pushcclosure(state, machine.hostAddresses[number]!, 0));
+    });
+    machine.pushReference(importer);
+    machine.call(2, 1);
+    for (const name of ENTRIES) this.keepEntry(name);
+    this.keepNulls();
+    this.call("install_hook");
+    this.callFor("main_thread");
+    machine.pop(2);
+  }
+
+  /** Keeps a field of the engine's table, which is on top of the stack. */
+  private keepEntry(name: string): void {
+    const { machine } = this;
+    machine.pushText(name);
+    machine.lua.lua_rawget(machine.state, -2);
+    this.references[name] = machine.reference();
+  }
+
+  /** Keeps the functions that mark tables with nulls, where the prelude has them. */
+  private keepNulls(): void {
+    const { machine } = this;
+    machine.pushText("nulls");
+    if (machine.lua.lua_rawget(machine.state, -2) === TYPE.table) {
+      for (const name of ["fields", "array"]) {
+        machine.pushText(name);
+        machine.lua.lua_rawget(machine.state, -2);
+        this.references[`nulls.${name}`] = machine.reference();
+      }
+    }
+    machine.pop(1);
+  }
+
+  private call(name: string): void {
+    this.keepEntry(name);
+    this.machine.pushReference(this.references[name]!);
+    this.machine.call(0, 0);
+  }
+
+  private callFor(name: string): void {
+    this.keepEntry(name);
+    this.machine.pushReference(this.references[name]!);
+    this.machine.call(0, 1);
+  }
+
+  private makeDecoder(): void {
+    const { mark, null: nothing, "nulls.fields": fields, "nulls.array": array } = this.references;
+    const marks: Marks = { mark: mark!, null: nothing! };
+    if (fields !== undefined && array !== undefined) marks.nulls = { fields, array };
+    this.decoder = new Decoder(this.machine, marks);
+  }
+
+  /** Takes the hook that the prelude installed off again; the host installs it when the script must stop. */
+  private attach(): void {
+    const { lua, state, words } = this.machine;
+    const hook = lua.lua_gethook(state);
+    const odd = 0x5eed;
+    lua.lua_sethook(state, hook, LAYOUT.maskCount, odd);
+    const at = (offset: number): number => words[(state + offset) >> 2]!;
+    const places = LAYOUT.state;
+    const known =
+      at(places.hook) === hook &&
+      at(places.baseCount) === odd &&
+      at(places.count) === odd &&
+      at(places.mask) === LAYOUT.maskCount &&
+      at(places.call) === state + places.firstCall;
+    lua.lua_sethook(state, 0, 0, 0);
+    if (!known) throw new Error("this build of Lua lays out its state in another way");
+    this.references["hook"] = hook;
+    this.control[WORD.hook] = hook;
+    this.clearThreads();
+  }
+
+  configure(environment: Environment, runtime: string | null = null): void {
+    const { machine } = this;
+    machine.pushReference(this.references["configure"]!);
+    this.pushJson(environment.json);
+    if (runtime !== null) machine.setField("runtime", () => machine.pushText(runtime));
+    machine.call(1, 0);
+    if (!this.used) {
+      this.collect(); // what tools and a runtime take is not the script's
+      this.base = this.memoryUsed();
+      this.setLimits(this.limits);
+    }
+  }
+
+  setLimits(limits: WorkerLimits): void {
+    const { machine } = this;
+    this.limits = limits;
+    const entries: Record<string, number | boolean> = {
+      max_memory: limits.max_memory,
+      max_string: limits.max_string,
+      max_array: limits.max_array,
+      max_nodes: Math.min(limits.max_array * 20, Math.floor(limits.max_memory / 64)), // shared tables unfold into many
+      max_depth: limits.max_depth,
+      max_output: limits.max_output,
+      allow_nan: limits.allow_nan,
+      memory_soft: limits.max_memory + this.base,
+      polling: false,
+    };
+    if (limits.max_operations !== null) entries["max_operations"] = limits.max_operations;
+    if (this.limitsReference) machine.lua.luaL_unref(machine.state, -1001000, this.limitsReference);
+    this.pushJson(JSON.stringify(entries));
+    machine.lua.lua_pushvalue(machine.state, -1);
+    this.limitsReference = machine.reference();
+    machine.pushReference(this.references["limits"]!);
+    machine.lua.lua_rotate(machine.state, -2, 1);
+    machine.call(1, 0);
+  }
+
+  private pushJson(json: string): void {
+    const { machine } = this;
+    const text = new TextEncoder().encode(json);
+    const block = machine.malloc(text.length || 1);
+    machine.bytes.set(text, block);
+    this.decoder.trusted(machine.state, block, text.length);
+    machine.lua.free(block);
+  }
+
+  // Running
+
+  run(source: Uint8Array, number: number, seed: number): Done {
+    const { machine } = this;
+    const { lua, state } = machine;
+    this.reason = 0;
+    this.printed = 0;
+    this.waited = 0;
+    this.number = number;
+    this.used = true;
+    lua.lua_sethook(state, 0, 0, 0); // a stop of the run before may have come when it had ended
+    Atomics.store(this.control, WORD.running, number);
+    const began = performance.now();
+    const bottom = lua.lua_gettop(state);
+    machine.helper.peak.value = machine.helper.used.value;
+    this.limitMemory(source.length);
+    let done: Done;
+    try {
+      machine.pushReference(this.references["run"]!);
+      machine.pushBytes(source);
+      machine.pushText(number === 1 ? "script" : `script#${number}`);
+      machine.helper.push_integer(state, seed);
+      machine.pushReference(this.limitsReference);
+      const status = lua.lua_pcallk(state, 4, MULTIPLE, 0, 0, 0);
+      done = status === 0 ? this.read(bottom) : this.broken(machine.toText(-1));
+    } catch (problem) {
+      if (problem instanceof RangeError && /memory/.test(problem.message)) done = this.broken("not enough memory");
+      else throw problem;
+    }
+    Atomics.store(this.control, WORD.running, 0);
+    this.number = this.reason = 0;
+    machine.helper.limit.value = 0;
+    lua.lua_settop(state, bottom);
+    this.clearThreads();
+    lua.lua_sethook(state, 0, 0, 0);
+    done.memory = Math.max(0, (machine.helper.peak.value as number) - this.base);
+    done.cpu = Math.max(0, performance.now() - began - this.waited) / 1000;
+    done.cut = Math.max(0, this.printed - this.limits.max_output);
+    if (done.limit === "memory") this.collect();
+    return done;
+  }
+
+  check(source: Uint8Array): Done {
+    const { machine } = this;
+    const bottom = machine.lua.lua_gettop(machine.state);
+    machine.pushReference(this.references["check"]!);
+    machine.pushBytes(source);
+    machine.pushText("script");
+    machine.call(2, MULTIPLE);
+    const done = this.read(bottom);
+    machine.lua.lua_settop(machine.state, bottom);
+    return done;
+  }
+
+  globals(): Uint8Array {
+    const { machine } = this;
+    machine.pushReference(this.references["globals"]!);
+    machine.call(0, 1);
+    const names = machine.toBytes(-1);
+    machine.pop(1);
+    return names;
+  }
+
+  save(): SavedMemory {
+    this.collect();
+    return { ...this.machine.save(), references: this.references, base: this.base };
+  }
+
+  private collect(): void {
+    this.machine.pushReference(this.references["collect"]!);
+    this.machine.call(0, 0);
+  }
+
+  /** The results of `engine.run`, above that place of the stack. */
+  private read(bottom: number): Done {
+    const { machine } = this;
+    const { lua, state } = machine;
+    const top = lua.lua_gettop(state);
+    const text = (position: number): Uint8Array =>
+      bottom + position <= top && lua.lua_type(state, bottom + position) === TYPE.string
+        ? machine.toBytes(bottom + position)
+        : new Uint8Array();
+    const done = blank();
+    done.outcome = machine.toText(bottom + 1);
+    const operations = bottom + 5;
+    if (operations <= top && lua.lua_type(state, operations) === TYPE.number) {
+      done.operations = lua.lua_tonumberx(state, operations, 0);
+    }
+    if (done.outcome === "ok") done.values = text(2);
+    else if (done.outcome === "stop") {
+      done.limit =
+        lua.lua_type(state, bottom + 2) === TYPE.string
+          ? machine.toText(bottom + 2)
+          : (REASON_NAMES[lua.lua_tonumberx(state, bottom + 2, 0)] ?? "");
+      done.message = text(3);
+      done.frames = text(4);
+      done.extra = text(6);
+    } else {
+      done.message = text(2);
+      done.frames = text(3);
+      done.extra = text(4);
+    }
+    return done;
+  }
+
+  private broken(message: string): Done {
+    const done = blank();
+    const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+    const reason = this.currentReason();
+    done.outcome = "stop";
+    if (reason) done.limit = REASON_NAMES[reason] ?? "";
+    else if (message.includes("not enough memory")) {
+      done.limit = "memory";
+      done.message = encode("the script needed more memory than max_memory allows");
+    } else {
+      done.outcome = "runtime";
+      done.message = encode(message);
+    }
+    return done;
+  }
+
+  private memoryUsed(): number {
+    return (this.machine.helper.used.value as number) >>> 0;
+  }
+
+  private limitMemory(extra: number): void {
+    const most = Math.max(this.limits.max_memory + this.base, this.memoryUsed() + extra) + SLACK;
+    this.machine.helper.limit.value = Math.min(most, 0x7fffffff);
+  }
+
+  // What the prelude calls
+
+  private currentReason(): number {
+    if (this.number !== 0 && Atomics.load(this.control, WORD.stopRun) === this.number) {
+      return Atomics.load(this.control, WORD.stopReason);
+    }
+    return this.reason;
+  }
+
+  private pushNumber(state: Pointer, value: number): number {
+    this.machine.helper.push_integer(state, value);
+    return 1;
+  }
+
+  private exchange(state: Pointer): number {
+    const { machine } = this;
+    const calls = machine.toBytes(1, state);
+    machine.helper.limit.value = 0;
+    let size = 0;
+    let block = 0;
+    try {
+      const began = performance.now();
+      const mail = this.wire.exchange(calls, machine);
+      this.waited += performance.now() - began;
+      if (mail === null) {
+        if (this.currentReason() === 0) this.reason = REASON.cancelled;
+        return this.pushNumber(state, -1);
+      }
+      block = mail.at;
+      const count = this.decoder.answers(state, mail.at, mail.size);
+      size = count * 64; // the stack may have to grow for them
+      return count;
+    } catch (problem) {
+      if (isLuaError(problem)) throw problem;
+      if (this.currentReason() === 0) this.reason = problem instanceof RangeError ? REASON.memory : REASON.cancelled;
+      machine.lua.lua_settop(state, 0);
+      return this.pushNumber(state, -1);
+    } finally {
+      if (block) machine.lua.free(block);
+      this.limitMemory(size);
+    }
+  }
+
+  /** 0 when it was printed whole, 1 when max_output is reached. */
+  private emit(text: Uint8Array): number {
+    const room = this.limits.max_output - this.printed;
+    this.printed += text.length;
+    if (room > 0) this.wire.emit(text.length <= room ? text : text.slice(0, room));
+    return text.length <= room ? 0 : 1;
+  }
+
+  /** (true, value) or (false, why not); nothing when there is not enough memory. */
+  private decode(state: Pointer): number {
+    const { machine } = this;
+    const [at, size] = machine.locate(1, state);
+    let nodes = 0;
+    for (let index = at; index < at + size; index += 1) {
+      const byte = machine.bytes[index];
+      if (byte === 0x2c || byte === 0x5b || byte === 0x7b) nodes += 1;
+    }
+    if (nodes * NODE_COST > this.limits.max_memory) return 0;
+    machine.helper.limit.value = 0;
+    const top = machine.lua.lua_gettop(state);
+    try {
+      machine.lua.lua_pushboolean(state, 1);
+      this.decoder.document(state, at, size);
+      return 2;
+    } catch (problem) {
+      if (isLuaError(problem)) throw problem;
+      machine.lua.lua_settop(state, top);
+      if (!(problem instanceof JsonProblem)) return 0;
+      machine.lua.lua_pushboolean(state, 0);
+      const message = new TextEncoder().encode(problem.message);
+      const block = machine.malloc(message.length);
+      machine.bytes.set(message, block);
+      machine.lua.lua_pushlstring(state, block, message.length);
+      machine.lua.free(block);
+      return 2;
+    } finally {
+      this.limitMemory(0);
+    }
+  }
+
+  // The coroutines that are running now: the host looks at them when the script must stop.
+
+  private enter(state: Pointer): number {
+    const level = this.machine.lua.lua_tonumberx(state, 1, 0);
+    const thread = parseInt(this.machine.toText(2, state), 16);
+    const control = this.control;
+    if (level < control.length - WORD.firstThread) {
+      const count = control[WORD.threads]!;
+      for (let at = count; at < level; at += 1) control[WORD.firstThread + at] = control[WORD.firstThread]!;
+      control[WORD.firstThread + level] = thread;
+      Atomics.store(control, WORD.threads, level + 1);
+    }
+    // A stop that came before the host could know of this coroutine.
+    if (this.currentReason() !== 0) this.machine.lua.lua_sethook(thread, this.references["hook"]!, LAYOUT.maskCount, 1);
+    return 0;
+  }
+
+  private leave(state: Pointer): number {
+    const level = this.machine.lua.lua_tonumberx(state, 1, 0);
+    const count = Atomics.load(this.control, WORD.threads);
+    if (level < count) Atomics.store(this.control, WORD.threads, level);
+    return 0;
+  }
+
+  private adopt(state: Pointer): number {
+    this.machine.lua.lua_sethook(parseInt(this.machine.toText(1, state), 16), 0, 0, 0);
+    return 0;
+  }
+
+  private clearThreads(): void {
+    this.control[WORD.firstThread] = this.machine.state;
+    Atomics.store(this.control, WORD.threads, 1);
+  }
+}
+
+function blank(): Done {
+  const none = (): Uint8Array => new Uint8Array();
+  return {
+    kind: "done", outcome: "ok", limit: "", message: none(), values: none(), frames: none(), extra: none(),
+    operations: null, memory: 0, cpu: 0, cut: 0,
+  };
+}

@@ -1,0 +1,108 @@
+/**
+ * A host under test, driven by JSON: one request in, one answer out. Used by tests/conformance, in Node over lines of
+ * standard input and in a browser through a page.
+ */
+
+export function createDriver(moonbox) {
+  const { CodeMode, Sandbox, Toolbox, ToolError, tool } = moonbox;
+  const boxes = new Map();
+  const repls = new Map();
+  const definitions = new Map();
+  let last = 0;
+
+  const functions = {
+    add: ({ a, b }) => a + b,
+    fail: ({ message, code, retryable }) => {
+      throw new ToolError(message, { code, retryable, data: { seen: [1, 2] } });
+    },
+    rows: ({ count }) => Array.from({ length: count }, (_, n) => ({ id: n + 1, name: `row ${n + 1}`, even: n % 2 === 1 })),
+    text: ({ size }) => "x".repeat(size),
+    echo: (given) => given.value ?? null,
+    nothing: () => null,
+    create_issue: ({ title }) => ({ title, number: 7 }),
+    list: () => [],
+    later: (given) => given.value ?? null,
+  };
+
+  function toolOf(given) {
+    return tool({ ...given, call: functions[given.name] ?? (() => null) });
+  }
+
+  function boxOf({ language = "lua", features = [] }) {
+    const key = JSON.stringify([language, features]);
+    if (!boxes.has(key)) boxes.set(key, new Sandbox({ tools: (definitions.get(language) ?? []).map(toolOf), language, lua_features: features }));
+    return boxes.get(key);
+  }
+
+  function replOf({ repl }) {
+    const found = repls.get(repl);
+    if (found === undefined) throw new Error(`there is no repl ${repl}`);
+    return found;
+  }
+
+  const operations = {
+    async tools({ language, tools }) {
+      definitions.set(language, tools);
+      return { ok: true };
+    },
+    async open(request) {
+      last += 1;
+      repls.set(last, await boxOf(request).repl(request.limits ? { limits: request.limits } : {}));
+      return { repl: last };
+    },
+    async run(request) {
+      const run = await replOf(request).run(request.source, request.limits ? { limits: request.limits } : {});
+      return { run: run.to_dict(), for_model: run.for_model(request.max_chars ?? 50_000) };
+    },
+    async globals(request) {
+      return { globals: await replOf(request).globals() };
+    },
+    async close(request) {
+      await replOf(request).close();
+      repls.delete(request.repl);
+      return { ok: true };
+    },
+    async codemode({ tools, settings = {}, language = "lua", limits }) {
+      const box = new Sandbox({ tools: new Toolbox(tools.map(toolOf)), language, ...(limits ? { limits } : {}) });
+      const mode = new CodeMode(box, settings);
+      const formats = ["openai", "openai-responses", "anthropic", "gemini", "mcp"];
+      return {
+        catalog: mode.catalog,
+        choice: mode.choice,
+        description: mode.description,
+        system_prompt: mode.system_prompt,
+        definitions: Object.fromEntries(formats.map((form) => [form, mode.definitions(form)])),
+      };
+    },
+    async levels({ tools, levels }) {
+      return { texts: tools.map((given) => levels.map((level) => moonbox.render(toolOf(given), level))) };
+    },
+    async bind({ tool: given, arguments: args, first_index }) {
+      const made = toolOf(given);
+      try {
+        return { bound: made.binder.bind(args, made.path, first_index) };
+      } catch (problem) {
+        return { problem: problem.message };
+      }
+    },
+    async end() {
+      for (const box of boxes.values()) await box.close();
+      return { ok: true };
+    },
+  };
+
+  return async function answer(request) {
+    try {
+      return { id: request.id, ...(await operations[request.op](request)) };
+    } catch (problem) {
+      return { id: request.id, failed: `${problem.name}: ${problem.message}` };
+    }
+  };
+}
+
+/** JSON text of an answer; integers beyond 53 bits are written as they are. */
+export function written(answer) {
+  const big = [];
+  const text = JSON.stringify(answer, (_, item) => (typeof item === "bigint" ? `\u0001${big.push(String(item)) - 1}` : item));
+  return text.replace(/"\\u0001(\d+)"/g, (_, at) => big[Number(at)]);
+}

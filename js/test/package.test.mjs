@@ -1,0 +1,211 @@
+/** The package as its users call it, in Node. */
+
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { CodeMode, Limits, Sandbox, ToolError, tool, UsageError } from "../dist/index.js";
+
+const add = tool({
+  name: "add",
+  description: "Add two numbers.",
+  parameters: { type: "object", properties: { a: { type: "integer" }, b: { type: "integer", default: 1 } }, required: ["a"] },
+  call: async ({ a, b }) => a + b,
+});
+
+async function within(options, work) {
+  const box = new Sandbox(options);
+  try {
+    await work(await box.repl(), box);
+  } finally {
+    await box.close();
+  }
+}
+
+test("a script calls tools, and its run is recorded", () =>
+  within({ tools: [add] }, async (repl) => {
+    const run = await repl.run("local sum = 0 for i = 1, 3 do sum = sum + tools.add{a = i} end print('done') return sum");
+    assert.equal(run.value, 9);
+    assert.equal(run.output, "done\n");
+    assert.deepEqual(run.calls.map((call) => [call.tool, call.arguments, call.result]), [
+      ["add", { a: 1, b: 1 }, 2], ["add", { a: 2, b: 1 }, 3], ["add", { a: 3, b: 1 }, 4],
+    ]);
+    assert.equal(JSON.parse(run.to_json()).usage.calls, 3);
+  }));
+
+test("globals persist from run to run, and reset forgets them", () =>
+  within({}, async (repl) => {
+    await repl.run("x = 7");
+    assert.equal((await repl.run("return x")).value, 7);
+    assert.deepEqual(await repl.globals(), { x: "number" });
+    await repl.reset();
+    assert.equal((await repl.run("return x")).value, null);
+  }));
+
+test("a time limit ends a loop and keeps the state", () =>
+  within({ limits: { timeout: 0.3 } }, async (repl) => {
+    const run = await repl.run("kept = 1 pcall(function() while true do end end) return 1");
+    assert.deepEqual([run.error.kind, run.error.limit, run.state_lost], ["limit", "time", false]);
+    assert.equal((await repl.run("return kept")).value, 1);
+  }));
+
+test("a script that hangs in a C function is ended with its worker", () =>
+  within({ limits: { timeout: 0.3 } }, async (repl) => {
+    const run = await repl.run("kept = 1 print('before') return (('a'):rep(60)):find(('a-'):rep(12) .. 'b')");
+    assert.deepEqual([run.error.kind, run.error.limit, run.state_lost, run.output], ["limit", "time", true, "before\n"]);
+    const next = await repl.run("return kept");
+    assert.deepEqual([next.ok, next.value, next.state_lost], [true, null, false]);
+  }));
+
+for (const [limits, source, limit] of [
+  [{ max_operations: 1000 }, "while true do end", "operations"],
+  [{ max_memory: 2 ** 21 }, "local t = {} for i = 1, 1e9 do t[i] = {i} end", "memory"],
+  [{ max_tool_calls: 2 }, "for i = 1, 3 do tools.add{a = i} end", "calls"],
+  [{ max_output: 10 }, "for i = 1, 10 do print('x') end", "output"],
+  [{ max_string: 100 }, "return ('x'):rep(101)", "string"],
+  [{ max_array: 3 }, "return {1, 2, 3, 4}", "array"],
+  [{ max_depth: 2 }, "return {{{1}}}", "depth"],
+]) {
+  test(`the limit ${limit} ends a run`, () =>
+    within({ tools: [add], limits }, async (repl) => {
+      const run = await repl.run(source);
+      assert.equal(run.error?.limit, limit);
+      assert.equal((await repl.run("return 1")).value, 1);
+    }));
+}
+
+test("limits are checked, and presets are there", () => {
+  assert.throws(() => new Limits({ timeout: -1 }), UsageError);
+  assert.throws(() => new Limits({ max_memry: 1 }), /did you mean 'max_memory'\?/);
+  assert.equal(Limits.untrusted().max_memory, 16 * 2 ** 20);
+  assert.equal(Limits.preset("quick", { timeout: 1 }).timeout, 1);
+});
+
+test("parallel calls run at the same time", () => {
+  let running = 0;
+  let most = 0;
+  const slow = tool({
+    name: "slow",
+    call: async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      running -= 1;
+      return most;
+    },
+  });
+  return within({ tools: [slow] }, async (repl) => {
+    const run = await repl.run("return parallel.map({1, 2, 3, 4}, function() return tools.slow{} end)");
+    assert.equal(run.value.length, 4);
+    assert.equal(most, 4);
+  });
+});
+
+test("a tool's error reaches the script, and what it hides does not", () => {
+  const tools = [
+    tool({ name: "known", call: () => { throw new ToolError("no luck", { code: "gone", retryable: true }); } }),
+    tool({ name: "strange", call: () => { throw new Error("cannot read /home/me/secret.txt with token=abcdef123456"); } }),
+  ];
+  return within({ tools }, async (repl) => {
+    const run = await repl.run("local ok, e = pcall(tools.known, {}) return e.code, e.message, e.retryable, e.tool");
+    assert.deepEqual(run.values, ["gone", "no luck", true, "known"]);
+    const strange = await repl.run("return tools.strange{}");
+    assert.equal(strange.error.message, "Error: cannot read …/secret.txt with token=***");
+  });
+});
+
+test("approvals: denied, allowed, edited, once for all", async () => {
+  const guarded = add.with({ name: "guarded", policy: "approve" });
+  const decisions = [false, true, { kind: "edit", arguments: { a: 10 } }, "always"];
+  await within({ tools: [guarded], approve: () => decisions.shift() }, async (repl) => {
+    const source = "return tools.guarded{a = 1}";
+    assert.deepEqual([(await repl.run(source)).error.kind, (await repl.run(source)).value], ["denied", 2]);
+    assert.deepEqual([(await repl.run(source)).value, (await repl.run(source)).value, (await repl.run(source)).value], [11, 2, 2]);
+    assert.equal(decisions.length, 0);
+  });
+  await within({ tools: [guarded] }, async (repl) => {
+    assert.equal((await repl.run("return tools.guarded{a = 1}")).error.code, "approval_unavailable");
+  });
+});
+
+test("a tool's own timeout, and an aborted run", () => {
+  const stuck = tool({ name: "stuck", timeout: 0.05, call: (_, { signal }) => new Promise((resolve) => signal.addEventListener("abort", resolve)) });
+  return within({ tools: [stuck] }, async (repl) => {
+    const run = await repl.run("local ok, e = pcall(tools.stuck, {}) return e.code");
+    assert.equal(run.value, "timeout");
+    const control = new AbortController();
+    const going = repl.run("x = 1 while true do end", { signal: control.signal });
+    setTimeout(() => control.abort(), 30);
+    assert.equal((await going).error.kind, "cancelled");
+    assert.equal((await repl.run("return x")).value, 1);
+  });
+});
+
+test("a snapshot carries globals, closures and coroutines into another Sandbox", async () => {
+  let bytes;
+  await within({ tools: [add], lua_features: ["coroutines"] }, async (repl) => {
+    await repl.run("local n = 40 function more() n = n + 1 return n end words = {'a', 'b'}");
+    await repl.run("co = coroutine.create(function() coroutine.yield(1) coroutine.yield(tools.add{a = 41}) end) coroutine.resume(co)");
+    bytes = await repl.snapshot();
+    assert.equal((await repl.run("return more()")).value, 41);
+  });
+  const box = new Sandbox({ tools: [add], lua_features: ["coroutines"] });
+  const repl = await box.restore(bytes);
+  assert.deepEqual((await repl.run("return more(), more(), #words, select(2, coroutine.resume(co))")).values, [41, 42, 2, 42]);
+  await assert.rejects(box.restore(bytes.slice(0, bytes.length - 50)), /damaged/);
+  await assert.rejects(box.restore(new Uint8Array(100)), /not a snapshot/);
+  await assert.rejects(new Sandbox({ language: "rhai" }).restore(bytes), /language 'lua'/);
+  await box.close();
+});
+
+test("the audit trail has a line of JSON for each run", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "moonbox-"));
+  const file = join(folder, "audit.jsonl");
+  await within({ audit: file }, async (repl) => {
+    await repl.run("return 1");
+    await repl.run("error('x')");
+  });
+  const lines = (await readFile(file, "utf8")).trim().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(lines.map((run) => run.ok), [true, false]);
+  await rm(folder, { recursive: true });
+});
+
+test("values cross without loss", () => {
+  const echo = tool({ name: "echo", parameters: { type: "object" }, call: ({ value }) => value });
+  return within({ tools: [echo] }, async (repl) => {
+    const run = await repl.run("return tools.echo{value = math.maxinteger}, tools.echo{value = '\\255\\0x'}, tools.echo{value = {[10] = 'x', y = 1}}");
+    assert.deepEqual(run.values, [2n ** 63n - 1n, Uint8Array.of(255, 0, 120), new Map([[10, "x"], ["y", 1]])]);
+    repl.define("when", new Date(0));
+    repl.define("double", (x) => x * 2);
+    assert.deepEqual((await repl.run("return when, double(21)")).values, ["1970-01-01T00:00:00.000Z", 42]);
+  });
+});
+
+test("a large answer comes in parts", () => {
+  const big = tool({ name: "big", call: () => "x".repeat(3_500_000) });
+  return within({ tools: [big] }, async (repl) => assert.equal((await repl.run("return #tools.big{}")).value, 3_500_000));
+});
+
+test("code mode answers a model's calls", async () => {
+  const box = new Sandbox({ tools: [add, add.with({ name: "wipe", hints: { destructive: true } })] });
+  const mode = new CodeMode(box);
+  assert.deepEqual(mode.definitions("anthropic").map((item) => item.name), ["lua_repl", "wipe"]);
+  assert.equal(await mode.handle("lua_repl", '{"source_code": "x = tools.add{a = 1} return x"}'), "2");
+  assert.equal(await mode.handle("lua_repl", { code: "return x" }), "2");
+  assert.equal(await mode.handle("wipe", { a: 2 }), "3");
+  assert.match(await mode.handle("add", {}), /is called from a script: use lua_repl and write tools\.add\{\.\.\.\}/);
+  const reply = await mode.reply("lua_repl", { source_code: "return tools.wipe{a = 1}" });
+  assert.match(reply.text, /hint: scripts cannot call 'wipe'/);
+  await mode.close();
+  await box.close();
+});
+
+test("Rhai scripts", () =>
+  within({ tools: [add], language: "rhai" }, async (repl) => {
+    assert.deepEqual((await repl.run("let r = []; for i in 1..4 { r.push(add(#{a: i})); } r")).value, [2, 3, 4]);
+    const run = await repl.run("let x = ;");
+    assert.deepEqual([run.error.kind, run.error.line], ["syntax", 1]);
+    assert.equal((await repl.check("1 +")).kind, "syntax");
+    assert.equal(await repl.check("1 + 1"), null);
+  }));

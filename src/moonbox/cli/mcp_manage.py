@@ -1,0 +1,386 @@
+"""The commands `moonbox mcp add`, `remove`, `test`, `login`, `logout` and `uninstall`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moonbox.audit.terminal import seconds, visible
+from moonbox.cli.options import ConfigFile, Json, McpConfig  # noqa: TC001 - read at run time by Typer
+from moonbox.cli.output import print_error, print_json, print_note, reporting_errors
+from moonbox.errors import UsageError
+from moonbox.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from moonbox.config.mcp import ServerSettings
+
+__all__ = ["register"]
+
+_PINGS = 5
+_Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `moonbox mcp`."""
+    app.command("add")(add)
+    app.command("remove")(remove)
+    app.command("test")(test)
+    app.command("login")(login)
+    app.command("logout")(logout)
+    app.command("uninstall")(uninstall)
+
+
+def add(
+    name: Annotated[
+        str | None, typer.Argument(help="The name of the new server.", metavar="[NAME]", show_default=False)
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(help="After --: the program and its arguments.", metavar="[COMMAND]...", show_default=False),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="The address of a server over HTTP.", metavar="URL", show_default=False)
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help="A variable of its environment; can be repeated.", metavar="NAME=VALUE", show_default=False),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(help="A header of each request; can be repeated.", metavar="NAME=VALUE", show_default=False),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="Take over the servers of a client, such as cursor.", metavar="CLIENT", show_default=False
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="The client's file, if it is not in the usual place.", metavar="FILE", show_default=False),
+    ] = None,
+    remove_old: Annotated[
+        bool | None,
+        typer.Option(
+            "--remove-old/--keep-old", help="Whether to remove the client's own entries.", show_default="asks"
+        ),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", metavar="", help="Replace servers of the same name.")] = False,
+    config: ConfigFile = None,
+) -> None:
+    """Add an MCP server to moonbox.toml: `add NAME -- command …`, `add NAME --url URL`, or `add --from CLIENT`."""
+    with reporting_errors():
+        from moonbox.mcp import registry
+
+        path = _config_file(config)
+        if source is not None:
+            if name or command or url:
+                raise UsageError("--from takes over all servers of a client; leave out the name, command and --url")
+            _add_from(source, file, path, remove_old=remove_old, replace=replace)
+            return
+        if name is None or (url is None) == (not command):
+            raise UsageError("write `moonbox mcp add NAME -- command …` or `moonbox mcp add NAME --url URL`")
+        table: dict[str, Any] = {}
+        if command:
+            table = {"command": command[0], **({"args": command[1:]} if command[1:] else {})}
+        else:
+            table = {"url": url}
+        if env:
+            table["env"] = _pairs(env, "--env")
+        if header:
+            table["headers"] = _pairs(header, "--header")
+        registry.add(path, {name: table}, replace=replace)
+        typer.echo(f"added the MCP server '{name}' to {path}")
+        print_note(f"`moonbox mcp test {name}` shows what it can do")
+
+
+def _add_from(source: str, file: Path | None, path: Path, *, remove_old: bool | None, replace: bool) -> None:
+    from moonbox.mcp import clients, registry
+    from moonbox.mcp.imports import tables_from_file
+
+    client, found = _client_file(source, file)
+    tables = tables_from_file(found)
+    if not tables:
+        raise UsageError(f"{found} contains no servers")
+    registry.add(path, tables, replace=replace)
+    names = ", ".join(f"'{item}'" for item in tables)
+    typer.echo(f"added {counted(len(tables), 'MCP server')} to {path}: {names}")
+    if remove_old is None:
+        remove_old = typer.confirm(f"Remove these entries from {found}?", default=False, err=True)
+    if remove_old:
+        removed = clients.remove(client, list(tables), found)
+        backup = f"; backup: {removed.backup}" if removed.backup is not None else ""
+        typer.echo(f"removed {counted(len(tables), 'entry', 'entries')} from {removed.path}{backup}")
+    print_note(f"`moonbox mcp install --client {client.name}` adds moonbox to it")
+
+
+def _client_file(source: str, file: Path | None) -> tuple[Any, Path]:
+    """The client, and its file that exists."""
+    from moonbox.mcp import clients
+
+    names = {"claude": ("claude-desktop", "claude-code")}.get(source.lower(), (source,))
+    candidates = []
+    for name in names:
+        client = clients.find(name)
+        if file is not None:
+            return client, file
+        for project in (True, False):
+            if (client.project if project else client.user) is not None:
+                candidates.append((client, client.file(project=project, folder=Path.cwd())))
+    for client, path in candidates:
+        if path.is_file():
+            return client, path
+    looked = ", ".join(str(path) for _, path in candidates)
+    raise UsageError(f"{source} has no configuration file; looked for {looked}")
+
+
+def remove(name: _Name, config: ConfigFile = None) -> None:
+    """Remove an MCP server from moonbox.toml, and forget its login."""
+    with reporting_errors():
+        from moonbox.mcp import registry
+
+        path = _config_file(config)
+        try:
+            forgotten = _store().remove(_find(name, config, None))
+        except UsageError:
+            forgotten = False  # the error about the name is the one of the registry
+        registry.remove(path, name)
+        typer.echo(f"removed the MCP server '{name}' from {path}" + (" and forgot its login" if forgotten else ""))
+
+
+def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False) -> None:
+    """Start one server and show what it can do, how fast it answers, and the problems of its tools."""
+    with reporting_errors():
+        settings = _find(name, config, mcp_config)
+        try:
+            report = asyncio.run(_examine(settings))
+        except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
+            from moonbox.mcp.upstreams.errors import describe
+
+            print_error(f"the MCP server '{name}' failed: {describe(problem)}")
+            raise typer.Exit(1) from None
+        if as_json:
+            print_json(report)
+        else:
+            _show_report(report)
+        if report["problems"]:
+            raise typer.Exit(1)
+
+
+async def _examine(settings: ServerSettings) -> dict[str, Any]:
+    from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
+    from moonbox.mcp.upstreams.connection import connect, make_transport
+    from moonbox.mcp.upstreams.login import make_auth
+    from moonbox.mcp.upstreams.tools import convert_tools
+
+    async def never(*_: Any) -> Any:
+        raise AssertionError
+
+    auth = None if settings.url is None else make_auth(settings, _store())
+    began = time.monotonic()
+    async with asyncio.timeout(settings.start_timeout):
+        async with connect(
+            make_transport(settings, auth), ClientFeatures(), Callbacks(settings.name).answer
+        ) as connection:
+            started = time.monotonic() - began
+            began = time.monotonic()
+            tools = await connection.tools()
+            listed = time.monotonic() - began
+            times = []
+            for _ in range(_PINGS):
+                began = time.monotonic()
+                await connection.tools()
+                times.append(time.monotonic() - began)
+            offers = await connection.offers()
+            capabilities = connection.session.server_capabilities
+            declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
+            problems = list(convert_tools(tools, settings, never).problems)
+            problems += [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
+            return {
+                "name": settings.name,
+                "server": connection.server,
+                "protocol": connection.protocol,
+                "capabilities": sorted(declared),
+                "tools": len(tools),
+                "annotated": sum(tool.annotations is not None for tool in tools),
+                "with_result_schema": sum(tool.output_schema is not None for tool in tools),
+                "prompts": len(offers.prompts),
+                "resources": len(offers.resources),
+                "templates": len(offers.templates),
+                "seconds": {"start": started, "first_list": listed, "list": sorted(times)[_PINGS // 2]},
+                "problems": problems,
+            }
+
+
+def _show_report(report: dict[str, Any]) -> None:
+    line = {key: visible(str(value), keep="") for key, value in report.items()}
+    times = report["seconds"]
+    typer.echo(f"{line['name']}: {line['server'] or 'unnamed server'}, protocol {line['protocol']}")
+    typer.echo(f"  capabilities  {visible(', '.join(report['capabilities']) or 'none', keep='')}")
+    typer.echo(
+        f"  tools         {report['tools']}, of which {report['annotated']} have annotations and "
+        f"{report['with_result_schema']} a schema of their results"
+    )
+    typer.echo(f"  prompts       {report['prompts']}")
+    typer.echo(f"  resources     {report['resources']}, and {counted(report['templates'], 'template')}")
+    typer.echo(f"  start         {seconds(times['start'])}")
+    typer.echo(
+        f"  tools/list    {seconds(times['list'])} (median of {_PINGS}), {seconds(times['first_list'])} at first"
+    )
+    for problem in report["problems"]:
+        typer.echo(f"  - {visible(problem[:300], keep='')}")
+
+
+def login(
+    name: _Name,
+    open_browser: Annotated[
+        bool,
+        typer.Option("--browser/--no-browser", help="Open a browser, or print the address and read where it leads."),
+    ] = True,
+    config: ConfigFile = None,
+    mcp_config: McpConfig = None,
+) -> None:
+    """Log in to an MCP server with OAuth. The tokens are kept in the system's keyring, or in a file of yours."""
+    with reporting_errors():
+        settings = _find(name, config, mcp_config)
+        if settings.url is None:
+            raise UsageError(f"the MCP server '{name}' is a program; only servers with a url have logins")
+        if any(key.lower() == "authorization" for key in settings.headers):
+            raise UsageError(
+                f"the MCP server '{name}' has an Authorization header in its configuration; remove it first"
+            )
+        store = _store()
+        try:
+            asyncio.run(_log_in(settings, store, open_browser))
+        except UsageError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
+            from moonbox.mcp.upstreams.errors import describe
+
+            reason = _usage_error(problem)
+            print_error(f"the login at '{name}' failed: {reason or describe(problem)}")
+            raise typer.Exit(1) from None
+        entry = store.login(settings)
+        if entry is None:
+            typer.echo(f"the MCP server '{name}' needs no login")
+            return
+        typer.echo(f"logged in at '{name}'{login_note(entry)}; the tokens are kept in {store.place}")
+
+
+def _usage_error(problem: BaseException) -> str:
+    while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
+        problem = problem.exceptions[0]
+    return str(problem) if isinstance(problem, UsageError) else ""
+
+
+async def _log_in(settings: ServerSettings, store: Any, open_browser: bool) -> None:
+    from moonbox.mcp.upstreams.browser import browser
+    from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
+    from moonbox.mcp.upstreams.connection import connect, make_transport
+    from moonbox.mcp.upstreams.login import make_auth
+
+    async def show(address: str) -> None:
+        typer.echo(f"open this address to log in:\n\n  {visible(address, keep='')}\n", err=True)
+        if not open_browser:
+            typer.echo("then paste the address at which the browser ends here:", err=True)
+            return
+        import webbrowser
+
+        await asyncio.to_thread(webbrowser.open, address)
+
+    port = 0 if settings.oauth is None else settings.oauth.redirect_port
+    async with browser(show, port=port, paste=not open_browser) as person:
+        auth = make_auth(settings, store, person)
+        transport = make_transport(settings, auth)
+        async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
+            await connection.tools()
+
+
+def logout(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None) -> None:
+    """Forget the login at an MCP server."""
+    with reporting_errors():
+        removed = _store().remove(_find(name, config, mcp_config))
+        typer.echo(f"logged out of '{name}'" if removed else f"there is no login at '{name}'")
+
+
+def login_note(entry: Any) -> str:
+    """How long a login lasts, for people."""
+    if entry.renews:
+        return ", renewed by itself"
+    if entry.expires_at is None:
+        return ""
+    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.expires_at))
+    return f", expired since {until}" if entry.expired else f" until {until}"
+
+
+def uninstall(
+    client: Annotated[
+        str, typer.Option("--client", help="The client; `install --client list` lists them.", metavar="NAME")
+    ] = "",
+    name: Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")] = "moonbox",
+    project: Annotated[
+        bool, typer.Option("--project", metavar="", help="Only for the project in this folder.")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="The client's configuration file, if it is not in the usual place.", metavar="FILE", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Remove moonbox from the configuration of an MCP client. Everything else stays, and a backup is kept."""
+    with reporting_errors():
+        from moonbox.mcp.clients import CLIENTS, find, remove
+
+        if not client:
+            names = ", ".join(known.name for known in CLIENTS)
+            raise UsageError(f"--client is required; known clients: {names}")
+        chosen = find(client)
+        path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
+        removed = remove(chosen, [name], path)
+        if removed.done == "unchanged":
+            typer.echo(f"there is no entry '{name}' in {removed.path}")
+            return
+        typer.echo(f"removed the entry '{name}' from {removed.path}; backup: {removed.backup}")
+        typer.echo(f"restart {chosen.title} to use it without moonbox", err=True)
+
+
+def _config_file(config: Path | None) -> Path:
+    from moonbox.config import find
+    from moonbox.config.file import FILE_NAME
+
+    return config or find() or Path.cwd() / FILE_NAME
+
+
+def _find(name: str, config: Path | None, mcp_config: Sequence[Path] | None) -> ServerSettings:
+    from moonbox.config import Config
+    from moonbox.project.sections import need_mcp, read_servers
+    from moonbox.suggest import unknown
+
+    need_mcp()
+    servers = {item.name: item for item in read_servers(Config.load(config), list(mcp_config or ()))}
+    if name not in servers:
+        raise UsageError(unknown("MCP server", name, servers))
+    return servers[name]
+
+
+def _store() -> Any:
+    from moonbox.mcp.upstreams.login import LoginStore
+
+    return LoginStore()
+
+
+def _pairs(items: Sequence[str], option: str) -> dict[str, str]:
+    pairs = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{option} takes NAME=VALUE, not '{item.partition('=')[0]}'")
+        pairs[key] = value
+    return pairs

@@ -1,0 +1,195 @@
+"""The console's application: sign-in, pages and static files under /console. Its pages speak to the HTTP API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from moonbox.console.pages import PAGES
+from moonbox.console.rendering import Renderer
+from moonbox.errors import AuditError, UsageError
+from moonbox.http.browser import cookie_name
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.types import Message, Receive, Scope, Send
+
+    from moonbox.console.pages import Page
+    from moonbox.http.app import Service
+    from moonbox.http.browser import BrowserAccess
+
+__all__ = ["OPEN_PATHS", "PREFIX", "console_routes"]
+
+PREFIX = "/console"
+OPEN_PATHS = (PREFIX, "/")
+"""For `Access(open_paths=…)`: the console checks for itself who asks."""
+STATIC = Path(__file__).with_name("static")
+_LONGEST_FORM = 8_192
+_HEADERS = {
+    # Nothing from elsewhere and nothing inline; and no markup from strings: the modules build elements.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    # Not no-referrer: with it, browsers send forms without their origin, which the sign-in checks.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def console_routes(service: Service, browser: BrowserAccess, *, script: str = "") -> list[BaseRoute]:
+    """The routes of the console, to stand beside those of the API; `script` is what the playground begins with."""
+    console = _Console(service, browser, script)
+    static = _with_headers(StaticFiles(directory=STATIC), {"Cache-Control": "public, max-age=31536000, immutable"})
+    return [
+        Route("/", _to_console, methods=["GET"]),
+        Mount(
+            PREFIX,
+            routes=[
+                Route("/open", console.open, methods=["GET"]),
+                Route("/sign-in", console.sign_in, methods=["POST"]),
+                Mount("/static/{version}", static),
+                *(Route(path, console.page(page), methods=["GET"]) for path, page in PAGES.items()),
+                Route("/{rest:path}", console.missing, methods=["GET"]),
+            ],
+        ),
+    ]
+
+
+class _Console:
+    def __init__(self, service: Service, browser: BrowserAccess, script: str) -> None:
+        self._service, self._browser, self._script = service, browser, script
+        self._renderer = Renderer(STATIC, f"{PREFIX}/static")
+
+    async def open(self, request: Request) -> Response:
+        """The address that was printed: its key is worth one sign-in."""
+        cookie = self._browser.redeem(request.query_params.get("key", ""))
+        if cookie is None:
+            if self._browser.knows(request.scope):
+                return RedirectResponse(f"{PREFIX}/", 303)
+            return self._sign_in_page("This address was used before, or it is wrong.", status=403)
+        return _signed_in(cookie, f"{PREFIX}/", request)
+
+    async def sign_in(self, request: Request) -> Response:
+        origin = request.headers.get("origin", "")
+        if origin.partition("://")[2] != request.headers.get("host"):
+            return self._sign_in_page("Sign in from this page.", status=403)
+        form = _form(await request.body())
+        cookie = self._browser.sign_in(form.get("token", ""))
+        if cookie is None:
+            message = "That is not the server's token."
+            return self._sign_in_page(message, target=_local(form.get("next", "")), status=403)
+        return _signed_in(cookie, _local(form.get("next", "")), request)
+
+    def page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        """The handler of a page: who may not see it is asked to sign in."""
+
+        async def handle(request: Request) -> Response:
+            if not self._browser.knows(request.scope):
+                return self._sign_in_page(target=_address(request))
+            try:
+                values = await page.load(self._service, request, self._script)
+            except HTTPException as problem:
+                return self._problem(request, problem.status_code, str(problem.detail))
+            except (AuditError, UsageError) as problem:
+                return self._problem(request, 400, str(problem))
+            if isinstance(values, Response):
+                return values
+            return self._render(request, page.template, page.view, {"script": page.script, **values})
+
+        return handle
+
+    async def missing(self, request: Request) -> Response:
+        if not self._browser.knows(request.scope):
+            return self._sign_in_page(target=_address(request))
+        if request.path_params["rest"] in ("", "/"):
+            return RedirectResponse(f"{PREFIX}/playground", 303)
+        return self._problem(request, 404, "There is no such page.")
+
+    def _problem(self, request: Request, status: int, message: str) -> Response:
+        title = "Not found" if status == 404 else "That did not work"
+        values = {"title": title, "message": message, "script": "plain.js"}
+        return self._render(request, "problem.html", "", values, status)
+
+    def _render(
+        self, request: Request, template: str, view: str, values: dict[str, Any], status: int = 200
+    ) -> Response:
+        bench = self._service.workbench
+        common = {
+            "view": view,
+            "key": self._browser.page_key(request.scope),
+            "waiting": len(bench.approvals.pending()) if bench is not None else 0,
+        }
+        return self._html(self._renderer.render(template, {**common, **values}), status)
+
+    def _sign_in_page(self, message: str = "", *, target: str = "", status: int = 401) -> Response:
+        values = {"message": message, "next": target, "with_token": self._browser.with_token}
+        return self._html(self._renderer.render("sign_in.html", values), status)
+
+    def _html(self, text: str, status: int) -> Response:
+        headers = {**_HEADERS, "Cache-Control": "no-store"}
+        body = text.encode("utf-8", "backslashreplace")  # half a surrogate pair may be in what a script printed
+        return Response(body, status, headers, "text/html; charset=utf-8")
+
+
+async def _to_console(_: Request) -> Response:
+    return RedirectResponse(f"{PREFIX}/", 303)
+
+
+def _signed_in(cookie: str, target: str, request: Request) -> Response:
+    response = RedirectResponse(target, 303, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
+    secure = request.url.scheme == "https"
+    response.set_cookie(cookie_name(request.scope), cookie, httponly=True, samesite="lax", secure=secure, path="/")
+    return response
+
+
+def _address(request: Request) -> str:
+    query = f"?{urlencode(list(request.query_params.multi_items()))}" if request.query_params else ""
+    return request.url.path + query
+
+
+def _form(body: bytes) -> dict[str, str]:
+    """The fields of a form, each once."""
+    if len(body) > _LONGEST_FORM:
+        return {}
+    try:
+        return dict(parse_qsl(body.decode(), max_num_fields=4))
+    except ValueError:
+        return {}
+
+
+def _local(target: str) -> str:
+    """An address of the console, or its first page: a sign-in never leads elsewhere."""
+    if target.startswith(f"{PREFIX}/") and "\\" not in target:
+        parts = urlsplit(target)
+        if not parts.scheme and not parts.netloc:
+            return target
+    return f"{PREFIX}/"
+
+
+def _with_headers(app: Any, headers: dict[str, str]) -> Any:
+    """An ASGI application whose answers carry these headers, and those of every page."""
+    raw = [(name.lower().encode(), value.encode()) for name, value in {**_HEADERS, **headers}.items()]
+
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *raw]
+            await send(message)
+
+        await app(scope, receive, send_with_headers)
+
+    return wrapped

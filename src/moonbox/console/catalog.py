@@ -1,0 +1,134 @@
+"""The catalog as pages show it: tools by server and script, with schemas, counts and latencies from the trail."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from moonbox.console.rendering import as_json
+from moonbox.languages.registry import LANGUAGES
+from moonbox.sandbox.approvals import hint_names
+from moonbox.tools.document import Document
+from moonbox.tools.search import ToolSearch
+from moonbox.tools.signature import render, type_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from moonbox.audit.query import ToolStats
+    from moonbox.http.app import Service
+    from moonbox.tools.tool import Tool
+
+__all__ = ["catalog_of", "learned_shape", "tool_page", "tools_page"]
+
+STATS_RUNS = 2_000
+"""Counts and latencies are those of so many of the latest runs, so that a page takes the same time with any trail."""
+_PER_PAGE = 200
+_COMPLETED_TOOLS = 2_000
+_POLICIES = {
+    "auto": "scripts may call it",
+    "approve": "a person must agree to each call",
+    "direct": "only called directly, never by scripts",
+}
+
+
+def catalog_of(service: Service) -> dict[str, Any]:
+    """What the editor completes: tools with their signatures and fields, and the words of the language."""
+    tools = [tool for tool in service.sandbox.toolbox if tool.policy != "direct"]
+    alias = service.sandbox.toolbox.alias
+    return {
+        "tools": [
+            {
+                "call": f"tools.{alias(tool.path)}",
+                "signature": render(tool, "signature", name=""),
+                "fields": [*tool.parameter_names, *_result_fields(tool)],
+            }
+            for tool in islice(tools, _COMPLETED_TOOLS)
+        ],
+        "words": sorted(LANGUAGES[service.sandbox.language].docs),
+    }
+
+
+def tools_page(service: Service, query: str, page: int) -> dict[str, Any]:
+    """The tools in groups; with a query, the ones that scripts would find, best first."""
+    service.refresh()
+    toolbox = service.sandbox.toolbox
+    stats = _stats(service)
+    if query.strip():
+        found = [tool for tool, _ in ToolSearch(toolbox).search(query, 50)]
+        groups = [_group("Best matches first", found, stats)] if found else []
+        return {**_common(toolbox), "q": query, "groups": groups, "page": 1, "page_count": 1}
+    tools = sorted(toolbox, key=lambda tool: (tool.namespace or "", tool.name))
+    count = max(1, -(-len(tools) // _PER_PAGE))
+    page = min(page, count)
+    shown = tools[(page - 1) * _PER_PAGE : page * _PER_PAGE]
+    spaces: dict[str, list[Tool]] = {}
+    for tool in shown:
+        spaces.setdefault(_origin(service, tool), []).append(tool)
+    groups = [_group(name, members, stats) for name, members in spaces.items()]
+    return {**_common(toolbox), "q": "", "groups": groups, "page": page, "page_count": count}
+
+
+def tool_page(service: Service, tool: Tool) -> dict[str, Any]:
+    """One tool with its schemas."""
+    return {
+        "tool": _describe(tool, _stats(service)),
+        "parameters": as_json(tool.parameters),
+        "returns": as_json(tool.returns) if tool.returns else "",
+        "policies": _POLICIES,
+        "stats_runs": STATS_RUNS,
+    }
+
+
+def learned_shape(service: Service, tool: Tool) -> str:
+    """The type of what the tool has returned, where it does not say what it returns."""
+    shape = service.sandbox.toolbox.learned.schema(tool.path)
+    return type_text(shape, Document(shape), nested=3) if shape else ""
+
+
+def _common(toolbox: Any) -> dict[str, Any]:
+    return {"total": len(toolbox), "stats_runs": STATS_RUNS}
+
+
+def _group(name: str, tools: Iterable[Tool], stats: dict[str, ToolStats]) -> dict[str, Any]:
+    described = [_describe(tool, stats) for tool in tools]
+    return {"name": name, "tools": described, "total": len(described)}
+
+
+def _origin(service: Service, tool: Tool) -> str:
+    if tool.path in service.builtin:
+        return "Built in"
+    return tool.namespace or "Without a namespace"
+
+
+def _describe(tool: Tool, stats: dict[str, ToolStats]) -> dict[str, Any]:
+    return {
+        "path": tool.path,
+        "description": tool.description,
+        "signature": render(tool, "signature"),
+        "policy": tool.policy,
+        "hints": hint_names(tool),
+        "timeout": tool.timeout,
+        "max_concurrency": tool.max_concurrency,
+        "stats": stats.get(tool.path),
+    }
+
+
+def _stats(service: Service) -> dict[str, ToolStats]:
+    return {item.tool: item for item in service.readable.stats(latest=STATS_RUNS).tools}
+
+
+def _result_fields(tool: Tool) -> list[str]:
+    """The names of the result's fields, also those of the rows of a list."""
+    schema: Any = tool.returns
+    definitions = (schema or {}).get("$defs", {})
+    for _ in range(4):
+        if not isinstance(schema, dict):
+            return []
+        if "$ref" in schema:
+            schema = definitions.get(str(schema["$ref"]).rpartition("/")[2])
+        elif "items" in schema:
+            schema = schema["items"]
+        else:
+            return [name for name in schema.get("properties", {}) if isinstance(name, str)][:50]
+    return []

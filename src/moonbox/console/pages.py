@@ -1,0 +1,339 @@
+"""The pages: for each its address, its template, its module, and what it is filled with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.exceptions import HTTPException
+
+from moonbox.audit.comparison import compare
+from moonbox.audit.query import RunFilter, RunSummary
+from moonbox.audit.terminal import seconds, size
+from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
+from moonbox.console.rendering import as_json, sample
+from moonbox.errors import MoonboxError
+from moonbox.http.reports import run_report, timeline_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from moonbox.audit.records import Run
+    from moonbox.http.app import Service
+    from moonbox.http.workbench import Workbench
+    from moonbox.limits import Limits
+
+__all__ = ["PAGES", "Page"]
+
+Load = Callable[["Service", "Request", str], Awaitable[dict[str, Any]]]
+
+_KINDS = ("syntax", "check", "runtime", "tool", "limit", "denied", "crashed", "cancelled")
+_PRESETS = ("default", "quick", "standard", "extended", "untrusted")
+_MODES = ("keyword", "semantic", "hybrid")
+_PAGE = 50
+_ANSWER_CHARS = 20_000
+_DOCUMENT_CHARS = 20_000
+_MARKS = ("\ue000", "\ue001")
+"""Around the found words of a passage: characters for private use, which documents hardly have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One view: `load` gives the values of its template."""
+
+    template: str
+    view: str
+    script: str
+    load: Load
+
+
+async def playground(service: Service, request: Request, script: str) -> dict[str, Any]:
+    bench = _bench(service)
+    languages = bench.playground.languages
+    source, language = script or None, languages[0]
+    if id := request.query_params.get("run"):
+        run = await _run(service, id)
+        source, language = run.source, run.language if run.language in languages else languages[0]
+    data = {
+        "session": request.path_params.get("session", ""),
+        "source": source,
+        "samples": {name: sample(name) for name in languages},
+        "catalog": catalog_of(service),
+    }
+    return {
+        "title": "Playground",
+        "data": as_json(data),
+        "languages": languages,
+        "language": language,
+        "presets": _PRESETS,
+        "limits": [
+            (name, "none" if value is None else value) for name, value in service.sandbox.limits.to_dict().items()
+        ],
+    }
+
+
+async def runs(service: Service, request: Request, _: str) -> dict[str, Any]:
+    given = {name: request.query_params.get(name, "")[:1000] for name in _RUN_FILTERS}
+    where = RunFilter(
+        ok={"ok": True, "failed": False}.get(given["state"]),
+        text=given["q"] or None,
+        kind=given["kind"] or None,
+        tool=given["tool"] or None,
+        repl=given["repl"] or None,
+        language=given["language"] or None,
+    )
+    page = await asyncio.to_thread(service.page, _PAGE, given["before"] or None, where)
+    return {
+        "title": "Runs",
+        "page": page,
+        "filters": given,
+        "filtered": any(given.values()),
+        "kinds": _KINDS,
+        "tools": sorted(tool.path for tool in service.sandbox.toolbox)[:500],
+    }
+
+
+async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
+    record = await _run(service, request.path_params["id"])
+    report = await asyncio.to_thread(run_report, record)
+    earlier, later = await asyncio.to_thread(service.readable.neighbours, record)
+    return {
+        "title": f"Run {record.id[:8]}",
+        "run": record,
+        "summary": RunSummary.of(record),
+        "neighbours": {"earlier": earlier, "later": later},
+        "timeline": as_json({"run": record.id, **report["timeline"]}),
+        "usage": _usage(record, service.sandbox.limits),
+        "model": report["model"],
+        "economy": report["economy"],
+    }
+
+
+async def comparison(service: Service, request: Request, _: str) -> dict[str, Any]:
+    a = await _run(service, request.query_params.get("a", ""))
+    b = await _run(service, request.query_params.get("b", ""))
+    result = await asyncio.to_thread(compare, a, b)
+    calls = [
+        {
+            "tool": pair.tool,
+            "arguments": pair.arguments,
+            "a": _call_text(pair.a_status, pair.a_duration),
+            "b": _call_text(pair.b_status, pair.b_duration),
+        }
+        for pair in result.calls
+    ]
+    return {
+        "title": "Comparison",
+        "a": RunSummary.of(a),
+        "b": RunSummary.of(b),
+        "figures": [_figure(name, *values) for name, values in result.figures.items()],
+        "diff": result.diff,
+        "calls": calls,
+        "hidden_calls": result.hidden_calls,
+        "answer_a": a.for_model(_ANSWER_CHARS),
+        "answer_b": b.for_model(_ANSWER_CHARS),
+        "timeline_a": as_json({"run": a.id, **timeline_of(a)}),
+        "timeline_b": as_json({"run": b.id, **timeline_of(b)}),
+    }
+
+
+async def approvals(service: Service, _: Request, __: str) -> dict[str, Any]:
+    _bench(service)
+    return {"title": "Approvals"}
+
+
+async def tools(service: Service, request: Request, _: str) -> dict[str, Any]:
+    query = request.query_params.get("q", "")[:500]
+    page = request.query_params.get("page", "1")
+    number = int(page) if page.isascii() and page.isdigit() and len(page) < 6 else 1
+    return {"title": "Tools", **await asyncio.to_thread(tools_page, service, query, max(1, number))}
+
+
+async def tool(service: Service, request: Request, _: str) -> dict[str, Any]:
+    found = service.sandbox.toolbox.get(request.path_params["path"])
+    if found is None:
+        raise HTTPException(404, "There is no tool of this name.")
+    values = await asyncio.to_thread(tool_page, service, found)
+    return {"title": found.path, **values, "learned": learned_shape(service, found)}
+
+
+async def knowledge(service: Service, request: Request, _: str) -> dict[str, Any]:
+    base = _bench(service).knowledge
+    if base is None:
+        return {"title": "Knowledge", "available": False, "stats": None}
+    query = request.query_params.get("q", "")[:500]
+    mode, source = request.query_params.get("mode", "keyword"), request.query_params.get("source", "")
+    mode = mode if mode in _MODES else "keyword"
+    sources, stats = await asyncio.to_thread(lambda: (base.sources(), base.stats()))
+    hits, problem = [], ""
+    if query.strip():
+        try:
+            hits = await asyncio.to_thread(_search, base, query, mode, source or None)
+        except MoonboxError as failure:
+            problem = str(failure)
+    return {
+        "title": "Knowledge",
+        "available": True,
+        "stats": stats,
+        "sources": sources,
+        "q": query,
+        "mode": mode,
+        "modes": _MODES,
+        "source": source,
+        "hits": hits,
+        "problem": problem,
+    }
+
+
+async def doctor(service: Service, _: Request, __: str) -> dict[str, Any]:
+    diagnose = _bench(service).diagnose
+    if diagnose is None:
+        raise HTTPException(404, "There is no diagnosis here.")
+    diagnosis = await asyncio.to_thread(diagnose)
+    sections = [
+        ("Running scripts", [diagnosis["isolation"], diagnosis["fork"], diagnosis["interrupt"]]),
+        ("The workers' jail", diagnosis["layers"]),
+        ("Configuration", diagnosis["configuration"]),
+    ]
+    return {"title": "Doctor", "diagnosis": diagnosis, "sections": sections, "meanings": _MEANINGS}
+
+
+PAGES: dict[str, Page] = {
+    "/playground": Page("playground.html", "playground", "playground.js", playground),
+    "/playground/{session}": Page("playground.html", "playground", "playground.js", playground),
+    "/runs": Page("runs.html", "runs", "runs.js", runs),
+    "/runs/{id}": Page("run.html", "runs", "run.js", run),
+    "/compare": Page("compare.html", "runs", "run.js", comparison),
+    "/approvals": Page("approvals.html", "approvals", "approvals.js", approvals),
+    "/tools": Page("tools.html", "tools", "tools.js", tools),
+    "/tools/{path:path}": Page("tool.html", "tools", "tools.js", tool),
+    "/knowledge": Page("knowledge.html", "knowledge", "knowledge.js", knowledge),
+    "/doctor": Page("doctor.html", "doctor", "plain.js", doctor),
+}
+
+
+def _bench(service: Service) -> Workbench:
+    if service.workbench is None:
+        raise HTTPException(404, "This server has no workbench.")
+    return service.workbench
+
+
+async def _run(service: Service, id: str) -> Run:
+    found = await asyncio.to_thread(service.find, id)
+    if found is None:
+        raise HTTPException(404, "There is no run with this id.")
+    return found
+
+
+def _usage(run: Run, limits: Limits) -> list[dict[str, Any]]:
+    """What the run spent, beside the limits of this server; the run's own may have been others."""
+    usage = run.usage
+
+    def row(label: str, value: float, limit: float | None, text: Callable[[float], str]) -> dict[str, Any]:
+        share = None if not limit else min(1.0, value / limit)
+        of = f" of {text(limit)}" if limit else ""
+        return {"label": label, "text": text(value) + of, "share": share}
+
+    rows = [
+        row("time", usage.wall, limits.timeout, seconds),
+        row("memory, at most", usage.peak_memory, limits.max_memory, size),
+        row("calls", usage.calls, limits.max_tool_calls, _whole),
+        row("printed", len(run.output.encode("utf-8", "replace")) + run.output_cut, limits.max_output, size),
+    ]
+    if usage.operations is not None:
+        rows.append(row("operations", usage.operations, limits.max_operations, _whole))
+    rows += [
+        row("processor time", usage.cpu, None, seconds),
+        row("bytes to the script", usage.bytes_in, None, size),
+        row("bytes from the script", usage.bytes_out, None, size),
+    ]
+    return rows
+
+
+def _figure(name: str, a: float, b: float) -> dict[str, str]:
+    """A row of the comparison: both values and how much they differ."""
+    label, text = _FIGURES[name]
+    change = "" if a == b else f"{(b - a) / a:+.0%}" if a else "new"
+    return {"label": label, "a": text(a), "b": text(b), "change": change}
+
+
+def _call_text(status: str | None, duration: float | None) -> str:
+    return "not called" if status is None else f"{status.replace('_', ' ')}, {seconds(duration or 0.0)}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _search(base: Any, query: str, mode: str, source: str | None) -> list[dict[str, Any]]:
+    hits = []
+    for hit in base.search(query, mode, 12, source, marks=_MARKS):
+        chunks, room = [], _DOCUMENT_CHARS
+        for chunk in base.get(hit.id).chunks:
+            if room <= 0:
+                break
+            chunks.append({"heading": chunk.heading, "text": chunk.text[:room]})
+            room -= len(chunk.text)
+        hits.append(
+            {
+                "title": hit.title,
+                "source": hit.source,
+                "source_id": hit.source_id,
+                "url": _safe_url(hit.source_url),
+                "snippet": _passage(hit.snippet),
+                "chunks": chunks,
+                "cut": room <= 0,
+            }
+        )
+    return hits
+
+
+def _passage(snippet: str) -> list[tuple[bool, str]]:
+    """The parts of a snippet, and which of them were found."""
+    parts: list[tuple[bool, str]] = []
+    for piece in snippet.split(_MARKS[0]):
+        found, mark, rest = piece.partition(_MARKS[1])
+        parts += [(True, found), (False, rest)] if mark else [(False, piece)]
+    return [part for part in parts if part[1]]
+
+
+def _safe_url(url: str | None) -> str | None:
+    """A link that leads to a page: documents come from anywhere, and so do their addresses."""
+    return url if url is not None and urlsplit(url).scheme in ("http", "https") else None
+
+
+_FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
+    "wall": ("time", seconds),
+    "cpu": ("processor time", seconds),
+    "operations": ("operations", _whole),
+    "peak_memory": ("memory, at most", size),
+    "calls": ("calls", _whole),
+    "failed_calls": ("calls that were not ok", _whole),
+    "bytes_in": ("bytes to the script", size),
+    "bytes_out": ("bytes from the script", size),
+    "output": ("printed characters", _whole),
+}
+_RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "before")
+_MEANINGS = {
+    "process": "Each session runs in a process of its own: a crash or a break-out stays there.",
+    "fork": "A new process starts in about a millisecond, from one that has everything loaded.",
+    "interrupt": "A script that computes without end is stopped at its deadline.",
+    "session": "A script's process cannot reach your terminal.",
+    "oom-score": "When memory runs out, the system ends scripts before anything else of yours.",
+    "leftovers": "Nothing of a script stays behind in the system.",
+    "capabilities": "The process has none of the special rights of an administrator.",
+    "no-new-privileges": "It cannot gain rights by starting a program.",
+    "no-debugger": "Other processes cannot look into it, and it cannot look into them.",
+    "no-new-code": "It cannot write machine code and run it.",
+    "landlock": "The kernel refuses every file and every connection.",
+    "descriptors": "It has nothing open but its connection to moonbox.",
+    "parent-death": "It ends when moonbox ends.",
+    "memory-limit": "The kernel bounds its memory.",
+    "cpu-limit": "The kernel bounds its processor time.",
+    "file-limits": "It cannot open or write files.",
+    "process-limit": "It cannot start processes.",
+    "seccomp": "The kernel refuses every system call that computing does not need: no files, no network, no programs.",
+}

@@ -1,0 +1,96 @@
+"""Rendering: templates in which everything is escaped, and the addresses of static files by their content."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from functools import cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from moonbox._version import __version__
+from moonbox.audit.terminal import seconds, size
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["VIEWS", "Renderer", "as_json", "sample"]
+
+VIEWS = (
+    ("playground", "Playground", "play"),
+    ("runs", "Runs", "list"),
+    ("approvals", "Approvals", "check"),
+    ("tools", "Tools", "tool"),
+    ("knowledge", "Knowledge", "book"),
+    ("doctor", "Doctor", "shield"),
+)
+_CLIP = 100_000
+
+
+class Renderer:
+    """The templates of the console."""
+
+    def __init__(self, static: Path, prefix: str) -> None:
+        self._static, self._prefix = static, prefix
+        self._environment = Environment(
+            loader=PackageLoader("moonbox.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals.update(static=self._address, version=__version__, views=VIEWS)
+        self._environment.filters.update(
+            seconds=seconds, size=size, number=_number, iso=_iso, first_line=_first_line, clip=_clip, plural=_plural
+        )
+
+    def render(self, template: str, values: dict[str, Any]) -> str:
+        return self._environment.get_template(template).render(values)
+
+    def _address(self, name: str) -> str:
+        return f"{self._prefix}/{self._version}/{name}"
+
+    @cached_property
+    def _version(self) -> str:
+        """A mark of what the files hold. It is part of their path, so that modules import those of the same version."""
+        digest = hashlib.sha256()
+        for path in sorted(self._static.iterdir()):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()[:12]
+
+
+def sample(language: str) -> str:
+    """What the playground's editor holds at first."""
+    matches = list(files("moonbox.console").joinpath("samples").iterdir())
+    return next((path.read_text(encoding="utf-8") for path in matches if path.name.startswith(f"{language}.")), "")
+
+
+def as_json(value: Any) -> str:
+    """A value for a `data-…` attribute, which the template escapes."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _number(value: float) -> str:
+    return f"{value:,}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _iso(timestamp: float) -> str:
+    try:
+        return dt.datetime.fromtimestamp(timestamp, dt.UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:300]
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _CLIP else f"{text[:_CLIP]}\n… {len(text) - _CLIP:,} more characters"

@@ -1,0 +1,43 @@
+// The HTTP API, as this page uses it: same origin, JSON, and the page's key in a header.
+
+const KEY = document.querySelector('meta[name="moonbox-key"]').content;
+
+export class ApiError extends Error {
+  constructor(status, { code = "failed", message = "the request failed", ...more } = {}) {
+    super(message);
+    Object.assign(this, { status, code, ...more });
+  }
+}
+
+export async function request(method, path, body) {
+  const headers = { Accept: "application/json", "X-Moonbox-Key": KEY };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      credentials: "same-origin",
+      redirect: "error",
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch {
+    throw new ApiError(0, { code: "unreachable", message: "the server does not answer; is moonbox still running?" });
+  }
+  if (response.status === 204) return null;
+  const data = await response.json().catch(() => ({}));
+  if (!response.ok) throw new ApiError(response.status, data.error);
+  return data;
+}
+
+export const get = (path) => request("GET", path);
+export const post = (path, body = {}) => request("POST", path, body);
+
+/** A path whose parts may hold any character. */
+export const path = (...parts) => "/" + parts.map((part) => encodeURIComponent(part)).join("/");
+
+/** A query string of what is set. */
+export function query(values) {
+  const set = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return set.length ? "?" + new URLSearchParams(set) : "";
+}

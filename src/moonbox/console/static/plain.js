@@ -1,0 +1,5 @@
+// Pages without anything of their own.
+
+import { shell } from "./shell.js";
+
+shell();

@@ -1,0 +1,389 @@
+// The playground: write a script, run it or step through it, and see what it does while it does it.
+
+import { get, path, post, request } from "./api.js";
+import { $, $$, bytes, count, h, pageData, plural, seconds, toast } from "./dom.js";
+import { Editor } from "./editor.js";
+import { key } from "./keys.js";
+import { questionCard, questionKeys } from "./question.js";
+import { shell } from "./shell.js";
+import { Timeline } from "./timeline.js";
+import { tree, valueView } from "./value.js";
+
+const page = pageData("#playground");
+const status = $("#status");
+const problems = $("#problems");
+const timeline = new Timeline($("#timeline"));
+const live = shell({ started, output, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
+const names = catalogNames(page.catalog);
+let session = null;
+let state = "idle";
+
+const editor = new Editor($("#editor"), {
+  names: (source) => [...names, ...localNames(source)],
+  changed: () => {
+    sessionStorage.setItem(draft(), editor.source);
+    check();
+  },
+});
+
+// The session
+
+const draft = () => `moonbox-draft-${language()}`;
+const language = () => $("#language").value;
+
+function limits() {
+  const chosen = { preset: $("#preset").value };
+  for (const input of $$("#limits input")) if (input.value !== "") chosen[input.name] = Number(input.value);
+  return chosen;
+}
+
+async function open() {
+  if (page.session) {
+    try {
+      return await attach(await get(path("sessions", page.session)));
+    } catch {
+      toast("That session has ended; this is a new one.");
+      history.replaceState(null, "", "/console/playground");
+    }
+  }
+  editor.source = page.source ?? sessionStorage.getItem(draft()) ?? page.samples[language()] ?? "";
+  check();
+}
+
+async function begin() {
+  if (session) return;
+  const made = await post("/sessions", { language: language() });
+  session = made.id;
+  history.replaceState(null, "", `/console/playground/${encodeURIComponent(session)}`);
+  live.follow(session, 0);
+}
+
+async function attach(found) {
+  session = found.id;
+  $("#language").value = found.language;
+  editor.language = found.language;
+  editor.source = page.source ?? found.source ?? sessionStorage.getItem(draft()) ?? "";
+  live.follow(session, 0); // the latest run is told again from its start
+  showGlobals();
+}
+
+function compareQuestions({ pending }) {
+  for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) card.remove();
+  pending.forEach(ask);
+}
+
+async function forget() {
+  if (!session) return;
+  await request("DELETE", path("sessions", session)).catch(() => null);
+  session = null;
+  live.follow("", 0);
+  history.replaceState(null, "", "/console/playground");
+  for (const card of $$("#questions .question")) card.remove();
+  setState("idle");
+  showGlobals();
+}
+
+// Running
+
+async function run(step = false) {
+  if (state === "paused" && step) return resume();
+  if (state !== "idle") return;
+  setState("starting");
+  say("starting…");
+  problems.replaceChildren();
+  try {
+    await begin();
+    await post(path("sessions", session, "run"), { source_code: editor.source, step, limits: limits() });
+  } catch (problem) {
+    setState("idle");
+    if (problem.status === 404) {
+      session = null;
+      return run(step);
+    }
+    say(problem.message, "bad");
+  }
+}
+
+async function resume(answers) {
+  try {
+    setState("running");
+    await post(path("sessions", session, "resume"), answers ? { answers } : {});
+  } catch (problem) {
+    say(problem.message, "bad");
+  }
+}
+
+async function stop() {
+  if (!session || state === "idle") return;
+  say("stopping…");
+  await post(path("sessions", session, "stop")).catch((problem) => say(problem.message, "bad"));
+}
+
+function setState(name) {
+  state = name;
+  $("#run").disabled = name !== "idle";
+  $("#step").disabled = name !== "idle" && name !== "paused";
+  $("#stop").disabled = name === "idle";
+  $("#language").disabled = name !== "idle";
+  $("#playground").dataset.state = name;
+  if (name !== "paused") $("#paused").replaceChildren();
+}
+
+function say(text, kind = "") {
+  status.className = `status ${kind}`;
+  status.textContent = text;
+}
+
+// What the server tells
+
+function started(event) {
+  setState("running");
+  say("running…");
+  $("#output").textContent = "";
+  $("#values").replaceChildren();
+  $("#model").replaceChildren();
+  problems.replaceChildren();
+  editor.mark([]);
+  timeline.show({ run: "", started: 0 });
+  timeline.behind = event.started - Date.now() / 1000;
+  if (!editor.source) editor.source = event.source;
+}
+
+function output({ text }) {
+  const box = $("#output");
+  const below = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  box.append(text);
+  if (below) box.scrollTop = box.scrollHeight;
+}
+
+function call(event) {
+  timeline.update(event);
+}
+
+function pause({ calls }) {
+  setState("paused");
+  say(`paused before ${plural(calls.length, "call")}`);
+  const rows = calls.map((item) => pausedCall(item));
+  const go = h("button", { type: "button", class: "button good", onClick: () => resume(rows.map((row) => row.answer())) }, "Go on");
+  $("#paused").replaceChildren(
+    h("article", { class: "card" }, h("h2", {}, `The script waits for ${plural(calls.length, "call")}`), rows.map((row) => row.element), h("div", { class: "row" }, go)),
+  );
+  go.focus();
+}
+
+/** A call before it is answered: run it, or answer in its place. */
+function pausedCall({ id, tool, arguments: given }) {
+  const choice = h(
+    "select",
+    { "aria-label": `Answer of ${tool}`, onChange: () => (own.hidden = choice.value === "run") },
+    h("option", { value: "run" }, "run the tool"),
+    h("option", { value: "value" }, "answer with this value"),
+    h("option", { value: "error" }, "fail with this message"),
+  );
+  const own = h("textarea", { rows: 2, hidden: true, class: "code", "aria-label": `Value or message for ${tool}`, placeholder: "JSON value, or a message" });
+  const answer = () => {
+    if (choice.value === "run") return { id, kind: "run" };
+    if (choice.value === "error") return { id, kind: "error", message: own.value || "it failed" };
+    try {
+      return { id, kind: "value", value: JSON.parse(own.value) };
+    } catch {
+      return { id, kind: "value", value: own.value };
+    }
+  };
+  return { answer, element: h("div", { class: "paused-call" }, h("code", {}, tool), tree(given, "arguments", false), choice, own) };
+}
+
+function done({ run, report }) {
+  setState("idle");
+  const error = run.error;
+  const facts = [seconds(run.usage.wall), plural(run.calls, "call"), bytes(run.usage.peak_memory)];
+  if (error) say(`${error.kind}${error.limit ? ` (${error.limit})` : ""} · ${facts.join(" · ")}`, "bad");
+  else say(`ok · ${facts.join(" · ")}`, "good");
+  if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
+  showValues(run);
+  showError(error, run.state_lost);
+  showModel(report);
+  timeline.show({ run: run.id, ...report.timeline });
+  $("#record").hidden = false;
+  $("#record").href = `/console/runs/${encodeURIComponent(run.id)}`;
+  $("#share").hidden = false;
+  showGlobals();
+}
+
+function lost({ message }) {
+  setState("idle");
+  say(message, "bad");
+}
+
+function showValues(run) {
+  const views = run.values.map((item, index) => valueView(item, run.values.length > 1 ? `value ${index + 1}` : "value"));
+  if (!views.length && !run.error) views.push(h("p", { class: "dim" }, "no value returned"));
+  $("#values").replaceChildren(...views);
+}
+
+function showError(error, stateLost) {
+  if (!error) return editor.mark([]);
+  editor.mark([{ line: error.line, severity: "error", message: error.message }]);
+  const parts = [
+    h("p", { class: "bad-text" }, h("b", {}, error.line ? `line ${error.line}: ` : ""), error.message),
+    error.hint ? h("p", { class: "hint" }, h("b", {}, "hint: "), error.hint) : null,
+    error.line ? h("button", { type: "button", class: "chip", onClick: () => editor.goTo(error.line) }, `go to line ${error.line}`) : null,
+    fix(error),
+    error.traceback ? h("details", {}, h("summary", {}, "traceback"), h("pre", { tabindex: "0" }, error.traceback)) : null,
+    stateLost ? h("p", { class: "dim" }, "The session's globals are lost; the next run starts afresh.") : null,
+  ];
+  problems.replaceChildren(h("div", { class: "problem", role: "alert" }, parts));
+}
+
+/** "did you mean 'x'?" as a button that changes the name in its line. */
+function fix({ line, message, hint }) {
+  const said = `${message}\n${hint ?? ""}`;
+  const wanted = /did you mean ['"`]?([\w.]+)['"`]?\?/.exec(said)?.[1];
+  const wrong = /(?:unknown \w+|there is no \w+|field|global|variable|method|tool) ['"`]([\w.]+)['"`]/.exec(said)?.[1];
+  if (!wanted || !wrong || !line || wanted === wrong) return null;
+  const apply = () => {
+    const lines = editor.source.split("\n");
+    const short = (name) => name.slice(name.lastIndexOf(".") + 1);
+    lines[line - 1] = lines[line - 1].replace(short(wrong), () => short(wanted));
+    editor.source = lines.join("\n");
+    editor.mark([]);
+    problems.replaceChildren();
+    editor.goTo(line);
+  };
+  return h("button", { type: "button", class: "chip", onClick: apply }, `change it to ${wanted}`);
+}
+
+function showModel({ model, economy }) {
+  const spared = economy.spared > 0 ? `${count(economy.spared)} tokens spared against ${plural(economy.calls, "direct call")}` : "";
+  $("#model").replaceChildren(
+    h("p", { class: "dim" }, [`about ${plural(model.tokens, "token")}`, spared].filter(Boolean).join(" · ")),
+    h("pre", { tabindex: "0", role: "region", "aria-label": "What the model would be shown" }, model.text),
+  );
+}
+
+async function showGlobals() {
+  const place = $("#globals");
+  if (!session) return place.replaceChildren(h("p", { class: "dim" }, "Run a script to begin a session; its globals stay for the next run."));
+  if (state !== "idle") return;
+  const { globals } = await get(path("sessions", session, "globals")).catch(() => ({ globals: {} }));
+  const rows = Object.entries(globals).map(([name, kind]) =>
+    h("tr", {}, h("td", {}, h("button", { type: "button", class: "chip", title: `Insert ${name}`, onClick: () => editor.insert(name) }, name)), h("td", { class: "dim" }, kind)),
+  );
+  place.replaceChildren(rows.length ? h("table", {}, h("tbody", {}, rows)) : h("p", { class: "dim" }, "No globals yet."));
+}
+
+// Approvals of this session
+
+function ask(question) {
+  if (!session || question.session !== session) return false;
+  if ($(`#questions [data-question="${CSS.escape(question.id)}"]`)) return true;
+  $("#questions").append(questionCard(question));
+  timeline.asking.add(question.index);
+  say("waiting for your approval");
+  return true;
+}
+
+function settled({ id }) {
+  $(`#questions [data-question="${CSS.escape(id)}"]`)?.remove();
+  if (state === "running" && !$("#questions .question")) say("running…");
+}
+
+// The check, as one types
+
+let checks = 0;
+
+async function check() {
+  if (state !== "idle") return;
+  const mine = ++checks;
+  const answer = await post("/check", { source_code: editor.source, language: language(), session }).catch(() => null);
+  if (!answer || mine !== checks || state !== "idle") return;
+  editor.mark(answer.findings);
+  const rows = answer.findings.slice(0, 20).map((finding) =>
+    h(
+      "div",
+      { class: `finding ${finding.severity}` },
+      h("button", { type: "button", class: "chip", onClick: () => editor.goTo(finding.line ?? 1) }, `line ${finding.line ?? "?"}`),
+      h("span", {}, finding.message),
+      finding.hint ? h("span", { class: "dim" }, finding.hint) : null,
+      fix(finding),
+    ),
+  );
+  problems.replaceChildren(...rows);
+}
+
+// Completion
+
+function catalogNames(catalog) {
+  const own = catalog.words.map((name) => ({ name, detail: "" }));
+  const tools = catalog.tools.flatMap(({ call: name, signature, fields }) => [
+    { name, detail: signature, insert: name },
+    ...fields.map((field) => ({ name: field, detail: `field of ${name}` })),
+  ]);
+  const seen = new Set();
+  return [...tools, ...own].filter(({ name }) => !seen.has(name) && seen.add(name));
+}
+
+function localNames(source) {
+  const taken = new Set(names.map(({ name }) => name));
+  const found = new Set(source.slice(0, 50_000).match(/\b[A-Za-z_]\w{2,}\b/g) ?? []);
+  return [...found].filter((name) => !taken.has(name)).map((name) => ({ name, detail: "in this script" }));
+}
+
+// The page's own controls
+
+$("#run").addEventListener("click", () => run());
+$("#step").addEventListener("click", () => run(true));
+$("#stop").addEventListener("click", stop);
+$("#reset").addEventListener("click", forget);
+$("#language").addEventListener("change", async () => {
+  await forget();
+  editor.language = language();
+  editor.source = sessionStorage.getItem(draft()) ?? page.samples[language()] ?? "";
+  check();
+});
+$("#share").addEventListener("click", async () => {
+  const address = new URL($("#record").href, location.href).href;
+  try {
+    await navigator.clipboard.writeText(address);
+    toast("The address of this run is in the clipboard.");
+  } catch {
+    toast(address);
+  }
+});
+
+function showTab(name) {
+  for (const tab of $$('[role="tab"]')) {
+    const on = tab.dataset.tab === name;
+    tab.setAttribute("aria-selected", String(on));
+    tab.tabIndex = on ? 0 : -1;
+    $(`#panel-${tab.dataset.tab}`).hidden = !on;
+  }
+}
+for (const tab of $$('[role="tab"]')) {
+  tab.addEventListener("click", () => showTab(tab.dataset.tab));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const tabs = $$('[role="tab"]');
+    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
+    showTab(next.dataset.tab);
+    next.focus();
+  });
+}
+
+key("Ctrl+Enter", "Run the script", () => run());
+key("Ctrl+Shift+Enter", "Step: stop before each batch of calls", () => run(true));
+key("Ctrl+.", "Stop the run", stop);
+key("Ctrl+e", "Go to the editor", () => editor.text.focus());
+for (const [digit, tab, name] of [["1", "result", "Result"], ["2", "model", "Model sees"], ["3", "globals", "Globals"]]) {
+  key(digit, `Show the tab ${name}`, () => showTab(tab));
+}
+
+questionKeys($("#questions"));
+
+// A call that is not answered yet grows on the timeline.
+setInterval(() => state === "running" && timeline.tick(), 200);
+
+editor.language = language();
+open();
+showGlobals();

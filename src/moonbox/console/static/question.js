@@ -1,0 +1,113 @@
+// One approval: what would be called, by which script at which line, and what a person may say.
+
+import { path, post } from "./api.js";
+import { h, toast, when } from "./dom.js";
+import { key } from "./keys.js";
+import { colouredLines } from "./highlight.js";
+import { tree } from "./value.js";
+
+const AROUND = 2;
+
+/** A card for a question; `done` is called when it was answered from here. */
+export function questionCard(question, done = () => {}) {
+  const reason = h("input", { type: "text", id: `reason-${question.id}`, maxlength: 500, autocomplete: "off" });
+  const edited = h("textarea", { id: `edit-${question.id}`, rows: 6, spellcheck: "false", class: "code" });
+  edited.value = JSON.stringify(question.arguments, null, 2);
+  const problem = h("p", { class: "bad-text", role: "alert" });
+  const panels = {
+    deny: h("div", { class: "row", hidden: true }, h("label", { for: reason.id }, "Reason for the script"), reason, button("Deny", "bad", () => send({ decision: "deny", reason: reason.value }))),
+    edit: h("div", { hidden: true }, h("label", { for: edited.id }, "Arguments, as JSON"), edited, button("Allow with these", "good", sendEdited)),
+  };
+  const card = h(
+    "article",
+    { class: "card question", "data-question": question.id, tabindex: "-1", "aria-labelledby": `what-${question.id}` },
+    h("h2", { id: `what-${question.id}` }, h("code", {}, question.tool), " waits for your approval"),
+    h("p", {}, question.description || ""),
+    changes(question),
+    tree(question.arguments, "arguments"),
+    script(question),
+    h("p", { class: "dim" }, `asked ${when(question.asked)}`, question.run ? ` · run ${question.run.slice(0, 8)}` : "", question.hints.length ? ` · ${question.hints.join(", ")}` : ""),
+    h(
+      "div",
+      { class: "row" },
+      button("Allow", "good", () => send({ decision: "allow" }), "a"),
+      button("Deny…", "", () => toggle("deny"), "d"),
+      button("Edit…", "", () => toggle("edit"), "e"),
+      button("Always in this session", "", () => send({ decision: "always" }), "w"),
+    ),
+    panels.deny,
+    panels.edit,
+    problem,
+  );
+
+  function button(label, kind, job, letter) {
+    return h("button", { type: "button", class: `button ${kind}`, "data-key": letter ?? null, onClick: job }, label, letter ? h("kbd", { "aria-hidden": "true" }, letter) : null);
+  }
+
+  function toggle(name) {
+    for (const [key, panel] of Object.entries(panels)) panel.hidden = key !== name || !panel.hidden;
+    (name === "deny" ? reason : edited).focus();
+  }
+
+  function sendEdited() {
+    let given;
+    try {
+      given = JSON.parse(edited.value);
+    } catch (wrong) {
+      problem.textContent = `The arguments are not valid JSON: ${wrong.message}`;
+      return;
+    }
+    send({ decision: "edit", arguments: given });
+  }
+
+  async function send(body) {
+    for (const each of card.querySelectorAll("button")) each.disabled = true;
+    try {
+      await post(path("approvals", question.id), body);
+      done(question.id, body.decision);
+    } catch (failure) {
+      problem.textContent = failure.message;
+      for (const each of card.querySelectorAll("button")) each.disabled = false;
+      if (failure.status === 404) toast("Somebody else answered it.", "note");
+    }
+  }
+
+  reason.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") send({ decision: "deny", reason: reason.value });
+  });
+  return card;
+}
+
+/** Letters that answer the card in focus, or else the first one below `root`. */
+export function questionKeys(root) {
+  for (const [letter, text] of [["a", "Allow the approval in focus"], ["d", "Deny it"], ["e", "Edit its arguments"], ["w", "Always allow it in its session"]]) {
+    key(letter, text, () => {
+      const card = document.activeElement?.closest?.(".question") ?? root.querySelector(".question");
+      card?.querySelector(`[data-key="${letter}"]`)?.click();
+      return Boolean(card);
+    });
+  }
+}
+
+function changes({ changed }) {
+  if (!changed) return null;
+  return h(
+    "details",
+    { class: "warning" },
+    h("summary", {}, `This tool's definition changed since it was last allowed (${changed.fields.join(", ")}).`),
+    h("pre", { class: "diff", tabindex: "0" }, changed.diff.map(([mark, line]) => h({ "+": "ins", "-": "del" }[mark] ?? "span", {}, `${mark} ${line}`))),
+  );
+}
+
+function script({ source, lines, language }) {
+  if (!source) return h("p", { class: "dim" }, "Called directly, not from a script.");
+  const coloured = colouredLines(source, language);
+  const first = Math.max(1, (lines[0] ?? 1) - AROUND);
+  const last = Math.min(coloured.length, (lines.at(-1) ?? 3) + AROUND, first + 14);
+  const shown = coloured.slice(first - 1, last).map((line, index) => {
+    const number = first + index;
+    return h("span", { class: lines.includes(number) ? "line here" : "line" }, h("span", { class: "number" }, String(number)), line);
+  });
+  const where = lines.length === 0 ? "script" : lines.length === 1 ? `line ${lines[0]}` : `lines ${lines.join(", ")}`;
+  return h("figure", { class: "snippet" }, h("figcaption", { class: "dim" }, `By the script, ${where}`), h("pre", { tabindex: "0" }, shown));
+}

@@ -1,0 +1,36 @@
+// The page of one run, and the comparison of two.
+
+import { get, path } from "./api.js";
+import { $, $$, h } from "./dom.js";
+import { colouredLines } from "./highlight.js";
+import { key } from "./keys.js";
+import { shell } from "./shell.js";
+import { Timeline } from "./timeline.js";
+import { valueView } from "./value.js";
+
+for (const block of $$("[data-source]")) {
+  const wrong = Number(block.dataset.line);
+  const lines = colouredLines(block.textContent, block.dataset.language).map((line, index) =>
+    h("span", { class: index + 1 === wrong ? "line here bad" : "line", id: block.dataset.anchor ? `L${index + 1}` : null }, h("span", { class: "number" }, String(index + 1)), line),
+  );
+  block.replaceChildren(...lines);
+}
+
+for (const place of $$("[data-timeline]")) new Timeline(place).show(JSON.parse(place.dataset.timeline));
+
+const value = $("#values");
+if (value?.dataset.run) {
+  get(path("runs", value.dataset.run))
+    .then((run) => {
+      const views = run.values.map((item, index) => valueView(item, run.values.length > 1 ? `value ${index + 1}` : "value"));
+      value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, "The script returned no value.")]));
+    })
+    .catch((problem) => value.replaceChildren(h("p", { class: "bad-text" }, problem.message)));
+}
+
+for (const [letter, relation, text] of [["[", "prev", "Earlier run of the same session"], ["]", "next", "Later run of the same session"]]) {
+  key(letter, text, () => $(`a[rel="${relation}"]`)?.click() ?? false);
+}
+key("o", "Open the script in the playground", () => $("#open-in-playground")?.click() ?? false);
+
+shell();

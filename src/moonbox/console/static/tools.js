@@ -1,0 +1,84 @@
+// The pages Tools and one tool: a form made from the schema, and the call's result.
+
+import { post } from "./api.js";
+import { $, $$, h } from "./dom.js";
+import { key } from "./keys.js";
+import { shell } from "./shell.js";
+import { tree, valueView } from "./value.js";
+
+for (const place of $$("[data-schema]")) place.replaceChildren(tree(JSON.parse(place.dataset.schema), place.dataset.name));
+
+const form = $("#call");
+if (form) {
+  const schema = JSON.parse(form.dataset.parameters);
+  const fields = Object.entries(schema.properties ?? {}).map(([name, part]) => field(name, part, (schema.required ?? []).includes(name)));
+  $("#fields").replaceChildren(...(fields.length ? fields.map((item) => item.element) : [h("p", { class: "dim" }, "This tool has no parameters.")]));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    call(fields);
+  });
+}
+
+/** An input for one parameter. Whatever is not plain text, a number or a choice is written as JSON. */
+function field(name, part, required) {
+  const id = `field-${name}`;
+  const type = part.type;
+  let input;
+  let read;
+  if (Array.isArray(part.enum)) {
+    input = h("select", { id }, required ? null : h("option", { value: "" }, "(left out)"), part.enum.map((item, index) => h("option", { value: index }, String(item))));
+    read = () => (input.value === "" ? undefined : part.enum[Number(input.value)]);
+  } else if (type === "boolean") {
+    input = h("select", { id }, required ? null : h("option", { value: "" }, "(left out)"), h("option", { value: "true" }, "true"), h("option", { value: "false" }, "false"));
+    read = () => (input.value === "" ? undefined : input.value === "true");
+  } else if (type === "integer" || type === "number") {
+    input = h("input", { id, type: "number", step: type === "integer" ? "1" : "any", required });
+    read = () => (input.value === "" ? undefined : Number(input.value));
+  } else if (type === "string") {
+    input = h("textarea", { id, rows: 1, spellcheck: "false" });
+    read = () => (input.value === "" && !required ? undefined : input.value);
+  } else {
+    input = h("textarea", { id, rows: 3, class: "code", spellcheck: "false", placeholder: "JSON" });
+    read = () => (input.value.trim() === "" ? undefined : JSON.parse(input.value));
+  }
+  if (part.default !== undefined && part.default !== null) input.setAttribute("placeholder", JSON.stringify(part.default));
+  const note = [part.description, required ? "required" : null].filter(Boolean).join(" · ");
+  return { name, read, element: h("div", { class: "field" }, h("label", { for: id }, name), input, note ? h("p", { class: "dim" }, note) : null) };
+}
+
+async function call(fields) {
+  const result = $("#result");
+  const given = {};
+  for (const { name, read } of fields) {
+    try {
+      const value = read();
+      if (value !== undefined) given[name] = value;
+    } catch (wrong) {
+      result.replaceChildren(h("p", { class: "bad-text", role: "alert" }, `${name} is not valid JSON: ${wrong.message}`));
+      return;
+    }
+  }
+  $("#send").disabled = true;
+  result.replaceChildren(h("p", { class: "dim" }, form.dataset.policy === "approve" ? "Waiting for approval: answer it in another tab under Approvals." : "Calling…"));
+  try {
+    const answer = await post(`/tools/${form.dataset.tool.split("/").map(encodeURIComponent).join("/")}`, given);
+    result.replaceChildren(valueView(answer.result, "result"), link(answer.run));
+  } catch (problem) {
+    result.replaceChildren(h("p", { class: "bad-text", role: "alert" }, `${problem.code}: ${problem.message}`), problem.run ? link(problem.run) : "");
+  } finally {
+    $("#send").disabled = false;
+  }
+}
+
+const link = (run) => h("p", {}, h("a", { href: `/console/runs/${encodeURIComponent(run)}` }, "Open the record of this call"));
+
+function move(step) {
+  const links = $$(".tool-list a.tool-name");
+  const now = links.indexOf(document.activeElement);
+  links[Math.max(0, Math.min(links.length - 1, now + step))]?.focus();
+}
+if ($(".tool-list")) {
+  key("j", "Next tool", () => move(+1));
+  key("k", "Previous tool", () => move(-1));
+}
+shell();

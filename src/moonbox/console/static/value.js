@@ -1,0 +1,246 @@
+// A value as people read it: a tree, a table where it is rows, a plot where it is numbers, media as media.
+
+import { bytes, count, h, plural, s } from "./dom.js";
+
+const FIRST = ["id", "key", "name", "title"];
+const MOST_ROWS = 500;
+const MOST_CHILDREN = 200;
+const MOST_COLUMNS = 30;
+const MOST_POINTS = 2000;
+const LONGEST = 2000;
+const MAGIC = { "iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", R0lGOD: "image/gif", UklGR: "image/webp" };
+// Drawn as pictures or played: none of these can run code inside <img>, <audio> or <video>.
+const MEDIA = /^(image\/(?:png|jpeg|gif|webp|svg\+xml)|audio\/(?:mpeg|ogg|wav|webm|mp4)|video\/(?:mp4|webm|ogg))$/;
+const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
+
+/** The value in the ways that fit it, as tabs where there are several. */
+export function valueView(value, name = "value") {
+  const views = [["tree", "Tree", () => tree(value, name)]];
+  const rows = asRows(value);
+  if (rows) views.unshift(["table", "Table", () => table(rows)]);
+  const series = asSeries(value);
+  if (series) views.push(["plot", "Plot", () => plot(series)]);
+  const medium = asMedium(value);
+  if (medium) views.unshift(["media", "Media", () => media(medium)]);
+  if (views.length === 1) return tree(value, name);
+  const panel = h("div", { class: "view" });
+  const show = (key) => {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.view === key));
+    panel.replaceChildren(views.find(([id]) => id === key)[2]());
+  };
+  const buttons = views.map(([key, label]) =>
+    h("button", { type: "button", class: "chip", "data-view": key, onClick: () => show(key) }, label),
+  );
+  show(views[0][0]);
+  return h("div", { class: "value" }, h("div", { class: "chips", role: "group", "aria-label": "Shown as" }, buttons), panel);
+}
+
+export function tree(value, name = "value", open = true) {
+  return h("div", { class: "tree" }, node(name, value, open));
+}
+
+function node(name, value, open = false) {
+  const label = name === null ? null : h("span", { class: "key" }, String(name));
+  const medium = asMedium(value);
+  if (medium) return h("div", { class: "leaf" }, label, media(medium));
+  if (value === null || typeof value !== "object") return h("div", { class: "leaf" }, label, leaf(value));
+  const tag = tagged(value);
+  if (tag !== undefined) return h("div", { class: "leaf" }, label, tag);
+  const entries = Array.isArray(value) ? value.map((item, index) => [index + 1, item]) : Object.entries(value).sort(([a], [b]) => byName(a, b));
+  const size = Array.isArray(value) ? `[${count(entries.length)}]` : `{${count(entries.length)}}`;
+  if (!entries.length) return h("div", { class: "leaf" }, label, h("span", { class: "dim" }, size));
+  const inside = h("div", { class: "inside" });
+  const details = h(
+    "details",
+    { open: open ? true : null },
+    h("summary", {}, label, h("span", { class: "dim" }, size, " "), h("span", { class: "preview" }, preview(value))),
+    inside,
+  );
+  const fill = () => {
+    if (inside.childElementCount || !details.open) return;
+    addChildren(inside, entries, 0);
+  };
+  details.addEventListener("toggle", fill);
+  if (open) fill();
+  return details;
+}
+
+function addChildren(inside, entries, from) {
+  inside.append(...entries.slice(from, from + MOST_CHILDREN).map(([key, item]) => node(key, item)));
+  const rest = entries.length - from - MOST_CHILDREN;
+  if (rest <= 0) return;
+  const more = h(
+    "button",
+    {
+      type: "button",
+      class: "chip",
+      onClick: () => {
+        more.remove();
+        addChildren(inside, entries, from + MOST_CHILDREN);
+      },
+    },
+    `${count(rest)} more`,
+  );
+  inside.append(more);
+}
+
+function leaf(value) {
+  if (typeof value === "string") {
+    const cut = value.length > LONGEST;
+    const text = h("span", { class: "v-string" }, cut ? value.slice(0, LONGEST) : value);
+    if (!cut) return text;
+    const more = h("button", { type: "button", class: "chip" }, `${count(value.length - LONGEST)} more characters`);
+    more.addEventListener("click", () => {
+      text.textContent = value;
+      more.remove();
+    });
+    return h("span", {}, text, " ", more);
+  }
+  if (typeof value === "number") return h("span", { class: "v-number" }, String(value));
+  return h("span", { class: "v-word" }, String(value));
+}
+
+/** How the API writes what JSON has no form for: bytes, NaN and infinity, tables with other keys. */
+function tagged(value) {
+  const keys = Object.keys(value);
+  if (keys.length !== 1) return undefined;
+  if (typeof value.$bytes === "string") return h("span", { class: "v-string" }, `<${bytes(base64Size(value.$bytes))} of binary data>`);
+  if ("$float" in value) return h("span", { class: "v-number" }, String(value.$float));
+  if (Array.isArray(value.$pairs)) return h("span", {}, value.$pairs.map(([key, item]) => node(key, item)));
+  return undefined;
+}
+
+function preview(value) {
+  let text = "";
+  try {
+    text = JSON.stringify(value, (_, item) => (typeof item === "string" && item.length > 80 ? item.slice(0, 80) + "…" : item)) ?? "";
+  } catch {
+    return "";
+  }
+  return text.length > 90 ? text.slice(0, 90) + "…" : text;
+}
+
+/** Tables of scripts have no order: what names a row comes first, the rest by the alphabet. */
+function byName(a, b) {
+  const rank = (name) => FIRST.indexOf(name) + 1 || FIRST.length + 1;
+  return rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0);
+}
+
+// Tables
+
+function asRows(value) {
+  if (!Array.isArray(value) || !value.length) return null;
+  const sample = value.slice(0, 50);
+  const flat = sample.every((row) => row && typeof row === "object" && !Array.isArray(row) && Object.keys(row).length && !tagged(row));
+  if (!flat) return null;
+  const columns = [];
+  for (const row of sample) {
+    for (const key of Object.keys(row)) if (!columns.includes(key)) columns.push(key);
+  }
+  return columns.length <= MOST_COLUMNS ? { columns: columns.sort(byName), rows: value } : null;
+}
+
+function table({ columns, rows }) {
+  const shown = rows.slice(0, MOST_ROWS);
+  const numeric = columns.map((name) => shown.every((row) => row?.[name] === undefined || typeof row[name] === "number"));
+  const align = (index) => (numeric[index] ? "right" : null);
+  const head = h("tr", {}, columns.map((name, index) => h("th", { scope: "col", class: align(index) }, name)));
+  const body = shown.map((row) =>
+    h("tr", {}, columns.map((name, index) => h("td", { class: align(index) }, cell(row?.[name])))),
+  );
+  const note = rows.length > shown.length ? h("p", { class: "dim" }, `${count(shown.length)} of ${plural(rows.length, "row")}`) : null;
+  const grid = h("table", {}, h("thead", {}, head), h("tbody", {}, body));
+  return h("div", {}, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows" }, grid), note);
+}
+
+function cell(value) {
+  if (value === undefined) return "";
+  if (value === null || typeof value !== "object") return leaf(value);
+  return node(null, value);
+}
+
+// Plots
+
+function asSeries(value) {
+  if (!Array.isArray(value) && value && typeof value === "object") {
+    const entries = Object.entries(value);
+    if (entries.length < 2 || entries.length > 60 || !entries.every(([, item]) => typeof item === "number")) return null;
+    return { bars: true, points: entries.map(([label, y]) => ({ label, y })) };
+  }
+  if (!Array.isArray(value) || value.length < 2) return null;
+  const step = Math.ceil(value.length / MOST_POINTS);
+  const sample = value.filter((_, index) => index % step === 0);
+  if (sample.every((item) => typeof item === "number")) {
+    return { bars: value.length <= 30, points: sample.map((y, index) => ({ label: String(index * step + 1), y })) };
+  }
+  const rows = asRows(sample);
+  if (!rows) return null;
+  const number = rows.columns.findLast((name) => sample.every((row) => typeof row?.[name] === "number"));
+  if (number === undefined) return null;
+  const label = rows.columns.find((name) => sample.every((row) => typeof row?.[name] === "string"));
+  const points = sample.map((row, index) => ({ label: label ? row[label] : String(index * step + 1), y: row[number] }));
+  return { bars: points.length <= 30, points, axis: number };
+}
+
+function plot({ bars, points, axis }) {
+  const width = 640;
+  const height = 220;
+  const [left, bottom, top] = [56, 26, 12];
+  const low = Math.min(0, ...points.map(({ y }) => y));
+  const high = Math.max(0, ...points.map(({ y }) => y)) || (low === 0 ? 1 : 0);
+  const span = high - low || 1;
+  const y = (value) => top + ((high - value) / span) * (height - top - bottom);
+  const slot = (width - left - 8) / points.length;
+  const x = (index) => left + slot * (index + 0.5);
+  const marks = bars
+    ? points.map((point, index) =>
+        s(
+          "rect",
+          { class: "plot-bar", x: x(index) - slot * 0.38, width: Math.max(1, slot * 0.76), y: Math.min(y(point.y), y(0)), height: Math.max(1, Math.abs(y(point.y) - y(0))), rx: 2 },
+          s("title", {}, `${point.label}: ${point.y}`),
+        ),
+      )
+    : [s("polyline", { class: "plot-line", points: points.map((point, index) => `${x(index).toFixed(1)},${y(point.y).toFixed(1)}`).join(" ") })];
+  const ticks = [low, (low + high) / 2, high].map((value) => [
+    s("line", { class: "plot-grid", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
+    s("text", { class: "plot-text", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)),
+  ]);
+  const every = Math.ceil(points.length / 8);
+  const labels = points
+    .map((point, index) => [point, index])
+    .filter(([, index]) => index % every === 0)
+    .map(([point, index]) => s("text", { class: "plot-text", x: x(index), y: height - 8, "text-anchor": "middle" }, point.label.slice(0, 12)));
+  const name = `Plot of ${plural(points.length, "number")}${axis ? ` (${axis})` : ""}, from ${short(Math.min(...points.map((p) => p.y)))} to ${short(Math.max(...points.map((p) => p.y)))}`;
+  return s("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name }, ticks, marks, labels);
+}
+
+const short = (value) => (Math.abs(value) >= 1e5 || (value && Math.abs(value) < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(4))));
+
+// Media
+
+function asMedium(value) {
+  if (typeof value === "string") {
+    const match = value.length < 8e6 && /^data:([a-z]+\/[a-z0-9.+-]+);base64,([A-Za-z0-9+/=\s]+)$/.exec(value);
+    return match && MEDIA.test(match[1]) ? { type: match[1], data: match[2] } : null;
+  }
+  if (!value || typeof value !== "object") return null;
+  if (typeof value.$bytes === "string") {
+    const type = Object.entries(MAGIC).find(([start]) => value.$bytes.startsWith(start))?.[1];
+    return type ? { type, data: value.$bytes } : null;
+  }
+  const type = value.mimeType ?? value.mime_type ?? value.media_type;
+  if (typeof type !== "string" || !MEDIA.test(type)) return null;
+  if (typeof value.data === "string" && BASE64.test(value.data.slice(0, 1000))) return { type, data: value.data };
+  const address = /^moonbox:\/\/media\/([\w-]+)$/.exec(value.media ?? value.uri ?? "");
+  return address ? { type, address: `/media/${address[1]}` } : null;
+}
+
+function media({ type, data, address }) {
+  const source = address ?? `data:${type};base64,${data.replace(/\s/g, "")}`;
+  const size = data ? `, ${bytes(base64Size(data))}` : "";
+  const kind = type.split("/")[0];
+  if (kind === "image") return h("img", { class: "medium", src: source, alt: `${type}${size}`, loading: "lazy" });
+  return h(kind, { class: "medium", src: source, controls: true, preload: "metadata", "aria-label": `${type}${size}` });
+}
+
+const base64Size = (text) => Math.floor((text.length * 3) / 4);

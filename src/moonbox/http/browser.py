@@ -1,0 +1,150 @@
+"""Browsers: how a person signs in to the console, and how their requests are told from those of other pages.
+
+A browser shows a one-time key or the server's token once and gets a cookie. The cookie alone lets it read; whatever
+changes something also needs the page's key in a header, which only our own pages can read and send.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections import OrderedDict
+from http.cookies import CookieError, SimpleCookie
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from moonbox.net.guard import header_values
+
+if TYPE_CHECKING:
+    from moonbox.net.guard import Scope
+
+__all__ = ["KEY_HEADER", "BrowserAccess", "cookie_name"]
+
+_COOKIE = "moonbox_console"
+KEY_HEADER = b"x-moonbox-key"
+_READS = frozenset({"GET", "HEAD"})
+_LIFETIME = 7 * 24 * 3600.0
+_MAX_SESSIONS = 100
+_MAX_FAILURES = 20
+_PAUSE = 60.0
+
+
+class BrowserAccess:
+    """Who has signed in.
+
+    token    what a person may sign in with, besides one-time keys
+    public   no sign-in is needed: the server demands nothing of its other clients either
+    """
+
+    def __init__(self, token: str | None = None, *, public: bool = False) -> None:
+        self._token = token
+        self.public = public
+        self._secret = secrets.token_bytes(32)
+        self._lock = threading.Lock()
+        self._one_time: set[str] = set()
+        self._sessions: OrderedDict[str, float] = OrderedDict()
+        self._failures: list[float] = []
+
+    @property
+    def with_token(self) -> bool:
+        """Whether a person can sign in with the server's token."""
+        return self._token is not None
+
+    def one_time_key(self) -> str:
+        """A key that signs one browser in, once."""
+        key = secrets.token_urlsafe(24)
+        with self._lock:
+            self._one_time.add(_digest(key))
+        return key
+
+    def redeem(self, key: str) -> str | None:
+        """The cookie for a one-time key; None when the key is wrong or was used before."""
+        with self._lock:
+            if _digest(key) not in self._one_time:
+                return None
+            self._one_time.discard(_digest(key))
+        return self._new_session()
+
+    def sign_in(self, token: str) -> str | None:
+        """The cookie for the server's token; None when it is wrong, or after too many wrong ones."""
+        now = monotonic()
+        with self._lock:
+            self._failures = [moment for moment in self._failures if now - moment < _PAUSE]
+            if len(self._failures) >= _MAX_FAILURES:
+                return None
+        if self._token is not None and hmac.compare_digest(token.encode(), self._token.encode()):
+            return self._new_session()
+        with self._lock:
+            self._failures.append(now)
+        return None
+
+    def sign_out(self, scope: Scope) -> None:
+        with self._lock:
+            self._sessions.pop(_digest(_cookie(scope)), None)
+
+    def knows(self, scope: Scope) -> bool:
+        """Whether the request comes from a signed-in browser and from no other site's page."""
+        return _is_same_origin(scope) and (self.public or self._is_session(_cookie(scope)))
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether the request may be carried out: one that changes something needs the page's key."""
+        if not self.knows(scope):
+            return False
+        if scope["method"] in _READS:
+            return True
+        keys = header_values(scope, KEY_HEADER)
+        return len(keys) == 1 and hmac.compare_digest(keys[0].encode("latin-1"), self.page_key(scope).encode())
+
+    def page_key(self, scope: Scope) -> str:
+        """The key that pages of this browser carry."""
+        subject = b"" if self.public else _cookie(scope).encode("latin-1")
+        return hmac.new(self._secret, subject, hashlib.sha256).hexdigest()
+
+    def _new_session(self) -> str:
+        cookie = secrets.token_urlsafe(32)
+        with self._lock:
+            self._sessions[_digest(cookie)] = monotonic() + _LIFETIME
+            while len(self._sessions) > _MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+        return cookie
+
+    def _is_session(self, cookie: str) -> bool:
+        # Looked up by digest, so that the time it takes says nothing about the cookies that are valid.
+        with self._lock:
+            return self._sessions.get(_digest(cookie), 0.0) > monotonic()
+
+
+def cookie_name(scope: Scope) -> str:
+    """With the port: a browser sends a cookie to every port of a host, and one console must not replace another's."""
+    server = scope.get("server")
+    return f"{_COOKIE}_{server[1]}" if server else _COOKIE
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _cookie(scope: Scope) -> str:
+    for header in header_values(scope, b"cookie"):
+        try:
+            morsel = SimpleCookie(header).get(cookie_name(scope))
+        except CookieError:
+            continue
+        if morsel is not None:
+            return morsel.value
+    return ""
+
+
+def _is_same_origin(scope: Scope) -> bool:
+    """Neither another site's page nor one of another port of this machine; a typed address counts as our own."""
+    sites = header_values(scope, b"sec-fetch-site")
+    modes = header_values(scope, b"sec-fetch-mode")
+    reading = scope["method"] in _READS
+    if sites and sites != ["same-origin"]:
+        is_visit = reading and modes == ["navigate"]  # somebody followed a link to us: they see our page, not its site
+        if not (is_visit or (sites == ["none"] and reading)):
+            return False
+    hosts = header_values(scope, b"host")
+    return all(origin.partition("://")[2] in hosts for origin in header_values(scope, b"origin"))

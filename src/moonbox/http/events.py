@@ -1,0 +1,155 @@
+"""Live events: a hub that any thread may publish to, and the stream of server-sent events that browsers read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import StreamingResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+    from moonbox.audit.query import RunSummary
+
+__all__ = ["Event", "EventStream", "Events", "TrailWatch"]
+
+_QUEUE = 1_000
+_HEARTBEAT = 15.0
+_LOOK = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. `number` counts those of a session, so that a browser that was away can ask for the rest."""
+
+    name: str
+    data: Any
+    session: str = ""
+    number: int = 0
+
+    def encode(self) -> bytes:
+        number = f"id: {self.number}\n" if self.number else ""
+        data = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
+        # JSON escapes line ends, so that the data is one line whatever it holds.
+        return f"event: {self.name}\n{number}data: {data}\n\n".encode("utf-8", "backslashreplace")
+
+
+@dataclass(eq=False, slots=True)
+class _Subscriber:
+    session: str
+    loop: asyncio.AbstractEventLoop
+    queue: asyncio.Queue[Event | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE))
+
+
+class Events:
+    """The hub. Publishing never waits: a subscriber that falls behind is told to load everything again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._subscribers: set[_Subscriber] = set()
+        self._closed = False
+
+    @property
+    def watched(self) -> bool:
+        return bool(self._subscribers)
+
+    def publish(self, event: Event) -> None:
+        with self._lock:
+            subscribers = [each for each in self._subscribers if event.session in ("", each.session)]
+        for each in subscribers:
+            # From any thread: only its own event loop may touch a queue.
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                each.loop.call_soon_threadsafe(_put, each, event)
+
+    async def subscribe(self, session: str = "", past: Iterable[Event] = ()) -> AsyncIterator[Event | None]:
+        """Events as they come, None now and then where there are none; the past ones of the session come first."""
+        subscriber = _Subscriber(session, asyncio.get_running_loop())
+        with self._lock:
+            if self._closed:
+                return
+            self._subscribers.add(subscriber)
+        try:
+            last = 0
+            for event in past:
+                last = max(last, event.number)
+                yield event
+            while True:
+                try:
+                    event_or_end = await asyncio.wait_for(subscriber.queue.get(), _HEARTBEAT)
+                except TimeoutError:
+                    yield None
+                    continue
+                if event_or_end is None:
+                    return
+                if event_or_end.session and event_or_end.number <= last:
+                    continue  # it was among the past ones
+                yield event_or_end
+        finally:
+            with self._lock:
+                self._subscribers.discard(subscriber)
+
+    def close(self) -> None:
+        """End every stream, so that a server that is stopped need not wait for its browsers."""
+        with self._lock:
+            self._closed = True
+            subscribers = list(self._subscribers)
+        for each in subscribers:
+            with contextlib.suppress(RuntimeError):
+                each.loop.call_soon_threadsafe(_end, each)
+
+
+def _put(subscriber: _Subscriber, event: Event) -> None:
+    if subscriber.queue.qsize() < _QUEUE - 1:
+        subscriber.queue.put_nowait(event)
+        return
+    while not subscriber.queue.empty():
+        subscriber.queue.get_nowait()
+    subscriber.queue.put_nowait(Event("resync", {}))
+
+
+def _end(subscriber: _Subscriber) -> None:
+    while not subscriber.queue.empty():
+        subscriber.queue.get_nowait()
+    subscriber.queue.put_nowait(None)
+
+
+class EventStream(StreamingResponse):
+    """The answer of `GET /events`."""
+
+    def __init__(self, events: AsyncIterator[Event | None]) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(self._frames(events), media_type="text/event-stream", headers=headers)
+
+    @staticmethod
+    async def _frames(events: AsyncIterator[Event | None]) -> AsyncIterator[bytes]:
+        yield b"retry: 2000\n\n"
+        async for event in events:
+            yield b": still here\n\n" if event is None else event.encode()
+
+
+class TrailWatch:
+    """Publishes runs as they reach the trail, also those that other processes write, while somebody watches."""
+
+    def __init__(self, events: Events, tail: Callable[[int | None], tuple[int, tuple[RunSummary, ...]]]) -> None:
+        self._events, self._tail = events, tail
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Watch from now on, until the last subscriber has gone."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        mark, _ = await asyncio.to_thread(self._tail, None)
+        while True:
+            await asyncio.sleep(_LOOK)
+            if not self._events.watched:
+                return
+            mark, runs = await asyncio.to_thread(self._tail, mark)
+            for run in runs:
+                self._events.publish(Event("run", run.to_dict()))

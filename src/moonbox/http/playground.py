@@ -1,0 +1,323 @@
+"""The playground: sessions in which a person runs scripts, steps through them, and sees what they do meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import threading
+from collections import deque
+from contextvars import ContextVar
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Literal
+
+from moonbox.errors import MoonboxError, UsageError
+from moonbox.http.events import Event, Events
+from moonbox.limits import Limits
+from moonbox.sandbox.decisions import Answer
+from moonbox.values import to_jsonable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from moonbox.audit.records import Call, Run
+    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.repl import Repl
+    from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.sandbox.stepped import Pause
+
+__all__ = ["Playground", "Session", "SessionBusy", "call_dict", "run_dict", "watch_call", "watch_output"]
+
+State = Literal["idle", "running", "paused"]
+
+_SESSION: ContextVar[Session | None] = ContextVar("moonbox_playground_session", default=None)
+_MAX_SESSIONS = 32
+_IDLE_SECONDS = 3600.0
+_KEPT_EVENTS = 4_000
+_STOP_SECONDS = 1.0
+_LARGEST_VALUE = 2_000_000
+
+
+class SessionBusy(UsageError):
+    """The session's state does not allow this now."""
+
+
+def watch_call(entry: CallEntry) -> None:
+    """For `Sandbox(on_call=…)`: a call of a session's script began or ended."""
+    session = _SESSION.get()
+    if session is not None:
+        session.publish("call", call_dict(entry.to_call()))
+
+
+def watch_output(text: str) -> None:
+    """For `Sandbox(on_output=…)`: a session's script printed something."""
+    session = _SESSION.get()
+    if session is not None:
+        session.publish("output", {"text": text})
+
+
+def call_dict(call: Call) -> dict[str, Any]:
+    """A call as the timeline needs it: without its arguments and result."""
+    return {
+        "index": call.index,
+        "tool": call.tool,
+        "status": call.status,
+        "started": call.started,
+        "queued": call.queued,
+        "duration": call.duration,
+        "batch": call.batch,
+        "retry_of": call.retry_of,
+        "approval": call.approval,
+    }
+
+
+def run_dict(run: Run) -> dict[str, Any]:
+    """A run as the playground shows it: without its calls, and without values that are too large for a page."""
+    small = run.usage.bytes_out < _LARGEST_VALUE
+    return {
+        "id": run.id,
+        "ok": run.ok,
+        "values": [to_jsonable(value) for value in run.values] if small else [],
+        "large": not small,
+        "output_cut": run.output_cut,
+        "calls": len(run.calls),
+        "usage": run.usage.to_dict(),
+        "error": None if run.error is None else to_jsonable(run.error.to_dict()),
+        "state_lost": run.state_lost,
+    }
+
+
+class Playground:
+    """The open sessions.
+
+    sandboxes   gives the Sandbox of a language; they are closed by whoever made them
+    report      what a page shows of a finished run besides the run itself
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        sandboxes: Callable[[str], Sandbox],
+        report: Callable[[Run], dict[str, Any]],
+        *,
+        languages: Sequence[str],
+    ) -> None:
+        self.languages = tuple(languages)
+        self.events, self.report = events, report
+        self._sandboxes = sandboxes
+        self._sessions: dict[str, Session] = {}
+
+    async def open(self, language: str) -> Session:
+        """A new session; UsageError for a language that is not offered."""
+        if language not in self.languages:
+            raise UsageError(f"unknown language {language!r}; known languages: {', '.join(self.languages)}")
+        await self._make_room()
+        sandbox = await asyncio.to_thread(self._sandboxes, language)
+        session = Session(self, sandbox, language)
+        self._sessions[session.id] = session
+        return session
+
+    def get(self, id: str) -> Session | None:
+        return self._sessions.get(id)
+
+    def session_of(self, repl_id: str) -> str:
+        """The session whose Repl has this id; empty when there is none."""
+        return next((session.id for session in list(self._sessions.values()) if session.repl.id == repl_id), "")
+
+    async def close(self, id: str) -> None:
+        session = self._sessions.pop(id, None)
+        if session is not None:
+            await session.close()
+
+    async def check(self, source: str, language: str, session: str | None) -> list[dict[str, Any]]:
+        """What the check finds before anything is run, with the globals of that session."""
+        known = self._sessions.get(session or "")
+        if known is not None and known.language == language:
+            return await asyncio.to_thread(_findings, known.repl, source)
+        sandbox = await asyncio.to_thread(self._sandboxes, language)
+        with contextlib.closing(sandbox.repl()) as repl:
+            return await asyncio.to_thread(_findings, repl, source)
+
+    async def _make_room(self) -> None:
+        """End sessions that nobody used for long, and the one that was idle longest where there are too many."""
+        idle = sorted(
+            (session for session in self._sessions.values() if session.state == "idle"), key=lambda each: each.used
+        )
+        old = [session for session in idle if monotonic() - session.used > _IDLE_SECONDS]
+        if not old and len(self._sessions) >= _MAX_SESSIONS:
+            if not idle:
+                raise SessionBusy(f"{_MAX_SESSIONS} sessions are running; stop one first")
+            old = idle[:1]
+        for session in old:
+            await self.close(session.id)
+
+
+class Session:
+    """One Repl and what happened in its latest run. Its methods belong to one event loop, `publish` to any thread."""
+
+    def __init__(self, playground: Playground, sandbox: Sandbox, language: str) -> None:
+        self.id = secrets.token_urlsafe(9)
+        self.language = language
+        self.state: State = "idle"
+        self.source = ""
+        self.used = monotonic()
+        self._playground, self._sandbox = playground, sandbox
+        self._lock = threading.Lock()
+        self._events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
+        self._number = 0
+        self._latest: Run | None = None
+        self._pause: Pause | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.repl = self._new_repl()
+
+    def past(self, after: int) -> list[Event]:
+        """The events of the latest run that came after this number."""
+        with self._lock:
+            return [event for event in self._events if event.number > after]
+
+    def publish(self, name: str, data: Any) -> None:
+        with self._lock:
+            if name == "started":
+                self._events.clear()
+            self._number += 1
+            event = Event(name, data, self.id, self._number)
+            self._events.append(event)
+        self._playground.events.publish(event)
+
+    def start(self, source: str, *, step: bool, limits: Mapping[str, Any]) -> None:
+        """Begin a run; UsageError while another one goes on."""
+        if self.state != "idle":
+            raise SessionBusy("a run of this session is not over; stop it first")
+        chosen = self._limits(limits)
+        self.source, self._latest = source, None
+        if step:
+            self._go(lambda: self.repl.astart(source, limits=chosen), first=True)
+        else:
+            self._go(lambda: self.repl.arun(source, limits=chosen), first=True)
+
+    def resume(self, answers: Sequence[Mapping[str, Any]] | None) -> None:
+        """Go on from a pause: each answer names a call's `id` and says `kind` run, value or error."""
+        pause = self._pause
+        if self.state != "paused" or pause is None:
+            raise SessionBusy("this session is not paused")
+        prepared = None if answers is None else {_id(answer): _answer(answer) for answer in answers}
+        if prepared is not None and set(prepared) != {call.id for call in pause.calls}:
+            raise UsageError(f"answer each of the calls {[call.id for call in pause.calls]}, and no other")
+        self._pause = None
+        self._go(lambda: pause.aresume(prepared))
+
+    async def stop(self) -> None:
+        """Stop the run. A script that does not stop is ended with its worker, and its globals are lost."""
+        if self._pause is not None:
+            pause, self._pause = self._pause, None
+            run = await asyncio.to_thread(pause.cancel)
+            self._finish(run)
+            return
+        task = self._task
+        if task is None or task.done():
+            return
+        task.cancel()
+        await asyncio.wait({task}, timeout=_STOP_SECONDS)
+        if self.state != "idle":  # a step runs in a thread, which cannot be cancelled
+            self.repl.close()
+            self.repl = self._new_repl()
+            self._lose("the run was ended with its worker; the session's globals are lost")
+
+    def globals(self) -> dict[str, str]:
+        """Names and kinds of what its scripts have defined."""
+        return {} if self.state != "idle" else self.repl.globals()
+
+    async def close(self) -> None:
+        with contextlib.suppress(MoonboxError):
+            await self.stop()
+        await asyncio.to_thread(self.repl.close)
+
+    def to_dict(self) -> dict[str, Any]:
+        limits = self._sandbox.limits.to_dict()
+        return {"id": self.id, "language": self.language, "state": self.state, "source": self.source, "limits": limits}
+
+    def _new_repl(self) -> Repl:
+        return self._sandbox.repl(before_write=self._keep)
+
+    def _keep(self, run: Run) -> Run:
+        """Also the record of a run that was cancelled, which its caller does not get."""
+        self._latest = run
+        return run
+
+    def _limits(self, given: Mapping[str, Any]) -> Limits:
+        changes = {key: value for key, value in given.items() if key != "preset"}
+        preset = given.get("preset", "default")
+        for name in changes:
+            if name not in Limits().to_dict():
+                raise UsageError(f"unknown limit {name!r}")
+            if isinstance(changes[name], float) and changes[name].is_integer() and name != "timeout":
+                changes[name] = int(changes[name])
+        if preset == "default":
+            return Limits(**{**self._sandbox.limits.to_dict(), **changes})
+        return Limits.preset(str(preset), **changes)
+
+    def _go(self, step: Callable[[], Any], *, first: bool = False) -> None:
+        self.state = "running"
+        self.used = monotonic()
+        if first:
+            self.publish("started", {"started": time(), "source": self.source})
+        _SESSION.set(self)  # the task, and the threads that it starts, find it there
+        self._task = asyncio.get_running_loop().create_task(self._drive(step))
+        _SESSION.set(None)
+
+    async def _drive(self, step: Callable[[], Any]) -> None:
+        repl = self.repl
+        try:
+            result = await step()
+            if repl is self.repl:  # else it was stopped, and its end told
+                self._arrive(result)
+        except asyncio.CancelledError:
+            if self._latest is not None:
+                self._finish(self._latest)
+        except Exception as problem:  # noqa: BLE001 - the person is told, whatever it was
+            if repl is self.repl:
+                self._lose(str(problem) if isinstance(problem, MoonboxError) else "the run failed inside moonbox")
+
+    def _arrive(self, result: Run | Pause) -> None:
+        """A run has ended, or waits for answers."""
+        from moonbox.audit.records import Run
+
+        if isinstance(result, Run):
+            self._finish(result)
+            return
+        self.state, self._pause = "paused", result
+        calls = [{"id": call.id, "tool": call.name, "arguments": to_jsonable(call.arguments)} for call in result.calls]
+        self.publish("pause", {"calls": calls})
+
+    def _finish(self, run: Run) -> None:
+        self.state, self.used = "idle", monotonic()
+        self.publish("done", {"run": run_dict(run), "report": self._playground.report(run)})
+
+    def _lose(self, message: str) -> None:
+        self.state, self.used = "idle", monotonic()
+        self.publish("lost", {"message": message})
+
+
+def _findings(repl: Repl, source: str) -> list[dict[str, Any]]:
+    return [
+        {"severity": each.severity, "line": each.line, "message": each.message, "hint": each.hint}
+        for each in repl.check(source)
+    ]
+
+
+def _id(answer: Mapping[str, Any]) -> int:
+    id = answer.get("id")
+    if isinstance(id, bool) or not isinstance(id, int):
+        raise UsageError("an answer needs the id of its call")
+    return id
+
+
+def _answer(answer: Mapping[str, Any]) -> Answer:
+    match answer.get("kind"):
+        case "run":
+            return Answer.run()
+        case "value":
+            return Answer.value(answer.get("value"))
+        case "error":
+            return Answer.error(str(answer.get("message") or "it failed"), code=str(answer.get("code") or "tool_error"))
+    raise UsageError("the kind of an answer must be run, value or error")

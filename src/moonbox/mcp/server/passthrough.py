@@ -1,0 +1,229 @@
+"""What clients use of the servers behind moonbox besides tools: prompts, resources, completions, log levels."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcp import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CompleteResult,
+    Completion,
+    EmptyResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+)
+
+from moonbox.errors import ToolError
+from moonbox.mcp.caller import CALLER
+from moonbox.mcp.server.calls import Call
+from moonbox.mcp.server.sessions import LOG_LEVELS, Client, TooMany
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import (
+        CompleteRequestParams,
+        GetPromptRequestParams,
+        GetPromptResult,
+        PaginatedRequestParams,
+        ReadResourceRequestParams,
+        ReadResourceResult,
+        SetLevelRequestParams,
+        SubscribeRequestParams,
+        SubscriptionsListenRequestParams,
+        SubscriptionsListenResult,
+        UnsubscribeRequestParams,
+    )
+
+    from moonbox.config.serve import ServeSettings
+    from moonbox.mcp.server.notifications import ChangeNotifier
+    from moonbox.mcp.server.resources import Resources
+    from moonbox.mcp.upstreams.manager import Upstreams
+
+    Request = ServerRequestContext[Any, Any]
+
+__all__ = ["PAGE", "Passthrough"]
+
+T = TypeVar("T")
+
+PAGE = 500
+"""Prompts, resources or templates in one answer."""
+_MAX_LEVELS = 1_000
+
+
+class Passthrough:
+    """The handlers of these requests. `wait` is awaited first: it gives servers time to start."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams | None,
+        resources: Resources,
+        notifier: ChangeNotifier,
+        settings: ServeSettings,
+        wait: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._upstreams = upstreams
+        self._resources = resources
+        self._notifier = notifier
+        self._settings = settings
+        self._wait = wait
+        self._levels: dict[str, str] = {}
+        self._listening: dict[object, list[str]] = {}
+        if upstreams is not None:
+            upstreams.on_offers_changed = notifier.offers_changed
+            upstreams.on_resource_updated = notifier.resource_updated
+
+    def level_of(self, client: str) -> str | None:
+        """The level that a client has set for its session."""
+        return self._levels.get(client)
+
+    def end_session(self, client: str) -> None:
+        self._levels.pop(client, None)
+
+    # Lists
+
+    async def list_prompts(self, context: Request, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        await self._begin_list(context)
+        prompts = [] if self._upstreams is None else self._upstreams.directory.listed_prompts()
+        page, cursor = _page(prompts, params)
+        return ListPromptsResult(prompts=page, next_cursor=cursor)
+
+    async def list_resources(self, context: Request, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        await self._begin_list(context)
+        resources = self._resources.list_own(Client.of(context))
+        if self._upstreams is not None:
+            resources += self._upstreams.directory.listed_resources()
+        page, cursor = _page(resources, params)
+        return ListResourcesResult(resources=page, next_cursor=cursor)
+
+    async def list_templates(
+        self, context: Request, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        await self._begin_list(context)
+        templates = self._resources.own_templates()
+        if self._upstreams is not None:
+            templates += self._upstreams.directory.listed_templates()
+        page, cursor = _page(templates, params)
+        return ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
+
+    async def _begin_list(self, context: Request) -> None:
+        self._notifier.add(Client.of(context))
+        await self._wait()
+
+    # Single items
+
+    async def get_prompt(self, context: Request, params: GetPromptRequestParams) -> GetPromptResult:
+        upstreams = self._upstreams
+        if upstreams is None:
+            raise MCPError(INVALID_PARAMS, f"unknown prompt '{params.name[:200]}'")
+        await self._wait()
+        return await self._ask(context, lambda: upstreams.get_prompt(params.model_copy(update={"meta": None})))
+
+    async def read_resource(self, context: Request, params: ReadResourceRequestParams) -> ReadResourceResult:
+        uri = str(params.uri)
+        own = await self._resources.read_own(Client.of(context), uri)
+        if own is not None:
+            return own
+        upstreams = self._upstreams
+        if upstreams is None:
+            raise MCPError(INVALID_PARAMS, f"unknown resource '{uri[:200]}'", {"uri": uri[:200]})
+        await self._wait()
+        plain = params.model_copy(update={"meta": None})
+        return await self._ask(context, lambda: upstreams.read_resource(plain), {"uri": uri[:200]})
+
+    async def complete(self, context: Request, params: CompleteRequestParams) -> CompleteResult:
+        upstreams = self._upstreams
+        if upstreams is None:
+            return CompleteResult(completion=Completion(values=[], total=0, has_more=False))
+        await self._wait()
+        return await self._ask(context, lambda: upstreams.complete(params.model_copy(update={"meta": None})))
+
+    async def _ask(self, context: Request, work: Callable[[], Coroutine[Any, Any, T]], data: Any = None) -> T:
+        """Do it as the call of this client: what the server asks meanwhile, or logs, goes to the client."""
+        client = Client.of(context)
+        call = Call(client, self._settings, lambda _: None, script=False)
+
+        before = CALLER.set(call)
+        try:
+            return await work()
+        except ToolError as problem:
+            cause = problem.__cause__
+            if isinstance(cause, MCPError):  # as the server refused it
+                raise cause from None
+            code = INVALID_PARAMS if problem.code.startswith("unknown_") else INTERNAL_ERROR
+            raise MCPError(code, problem.message, data) from None
+        finally:
+            CALLER.reset(before)
+
+    # Subscriptions
+
+    async def subscribe(self, context: Request, params: SubscribeRequestParams) -> EmptyResult:
+        try:
+            self._notifier.subscribe(Client.of(context), str(params.uri))
+        except TooMany as problem:
+            raise MCPError(INVALID_PARAMS, str(problem)) from None
+        await self._wait()
+        await self._update_subscriptions()
+        return EmptyResult()
+
+    async def unsubscribe(self, context: Request, params: UnsubscribeRequestParams) -> EmptyResult:
+        self._notifier.unsubscribe(Client.of(context), str(params.uri))
+        await self._update_subscriptions()
+        return EmptyResult()
+
+    async def listen(self, context: Request, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
+        """A stream of changes, as the current protocol has it."""
+        async with self._following(list(params.notifications.resource_subscriptions or ())[:PAGE]):
+            return await self._notifier.listen(context, params)
+
+    @contextlib.asynccontextmanager
+    async def _following(self, uris: list[str]) -> AsyncIterator[None]:
+        key = object()
+        if uris:
+            self._listening[key] = uris
+            await self._wait()
+            await self._update_subscriptions()
+        try:
+            yield
+        finally:
+            if self._listening.pop(key, None) is not None:
+                await self._update_subscriptions()
+
+    async def _update_subscriptions(self) -> None:
+        if self._upstreams is None:
+            return
+        uris = {*self._notifier.subscribed(), *(uri for uris in self._listening.values() for uri in uris)}
+        try:
+            await self._upstreams.subscribe(uris)
+        except ToolError as problem:
+            cause = problem.__cause__
+            raise cause if isinstance(cause, MCPError) else MCPError(INTERNAL_ERROR, problem.message) from None
+
+    # Logging
+
+    async def set_level(self, context: Request, params: SetLevelRequestParams) -> EmptyResult:
+        """Each client gets what it asked for; servers are asked for the most verbose level of all clients."""
+        client = Client.of(context).id
+        self._levels.pop(client, None)
+        self._levels[client] = params.level
+        while len(self._levels) > _MAX_LEVELS:
+            self._levels.pop(next(iter(self._levels)))
+        if self._upstreams is not None:
+            lowest: Any = min(self._levels.values(), key=LOG_LEVELS.index)
+            await self._wait()
+            await self._upstreams.set_log_level(lowest)
+        return EmptyResult()
+
+
+def _page(items: list[Any], params: PaginatedRequestParams | None) -> tuple[list[Any], str | None]:
+    cursor = params.cursor if params is not None else None
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
+        raise MCPError(INVALID_PARAMS, "invalid cursor")
+    start = int(cursor or 0)
+    end = start + PAGE
+    return items[start:end], str(end) if end < len(items) else None

@@ -1,0 +1,301 @@
+"""Logins at servers: OAuth by the SDK's providers, with tokens that outlive the process.
+
+`LoginStore` keeps what a login gave: in the system's keyring where there is one, otherwise in files that only the user
+can read. `make_auth` gives a connection its tokens; only `moonbox mcp login` can ask a person for new ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.extensions.client_credentials import (
+    ClientCredentialsOAuthProvider,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+)
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
+from pydantic import AnyUrl, ValidationError
+
+from moonbox._version import __version__
+from moonbox.config.mcp import LoginSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp.client.auth.oauth2 import OAuthContext
+    from mcp.shared.auth import AuthorizationCodeResult
+
+    from moonbox.config.mcp import ServerSettings
+
+__all__ = ["Login", "LoginRequired", "LoginStore", "Person", "default_login_folder", "make_auth"]
+
+_SERVICE = "moonbox-mcp"
+_MAX_BYTES = 100_000
+
+
+class LoginRequired(Exception):
+    """A person must log in; the message says how."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(f"it requires a login; run `moonbox mcp login {server}`")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Whether moonbox is logged in at a server, and until when."""
+
+    expires_at: float | None
+    """When the access token ends, in seconds since 1970; None if that is not known."""
+    renews: bool
+    """Whether the login is renewed by itself."""
+    scope: str = ""
+
+    @property
+    def expired(self) -> bool:
+        return not self.renews and self.expires_at is not None and self.expires_at <= time.time()
+
+
+def default_login_folder() -> Path:
+    """$MOONBOX_HOME/mcp-logins, or a folder in the user's state."""
+    if home := os.environ.get("MOONBOX_HOME"):
+        return Path(home).expanduser() / "mcp-logins"
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    return base / "moonbox" / "mcp-logins"
+
+
+class LoginStore:
+    """What logins gave, one record for each server."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or default_login_folder()
+        self._keyring = None if folder is not None or os.environ.get("MOONBOX_KEYRING") == "off" else _find_keyring()
+
+    @property
+    def place(self) -> str:
+        """Where it keeps them, for people."""
+        return "the system's keyring" if self._keyring is not None else str(self._folder)
+
+    def read(self, settings: ServerSettings) -> dict[str, Any]:
+        name = _record_name(settings)
+        text: str | None = None
+        if self._keyring is not None:
+            with contextlib.suppress(Exception):  # a locked or broken keyring: as if there were no login
+                text = self._keyring.get_password(_SERVICE, name)
+        if text is None:
+            path = self._folder / f"{name}.json"
+            try:
+                if path.stat().st_size > _MAX_BYTES:
+                    return {}
+                text = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                return {}
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+    def write(self, settings: ServerSettings, data: dict[str, Any]) -> None:
+        name, text = _record_name(settings), json.dumps(data)
+        if self._keyring is not None:
+            try:
+                self._keyring.set_password(_SERVICE, name, text)
+            except Exception:  # noqa: BLE001 - each backend has errors of its own; the file is always there
+                self._keyring = None
+            else:
+                return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=self._folder)  # made with mode 0600
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(self._folder / f"{name}.json")
+
+    def remove(self, settings: ServerSettings) -> bool:
+        """Forget a login; whether there was one."""
+        existed = bool(self.read(settings))
+        name = _record_name(settings)
+        if self._keyring is not None:
+            with contextlib.suppress(Exception):  # it was not there
+                self._keyring.delete_password(_SERVICE, name)
+        (self._folder / f"{name}.json").unlink(missing_ok=True)
+        return existed
+
+    def login(self, settings: ServerSettings) -> Login | None:
+        """The login at a server, for people; None if there is none."""
+        data = self.read(settings)
+        tokens = data.get("tokens")
+        if not isinstance(tokens, dict) or not tokens.get("access_token"):
+            return None
+        expires_at = data.get("expires_at")
+        return Login(
+            float(expires_at) if isinstance(expires_at, int | float) else None,
+            bool(tokens.get("refresh_token")),
+            str(tokens.get("scope") or ""),
+        )
+
+
+def _find_keyring() -> Any:
+    """The system's keyring; None if there is none that keeps anything."""
+    try:
+        import keyring
+        from keyring.backends import fail, null
+
+        backend = keyring.get_keyring()
+    except Exception:  # noqa: BLE001 - not installed, or a backend that fails to load
+        return None
+    return None if isinstance(backend, fail.Keyring | null.Keyring) or backend.priority <= 0 else keyring
+
+
+def _record_name(settings: ServerSettings) -> str:
+    """Of the name and the address: another server under the same name must not get the tokens."""
+    return hashlib.sha256(json.dumps([settings.name, settings.url]).encode()).hexdigest()[:32]
+
+
+class _Storage:
+    """The SDK's view of one record. `context` is the provider's, whose findings are kept too."""
+
+    def __init__(self, store: LoginStore, settings: ServerSettings, *, registered: bool) -> None:
+        self._store = store
+        self._settings = settings
+        self._registered = registered
+        self.context: OAuthContext | None = None
+
+    def restore(self, context: OAuthContext) -> None:
+        """Give a new provider what the last one found: where tokens are renewed, and when they end."""
+        self.context = context
+        data = self._store.read(self._settings)
+        if isinstance(data.get("expires_at"), int | float):
+            context.token_expiry_time = float(data["expires_at"])
+        if isinstance(data.get("metadata"), dict):
+            with contextlib.suppress(ValidationError):
+                context.oauth_metadata = OAuthMetadata.model_validate(data["metadata"])
+
+    async def get_tokens(self) -> OAuthToken | None:
+        with contextlib.suppress(ValidationError):
+            return OAuthToken.model_validate(self._store.read(self._settings).get("tokens"))
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        data = self._store.read(self._settings)
+        data["tokens"] = tokens.model_dump(mode="json", exclude_none=True)
+        data["expires_at"] = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        metadata = None if self.context is None else self.context.oauth_metadata
+        if metadata is not None:
+            data["metadata"] = metadata.model_dump(mode="json", exclude_none=True)
+        self._store.write(self._settings, data)
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        oauth = self._settings.oauth
+        if oauth is not None and oauth.client_id is not None:
+            return OAuthClientInformationFull(
+                client_id=oauth.client_id,
+                client_secret=oauth.client_secret,
+                issuer=oauth.issuer,
+                redirect_uris=None,
+                token_endpoint_auth_method="client_secret_basic" if oauth.client_secret else "none",
+            )
+        if not self._registered:
+            return None  # a new login registers anew: it returns to another address
+        with contextlib.suppress(ValidationError):
+            return OAuthClientInformationFull.model_validate(self._store.read(self._settings).get("client"))
+        return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        data = self._store.read(self._settings)
+        data["client"] = client_info.model_dump(mode="json", exclude_none=True)
+        self._store.write(self._settings, data)
+        self._registered = True
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who can log in: opens an address, and the browser returns to `redirect_uri`."""
+
+    redirect_uri: str
+    open_address: Callable[[str], Awaitable[None]]
+    wait_for_return: Callable[[], Awaitable[AuthorizationCodeResult]]
+
+
+def make_auth(
+    settings: ServerSettings,
+    store: LoginStore,
+    person: Person | None = None,
+    *,
+    on_required: Callable[[], None] = lambda: None,
+) -> OAuthClientProvider | None:
+    """What adds tokens to requests; None if there is no login and nobody to log in.
+
+    `on_required` is called when a login has ended and nobody is there to begin a new one.
+    """
+    assert settings.url is not None
+    oauth = settings.oauth or LoginSettings()
+    if any(name.lower() == "authorization" for name in settings.headers):
+        return None
+    provider: OAuthClientProvider
+    storage = _Storage(store, settings, registered=person is None)
+    if oauth.grant == "client_credentials":
+        provider = _machine(settings.url, oauth, storage)
+    elif person is not None:
+        provider = _provider(settings, oauth, storage, person)
+    elif store.login(settings) is not None:
+        provider = _provider(settings, oauth, storage, _nobody(settings.name, on_required))
+    else:
+        return None
+    storage.restore(provider.context)
+    return provider
+
+
+def _machine(url: str, oauth: LoginSettings, storage: _Storage) -> OAuthClientProvider:
+    client, scope = oauth.client_id or "", " ".join(oauth.scopes) or None
+    if oauth.private_key is None:
+        return ClientCredentialsOAuthProvider(
+            url, storage, client, oauth.client_secret or "", scope=scope, issuer=oauth.issuer
+        )
+    signing = SignedJWTParameters(
+        issuer=client, subject=client, signing_key=oauth.private_key, signing_algorithm=oauth.algorithm
+    )
+    return PrivateKeyJWTOAuthProvider(
+        url, storage, client, signing.create_assertion_provider(), scope=scope, issuer=oauth.issuer
+    )
+
+
+def _provider(settings: ServerSettings, oauth: LoginSettings, storage: _Storage, person: Person) -> OAuthClientProvider:
+    metadata = OAuthClientMetadata(
+        client_name="moonbox",
+        software_id="moonbox",
+        software_version=__version__,
+        redirect_uris=[AnyUrl(person.redirect_uri)],
+        grant_types=["authorization_code", "refresh_token"],
+        response_types=["code"],
+    )
+    return OAuthClientProvider(
+        settings.url or "",
+        metadata,
+        storage,
+        person.open_address,
+        person.wait_for_return,
+        client_metadata_url=oauth.client_metadata_url,
+    )
+
+
+def _nobody(server: str, on_required: Callable[[], None]) -> Person:
+    """Where nobody can log in: the login has ended, and the message says how to begin a new one."""
+
+    async def refuse(_: str) -> None:
+        on_required()
+        raise LoginRequired(server)
+
+    async def never() -> AuthorizationCodeResult:
+        raise LoginRequired(server)
+
+    return Person("http://127.0.0.1/callback", refuse, never)

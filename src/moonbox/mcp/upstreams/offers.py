@@ -1,0 +1,145 @@
+"""What servers offer besides tools: prompts, resources and templates, under names that are unique among all servers.
+
+prompt       <prefix>__<name>, or <name> if the server's prefix is empty
+resource     its own address; moonbox://servers/<server>/<address> if an earlier server has the same address, or
+             if it looks like an address of ours
+template     likewise
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mcp.shared.uri_template import UriTemplate
+from mcp_types import Prompt, Resource, ResourceTemplate
+
+from moonbox.codemode.definitions import portable_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from moonbox.mcp.upstreams.upstream import Upstream
+
+__all__ = ["EMPTY", "NAMESPACE", "Directory", "Offers"]
+
+NAMESPACE = "moonbox://servers/"
+MAX_OFFERS = 2_000
+"""Of each kind, from one server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The prompts, resources and templates of one server."""
+
+    prompts: tuple[Prompt, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    templates: tuple[ResourceTemplate, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "prompts": [_dump(item) for item in self.prompts],
+            "resources": [_dump(item) for item in self.resources],
+            "templates": [_dump(item) for item in self.templates],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Offers:
+        return cls(
+            tuple(Prompt.model_validate(item, by_name=False) for item in data["prompts"]),
+            tuple(Resource.model_validate(item, by_name=False) for item in data["resources"]),
+            tuple(ResourceTemplate.model_validate(item, by_name=False) for item in data["templates"]),
+        )
+
+
+EMPTY = Offers()
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """All offers under their public names, and which server each belongs to."""
+
+    prompts: Mapping[str, tuple[Upstream, Prompt]] = field(default_factory=dict)
+    resources: Mapping[str, tuple[Upstream, Resource]] = field(default_factory=dict)
+    templates: Mapping[str, tuple[Upstream, ResourceTemplate]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, upstreams: Iterable[Upstream]) -> Directory:
+        prompts: dict[str, tuple[Upstream, Prompt]] = {}
+        resources: dict[str, tuple[Upstream, Resource]] = {}
+        templates: dict[str, tuple[Upstream, ResourceTemplate]] = {}
+        for upstream in upstreams:
+            settings = upstream.settings
+            if settings.prompts:
+                for prompt in upstream.offers.prompts:
+                    name = f"{settings.namespace}__{prompt.name}" if settings.namespace else prompt.name
+                    prompts.setdefault(name, (upstream, prompt))
+            if settings.resources:
+                for resource in upstream.offers.resources:
+                    uri = str(resource.uri)
+                    public = _within(settings.name, uri) if uri in resources or _is_ours(uri) else uri
+                    resources.setdefault(public, (upstream, resource))
+                for template in upstream.offers.templates:
+                    pattern = template.uri_template
+                    taken = pattern in templates or _is_ours(pattern)
+                    public = _within(settings.name, pattern) if taken else pattern
+                    templates.setdefault(public, (upstream, template))
+        return cls(prompts, resources, templates)
+
+    def listed_prompts(self) -> list[Prompt]:
+        return [_renamed(prompt, name=name) for name, (_, prompt) in self.prompts.items()]
+
+    def listed_resources(self) -> list[Resource]:
+        return [_renamed(resource, uri=uri) for uri, (_, resource) in self.resources.items()]
+
+    def listed_templates(self) -> list[ResourceTemplate]:
+        return [_renamed(item, uri_template=pattern) for pattern, (_, item) in self.templates.items()]
+
+    def find_resource(self, uri: str, upstreams: Mapping[str, Upstream]) -> tuple[Upstream, str] | None:
+        """The server that a public address belongs to, and the server's own address for it."""
+        if uri.startswith(NAMESPACE):
+            server, _, inner = uri.removeprefix(NAMESPACE).partition("/")
+            upstream = upstreams.get(server)
+            return None if upstream is None or not inner or not upstream.settings.resources else (upstream, inner)
+        if _is_ours(uri):
+            return None  # no server learns which runs and media clients look for
+        if uri in self.resources:
+            upstream, resource = self.resources[uri]
+            return upstream, str(resource.uri)
+        for pattern, (upstream, _) in self.templates.items():
+            if _matches(pattern, uri):
+                return upstream, uri
+        # Servers may have resources that they do not list: with only one such server there is no doubt.
+        able = [item for item in upstreams.values() if item.settings.resources and item.has_resources]
+        return (able[0], uri) if len(able) == 1 else None
+
+    def find_template(self, pattern: str, upstreams: Mapping[str, Upstream]) -> tuple[Upstream, str] | None:
+        if pattern in self.templates:
+            upstream, template = self.templates[pattern]
+            return upstream, template.uri_template
+        return self.find_resource(pattern, upstreams)
+
+
+def _is_ours(uri: str) -> bool:
+    return uri.lower().startswith("moonbox:")
+
+
+def _within(server: str, uri: str) -> str:
+    return f"{NAMESPACE}{server}/{uri}"
+
+
+def _matches(pattern: str, uri: str) -> bool:
+    try:
+        return UriTemplate.parse(pattern).match(uri) is not None
+    except ValueError:
+        return False
+
+
+def _renamed(item: Any, **update: str) -> Any:
+    """A copy under its public name, in which every text can be written as JSON."""
+    return type(item).model_validate(portable_value(_dump(item.model_copy(update=update))), by_name=False)
+
+
+def _dump(item: Any) -> dict[str, Any]:
+    dumped: dict[str, Any] = item.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return dumped

@@ -1,0 +1,70 @@
+"""What scripts read of servers: `mcp.read` and `mcp.prompt`, for servers whose configuration grants it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import (
+    GetPromptRequestParams,
+    ReadResourceRequestParams,
+    TextContent,
+    TextResourceContents,
+)
+
+from moonbox.errors import ArgumentError
+from moonbox.mcp.upstreams.tools import reference
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp_types import ReadResourceResult
+
+    from moonbox.mcp.media import Media
+    from moonbox.mcp.upstreams.manager import Upstreams
+
+__all__ = ["PROMPT", "READ", "prompter", "reader"]
+
+READ = "mcp.read(uri) -> the text of a resource of an MCP server; a table with uri, mimeType and size if it is binary."
+PROMPT = "mcp.prompt(name, arguments?) -> the messages of a prompt of an MCP server: an array of {role, content}."
+
+
+def reader(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
+    async def read(uri: Any = None) -> Any:
+        if not isinstance(uri, str):
+            raise ArgumentError("mcp.read takes the address of a resource, a string")
+        result = await upstreams.read_resource(ReadResourceRequestParams(uri=uri), granted=True)
+        return _contents(result, upstreams.media)
+
+    return read
+
+
+def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
+    async def prompt(name: Any = None, arguments: Any = None) -> Any:
+        if not isinstance(name, str):
+            raise ArgumentError("mcp.prompt takes the name of a prompt, a string")
+        if arguments is not None and not isinstance(arguments, dict) and arguments != []:
+            raise ArgumentError("mcp.prompt takes the arguments as a table with names")
+        given = {str(key): str(value) for key, value in (arguments or {}).items()} if arguments else None
+        result = await upstreams.get_prompt(GetPromptRequestParams(name=name, arguments=given), granted=True)
+        media = upstreams.media
+        return [
+            {
+                "role": message.role,
+                "content": message.content.text
+                if isinstance(message.content, TextContent)
+                else reference(message.content, media),
+            }
+            for message in result.messages
+        ]
+
+    return prompt
+
+
+def _contents(result: ReadResourceResult, media: Media | None) -> Any:
+    from mcp_types import EmbeddedResource
+
+    items = [
+        item.text if isinstance(item, TextResourceContents) else reference(EmbeddedResource(resource=item), media)
+        for item in result.contents
+    ]
+    return items[0] if len(items) == 1 else items

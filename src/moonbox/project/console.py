@@ -1,0 +1,100 @@
+"""The console of an assembly: served on a loopback address, behind a one-time key."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import UsageError
+from moonbox.languages.registry import LANGUAGES
+from moonbox.project.assembly import assemble
+from moonbox.project.serving import listen, need_console, serve_app, service_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from moonbox.config import Config
+    from moonbox.http.workbench import Workbench
+    from moonbox.project.assembly import Assembly
+
+__all__ = ["PORT", "assembled_with_workbench", "run_console"]
+
+HOST = "127.0.0.1"
+PORT = 8809
+_MAX_BODY = 4_000_000
+
+
+def run_console(
+    config: Config,
+    load_tools: Callable[[], Any],
+    mcp_config: list[Path],
+    *,
+    port: int | None = None,
+    script: str = "",
+    opened: Callable[[str], None],
+) -> None:
+    """Serve the console until a signal stops it. `opened` is called with its address, which works once."""
+    need_console()
+    from moonbox.console.app import OPEN_PATHS, PREFIX, console_routes
+    from moonbox.http.app import create_app
+    from moonbox.http.browser import BrowserAccess
+    from moonbox.http.guard import Access
+
+    with assembled_with_workbench(config, load_tools, mcp_config) as (assembly, bench):
+        assembly.start()
+        service, browser = service_of(assembly, bench), BrowserAccess()
+        access = Access(browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
+        app = create_app(service, access, more=console_routes(service, browser, script=script))
+        listening = _listen(port)
+        opened(f"http://{HOST}:{listening.getsockname()[1]}{PREFIX}/open?key={browser.one_time_key()}")
+        serve_app(app, listening, on_exit=bench.close)
+
+
+def _listen(port: int | None) -> Any:
+    """The usual port, so that addresses stay valid, or a free one where it is in use."""
+    if port is not None:
+        return listen(HOST, port)
+    try:
+        return listen(HOST, PORT)
+    except UsageError:
+        return listen(HOST, 0)
+
+
+@contextlib.contextmanager
+def assembled_with_workbench(
+    config: Config,
+    load_tools: Callable[[], Any],
+    mcp_config: list[Path],
+    *,
+    others: Sequence[Callable[..., Awaitable[Any]]] = (),
+    watchers: Sequence[Callable[[Any], None]] = (),
+    timeout: float | None = None,
+) -> Iterator[tuple[Assembly, Workbench]]:
+    """An assembly whose approvals, calls and output go to a workbench, and also to these others."""
+    from moonbox.http.workbench import Workbench
+    from moonbox.project.diagnosis import diagnose
+
+    bench = Workbench(others=others, timeout=timeout)
+    hooks = bench.hooks
+    watch = hooks.pop("on_call")
+
+    def on_call(entry: Any) -> None:
+        for each in (watch, *watchers):
+            each(entry)
+
+    with contextlib.ExitStack() as closing:
+        assembly = closing.enter_context(
+            assemble(config, tools=load_tools(), mcp_config=mcp_config, on_call=on_call, wrap_sink=bench.sink, **hooks)
+        )
+        closing.callback(bench.close)
+        bench.attach(
+            assembly.sandbox,
+            trail=assembly.trail,
+            make=assembly.sandbox_in,
+            languages=tuple(LANGUAGES),
+            knowledge=assembly.knowledge,
+            diagnose=lambda: diagnose(config.path).to_dict(),
+            find_medium=assembly.media.get if assembly.media is not None else None,
+        )
+        yield assembly, bench

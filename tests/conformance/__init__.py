@@ -1,0 +1,1 @@
+"""One suite of script cases for every host that runs moonbox."""

@@ -1,0 +1,174 @@
+"""The shared cases: Lua scripts with their expectations, attacks, and Rhai scripts compared with the reference host."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attacks.test_attacks import AFTERWARDS
+from script_cases import Case, Step, case_tools, read_case
+
+from moonbox import Tool, Toolbox
+from moonbox.values import to_jsonable
+
+if TYPE_CHECKING:
+    from conformance.hosts import Host, Session
+    from moonbox import Run
+
+TESTS = Path(__file__).parents[1]
+FOLDERS = {
+    "lua": TESTS / "scripts" / "lua",
+    "lua errors": TESTS / "scripts" / "lua" / "errors",
+    "attacks": TESTS / "attacks",
+    "rhai": TESTS / "scripts" / "rhai",
+}
+_RHAI_NEXT = re.compile(r"^// next run\n", re.MULTILINE)
+_LEAST = {"max_string": 64, "max_array": 1, "max_depth": 1, "max_operations": 1}
+_RHAI_LIMITS = re.compile(r"^// limits: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class SharedCase:
+    """One case of one group."""
+
+    group: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.group}/{self.path.stem}"
+
+    def play(self, host: Host, reference: Host) -> list[str]:
+        """What differs from what it must be; empty when the host passes."""
+        if self.group == "rhai":
+            return _play_rhai(self.path, host, reference)
+        return _play_lua(read_case(self.path), host, attack=self.group == "attacks")
+
+
+def shared_cases(groups: tuple[str, ...] = tuple(FOLDERS)) -> list[SharedCase]:
+    """Those that every host can be asked for: only the Python package looks at scripts before it runs them."""
+    cases = []
+    for group in groups:
+        suffix = "*.rhai" if group == "rhai" else "*.lua"
+        paths = sorted(FOLDERS[group].glob(suffix))
+        cases += [SharedCase(group, path) for path in paths if "-- error: check" not in path.read_bytes().decode()]
+    return cases
+
+
+def conformance_tools() -> dict[str, Toolbox]:
+    """By language: the tools that its cases call."""
+    return {"lua": case_tools(), "rhai": _rhai_tools()}
+
+
+def _rhai_tools() -> Toolbox:
+    """Those of Lua's cases, and those that Rhai's cases call beside them."""
+
+    def anything(name: str, namespace: str | None = None) -> Tool:
+        return Tool.from_schema(
+            name=name, namespace=namespace, parameters={"type": "object"}, call=lambda arguments: arguments.get("value")
+        )
+
+    tools = case_tools()
+    tools.add(anything("later"))
+    tools.add(Tool.from_schema(name="nothing", parameters={"type": "object"}, call=lambda arguments: None))
+    issue = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    tools.add(
+        Tool.from_schema(
+            name="create_issue",
+            namespace="hub",
+            parameters=issue,
+            call=lambda arguments: {"title": arguments["title"], "number": 7},
+        )
+    )
+    tools.add(
+        Tool.from_schema(name="list", namespace="hub.deep", parameters={"type": "object"}, call=lambda arguments: [])
+    )
+    return tools
+
+
+def _play_lua(case: Case, host: Host, *, attack: bool) -> list[str]:
+    session = host.open("lua", sorted(case.features), asdict(case.limits), check=case.check)
+    try:
+        if attack:
+            session.run("kept = 'kept'")
+        differences = []
+        lost = False
+        for step in case.steps:
+            run = session.run(step.source)
+            lost = lost or run.state_lost
+            differences += _differences(step, run, host)
+        if attack:
+            differences += _aftermath(session, case, lost)
+        return differences
+    finally:
+        session.close()
+
+
+def _aftermath(session: Session, case: Case, lost: bool) -> list[str]:
+    """An attack must not spoil the next run."""
+    run = session.run(AFTERWARDS, asdict(replace(case.limits, max_output=1000, timeout=20)))
+    kept = ("nil" if lost else "kept") + '\t[1,{"a":null}]\n'
+    if run.error is not None:
+        return [f"afterwards: {run.error}"]
+    return [] if run.output == kept and len(run.values) == 7 else ["afterwards: another output"]
+
+
+def _differences(step: Step, run: Run, host: Host) -> list[str]:
+    """Where a run differs from its step's head. Hints are the Python package's."""
+    wanted, seen = step.wanted(), step.seen(run)
+    if host.name not in ("process", "inline"):  # JavaScript has one kind of number
+        wanted["values"], seen["values"] = (list(map(_one_number, side["values"])) for side in (wanted, seen))
+    differences = [f"{key}: {seen[key]!r}, not {wanted[key]!r}" for key in wanted if seen[key] != wanted[key]]
+    if run.error is not None:
+        differences += [text for text in step.error_differences(run.error) if not text.startswith("hint")]
+    return differences
+
+
+def _one_number(text: str) -> str:
+    return json.dumps(json.loads(text, parse_float=_number, parse_int=_number), sort_keys=True, ensure_ascii=False)
+
+
+def _number(text: str) -> float | int:
+    """A whole number as an integer where a script's integers reach, else as a float."""
+    value = float(text)
+    exact = int(text) if text.lstrip("-").isdigit() else int(value) if value.is_integer() else None
+    return exact if exact is not None and -(2**63) <= exact < 2**63 else value
+
+
+def _play_rhai(path: Path, host: Host, reference: Host) -> list[str]:
+    text = path.read_text(encoding="utf-8")
+    limits = {"timeout": 20, "max_operations": 5_000_000, "max_tool_calls": 1000}
+    if found := _RHAI_LIMITS.search(text):
+        wanted = {name: value for name, value in json.loads(found[1]).items() if name in _LEAST}
+        limits |= {name: max(value, _LEAST[name]) for name, value in wanted.items()}
+    sides = []
+    for each in (reference, host):
+        session = each.open("rhai", [], limits, check=False)
+        try:
+            sides.append([_facts(session.run(step)) for step in _RHAI_NEXT.split(text)])
+        finally:
+            session.close()
+    theirs_all, mine_all = sides
+    return [
+        f"{key} of step {number}: {mine[key]!r}, not {theirs[key]!r}"
+        for number, (theirs, mine) in enumerate(zip(theirs_all, mine_all, strict=True), 1)
+        for key in theirs
+        if mine[key] != theirs[key]
+    ]
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    """What must be the same in every host."""
+    error = run.error
+    facts = ("kind", "limit", "message", "line", "column", "hint")
+    return {
+        "values": [_one_number(json.dumps(to_jsonable(value))) for value in run.values],
+        "output": run.output,
+        "error": None if error is None else [getattr(error, name) for name in facts],
+        "calls": [(call.tool, call.status) for call in run.calls],
+        "operations": run.usage.operations,
+        "state_lost": run.state_lost,
+    }

@@ -1,0 +1,168 @@
+"""Hosts that run scripts: Python with processes, Python inline, Node and Chromium, behind one small interface."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from moonbox import Limits, Run, Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from moonbox import Toolbox
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
+HOSTS = ("process", "inline", "node", "chromium")
+
+
+class Session(Protocol):
+    """One Repl of a host."""
+
+    def run(self, source: str, limits: dict[str, Any] | None = None) -> Run: ...
+    def close(self) -> None: ...
+
+
+class Host(Protocol):
+    """Something that runs scripts."""
+
+    name: str
+
+    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool) -> Session: ...
+    def close(self) -> None: ...
+
+
+def open_host(name: str, tools: Mapping[str, Toolbox]) -> Host:
+    if name in ("process", "inline"):
+        return PythonHost(name, tools)
+    return DriverHost(name, tools)
+
+
+def why_missing(name: str) -> str:
+    """Why a host cannot be had here; empty when it can."""
+    if name in ("process", "inline"):
+        return ""
+    if shutil.which("node") is None:
+        return "Node is not installed"
+    if not (ROOT / "js" / "dist" / "index.js").exists():
+        return "the npm package is not built; run: make js"
+    if name == "chromium" and not CHROMIUM:
+        return "Chromium is not installed"
+    return ""
+
+
+class PythonHost:
+    """This process, with workers of its own or inline."""
+
+    def __init__(self, isolation: str, tools: Mapping[str, Toolbox]) -> None:
+        self.name = isolation
+        self._tools = tools
+        self._boxes: dict[tuple[str, tuple[str, ...], bool], Sandbox] = {}
+
+    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool) -> PythonSession:
+        key = language, tuple(features), check
+        if key not in self._boxes:
+            self._boxes[key] = Sandbox(
+                self._tools[language],
+                language=language,  # type: ignore[arg-type]  # cases name only languages that exist
+                isolation=self.name,  # type: ignore[arg-type]
+                lua_features=set(features),  # type: ignore[arg-type]
+                check=check,
+            )
+        return PythonSession(self._boxes[key], Limits(**limits))
+
+    def close(self) -> None:
+        for box in self._boxes.values():
+            box.close()
+
+
+class PythonSession:
+    def __init__(self, box: Sandbox, limits: Limits) -> None:
+        self._repl = box.repl(limits=limits)
+
+    def run(self, source: str, limits: dict[str, Any] | None = None) -> Run:
+        return self._repl.run(source, limits=None if limits is None else Limits(**limits))
+
+    def close(self) -> None:
+        self._repl.close()
+
+
+class DriverHost:
+    """The npm package behind its driver, which speaks lines of JSON."""
+
+    def __init__(self, name: str, tools: Mapping[str, Toolbox]) -> None:
+        self.name = name
+        script = "node.mjs" if name == "node" else "browser.mjs"
+        self._process = subprocess.Popen(
+            ["node", str(ROOT / "js" / "test" / script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "CHROMIUM": CHROMIUM},
+        )
+        self._last = 0
+        for language, box in tools.items():
+            self.ask("tools", language=language, tools=[describe(tool) for tool in box])
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Send one request and wait for its answer."""
+        self._last += 1
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"id": self._last, "op": op, **fields}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the driver of {self.name} ended with code {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        assert answer["id"] == self._last
+        if "failed" in answer:
+            raise RuntimeError(f"{self.name}: {answer['failed']}")
+        return answer
+
+    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool = False) -> DriverSession:
+        answer = self.ask("open", language=language, features=features, limits=limits)
+        return DriverSession(self, answer["repl"])
+
+    def close(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it may be gone already
+            self.ask("end")
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+        self._process.stdout.close()
+
+
+class DriverSession:
+    def __init__(self, host: DriverHost, repl: int) -> None:
+        self._host = host
+        self.repl = repl
+
+    def run(self, source: str, limits: dict[str, Any] | None = None) -> Run:
+        return Run.from_dict(self._host.ask("run", repl=self.repl, source=source, limits=limits)["run"])
+
+    def close(self) -> None:
+        self._host.ask("close", repl=self.repl)
+
+
+def describe(tool: Any) -> dict[str, Any]:
+    """A tool as another host makes it."""
+    return {
+        "name": tool.name,
+        "namespace": tool.namespace,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "returns": tool.returns,
+        "policy": tool.policy,
+        "hints": tool.hints.to_dict(),
+        "timeout": tool.timeout,
+        "tags": list(tool.tags),
+    }

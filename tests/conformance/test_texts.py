@@ -1,0 +1,253 @@
+"""Texts that models read, from the Python package and from the npm package, compared byte for byte."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.cases import conformance_tools
+from conformance.hosts import DriverHost, describe, why_missing
+from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox
+from moonbox.errors import ArgumentError
+from moonbox.tools.signature import LEVELS, render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(bool(why_missing("node")), reason=why_missing("node") or "there")
+FORMATS = ("openai", "openai-responses", "anthropic", "gemini", "mcp")
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[DriverHost]:
+    host = DriverHost("node", conformance_tools())
+    yield host
+    host.close()
+
+
+def made(name: str, parameters: dict[str, Any] | None = None, **more: Any) -> Tool:
+    return Tool.from_schema(name=name, parameters=parameters, call=lambda arguments: None, **more)
+
+
+def fields(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
+
+
+NODE = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}
+TOOLS = [
+    made(
+        "get_expenses",
+        fields(
+            ("employee_id",), employee_id={"type": "integer"}, limit={"type": "integer", "default": 10, "minimum": 1}
+        ),
+        description="Expense items of one employee. Sorted by date, e.g. the latest first.\n\nCosts nothing.",
+        returns={
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"amount": {"type": "number"}, "tags": {"type": "array", "items": {"type": "string"}}},
+                "required": ["amount"],
+            },
+        },
+        hints={"read_only": True},
+    ),
+    made(
+        "odd-name",
+        fields(**{"a b": {"type": "string"}, "end": {"type": "boolean"}}),
+        description="Ünïcode — “quotes” 😀.",
+    ),
+    made("delete_all", fields(), description="Delete everything!", hints={"destructive": True}),
+    made("ask_first", fields(why={"type": "string"}), description="Needs a person", policy="approve", timeout=5),
+    made("direct_only", fields(), policy="direct"),
+    made(
+        "create_issue",
+        {
+            "type": "object",
+            "properties": {
+                "title": {"type": "string", "description": "Short\n  title", "minLength": 1},
+                "state": {"enum": ["open", "closed"]},
+                "assignee": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "labels": {"type": "array", "items": {"$ref": "#/$defs/label"}},
+                "human_intent": {"type": "string"},
+            },
+            "required": ["title", "human_intent"],
+            "$defs": {"label": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}},
+        },
+        namespace="github",
+        description="Create an issue. Then it is there.",
+        returns={"type": "object", "properties": {"number": {"type": "integer", "description": "Its number."}}},
+    ),
+    made(
+        "close_issue",
+        fields(("number",), number={"type": "integer"}),
+        namespace="github",
+        description="Close an issue.",
+    ),
+    made(
+        "either",
+        {
+            "type": "object",
+            "oneOf": [{"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "array"}}}],
+        },
+        namespace="github",
+        description="One or the other",
+    ),
+    made("recursive", {**fields(tree={"$ref": "#/$defs/node"}), "$defs": {"node": NODE}}),
+    made(
+        "list",
+        fields(rows={"type": "array", "items": {"type": ["string", "null"]}}),
+        description="Line one\u2028still one. Two.",
+    ),
+]
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"full_schemas": True},
+    {"approvals": True, "keep_visible": ["github.create_issue"]},
+    {"mode": "auto"},
+    {"mode": "never"},
+    {"catalog_tokens": 150},
+    {"catalog_tokens": 60},
+    {"catalog_tokens": 5},
+    {"description_chars": 1024},
+    {"name": "run_code", "parameter": "code", "description": "Runs code.", "system_prompt": "Think."},
+]
+
+
+@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=json.dumps)
+def test_code_mode(node: DriverHost, settings: dict[str, Any], language: Any) -> None:
+    with (
+        Sandbox(Toolbox(TOOLS), language=language, limits=Limits(timeout=7.5)) as box,
+        CodeMode(box, **settings) as mode,
+    ):
+        wanted = {
+            "catalog": asdict(mode.catalog),
+            "choice": asdict(mode.choice),
+            "description": mode.description,
+            "system_prompt": mode.system_prompt,
+            "definitions": {form: mode.definitions(form) for form in FORMATS},  # type: ignore[arg-type]
+        }
+    answer = node.ask(
+        "codemode",
+        tools=[describe(tool) for tool in TOOLS],
+        settings=settings,
+        language=language,
+        limits={"timeout": 7.5},
+    )
+    for key, value in wanted.items():
+        # In the order of the fields: prompt caches go by the bytes.
+        assert json.dumps(answer[key], ensure_ascii=False) == json.dumps(value, ensure_ascii=False), key
+
+
+def test_a_code_mode_without_tools(node: DriverHost) -> None:
+    with Sandbox() as box, CodeMode(box) as mode:
+        answer = node.ask("codemode", tools=[])
+        assert answer["description"] == mode.description
+        assert answer["system_prompt"] == mode.system_prompt
+
+
+def test_signatures(node: DriverHost) -> None:
+    answer = node.ask("levels", tools=[describe(tool) for tool in TOOLS], levels=list(LEVELS))
+    wanted = [[render(tool, level) for level in LEVELS] for tool in TOOLS]  # type: ignore[arg-type]
+    assert answer["texts"] == wanted
+
+
+ARGUMENTS: list[tuple[int, Any]] = [
+    (0, [{"employee_id": "x"}]),
+    (0, [{}]),
+    (0, [{"employe_id": 1}]),
+    (0, [{"employee_id": 1, "limit": 0}]),
+    (0, [1, 2, 3]),
+    (0, [{"employee_id": None}]),
+    (0, ["x"]),
+    (1, [{"nothing": 1}]),
+    (5, [{"title": "", "state": "opne"}]),
+    (5, [{"title": "x", "labels": [{"name": "a"}, {"nam": "b"}, 3]}]),
+    (5, [{"title": "x", "assignee": 5}]),
+    (5, ["t", "nowhere"]),
+    (6, [[1]]),
+    (6, [{"number": 1.5}]),
+    (7, [{"a": 1, "b": []}]),
+    (8, [{"tree": {"children": [{"children": 3}]}}]),
+    (9, [{"rows": ["a", 1, None, True]}]),
+    (9, [["a", "b"]]),
+    (9, [{"rows": list(range(30))}]),
+]
+
+
+@pytest.mark.parametrize(("number", "arguments"), ARGUMENTS, ids=lambda item: json.dumps(item))
+def test_arguments(node: DriverHost, number: int, arguments: Any) -> None:
+    tool = TOOLS[number]
+    answer = node.ask("bind", tool=describe(tool), arguments=arguments, first_index=1)
+    try:
+        wanted: dict[str, Any] = {"bound": tool.bind(arguments, first_index=1)}
+    except ArgumentError as error:
+        wanted = {"problem": error.message}
+    assert {key: answer[key] for key in answer if key != "id"} == wanted
+
+
+SCRIPTS = [
+    "return 1",
+    "return",
+    "return 'text', {a = {1, 2, 'x'}}, nil",
+    "print('a', 1, {b = 2})",
+    "print('x') return {1, 2}",
+    "return string.rep('long ', 5000)",
+    "local t = {} for i = 1, 3000 do t[i] = {id = i, name = 'row ' .. i} end return t",
+    "for i = 1, 30 do tools.add{a = i} end tools.fail{message = 'no luck', code = 'gone'}",
+    "tools.fail{retryable = true}",
+    "tools.add{a = 'x'}",
+    "error('plain')",
+    "error{code = 'mine', message = 'a table'}",
+    "return tools.nothing_here",
+    "x = (",
+    "local function f() error('deep') end\nlocal function g() f() end\ng()",
+    "return docs.search('add numbers'), docs.describe('add'), docs['print']",
+    "return '\\xff\\xfe'",
+]
+
+
+@pytest.mark.parametrize("source", SCRIPTS)
+def test_runs_and_answers(node: DriverHost, source: str) -> None:
+    """The record of a run, field by field but for times, sizes and names; and the text for the model."""
+    session = node.open("lua", [], {})
+    try:
+        answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
+    finally:
+        session.close()
+    with Sandbox(conformance_tools()["lua"], check=False) as box, box.repl() as repl:
+        run = repl.run(source)
+    ours, theirs = run.to_dict(), answer["run"]
+    assert list(theirs) == list(ours)
+    assert [list(call) for call in theirs["calls"]] == [list(call) for call in ours["calls"]]
+    assert set(theirs["usage"]) == set(ours["usage"])
+    assert _comparable(theirs) == _comparable(ours)
+    if ours["error"] is None:
+        assert answer["for_model"] == run.for_model(4000)
+    else:
+        assert list(theirs["error"]) == list(ours["error"])
+        assert answer["for_model"].split("\n")[0] == run.for_model(4000).split("\n")[0]
+
+
+CALL = ("index", "tool", "arguments", "status", "ok", "result", "approval", "retry_of", "batch")
+ERROR = ("kind", "message", "line", "limit", "code", "tool", "retryable", "data")
+
+
+def _comparable(run: dict[str, Any]) -> dict[str, Any]:
+    error = run["error"]
+    return {
+        "ok": run["ok"],
+        "language": run["language"],
+        "source": run["source"],
+        "values": run["values"],
+        "output": run["output"],
+        "output_cut": run["output_cut"],
+        "calls": [[call[key] for key in CALL] for call in run["calls"]],
+        "error": error and [error[key] for key in ERROR],
+        "number": run["number"],
+        "observations": run["observations"],
+        "state_lost": run["state_lost"],
+    }

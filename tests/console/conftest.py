@@ -1,0 +1,112 @@
+"""A real browser: Chromium, driven by Playwright. Skipped where none is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .serving import Console, running_console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+)
+
+
+PATIENCE = 30_000
+"""Milliseconds that a page has to show something: a busy machine needs them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.timeout(300))
+
+
+def chromium() -> str | None:
+    """A Chromium of this machine; MOONBOX_CHROMIUM names another."""
+    named = os.environ.get("MOONBOX_CHROMIUM")
+    return named or next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = chromium()
+    if path is None:
+        pytest.skip("no Chromium is installed; apt-get install chromium, or set MOONBOX_CHROMIUM")
+    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
+    with playwright.sync_playwright() as started:
+        playwright.expect.set_options(timeout=PATIENCE)
+        instance = started.chromium.launch(executable_path=path, args=list(QUIET))
+        yield instance
+        instance.close()
+
+
+class Visitor:
+    """A browser window that remembers everything that went wrong in its pages."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        self.elsewhere: list[str] = []
+        self.allowed: tuple[str, ...] = ()
+        page.set_default_timeout(2 * PATIENCE)
+        page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
+        page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: self._request(request.url))
+        self.home = ""
+
+    def _request(self, url: str) -> None:
+        if not url.startswith((self.home, "data:", "blob:", "about:")):
+            self.elsewhere.append(url)
+
+    def enter(self, console: Console) -> Page:
+        """Sign in through the printed address."""
+        self.home = console.url
+        self.page.goto(console.sign_in_address())
+        return self.page
+
+    def check(self) -> None:
+        """No script error, no violation of the policy, no request to anywhere else."""
+        wrong = [text for text in self.problems if not any(part in text for part in self.allowed)]
+        assert not wrong, wrong
+        assert not self.elsewhere, self.elsewhere
+
+
+@pytest.fixture
+def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitor]:
+    options = getattr(request, "param", {})
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visitor = Visitor(context.new_page())
+    yield visitor
+    context.close()
+    visitor.check()
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[Console]:
+    with running_console() as running:
+        yield running
+
+
+@pytest.fixture
+def page(visitor: Visitor, console: Console) -> Page:
+    """A signed-in window on the module's console."""
+    return visitor.enter(console)

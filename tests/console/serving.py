@@ -1,0 +1,122 @@
+"""A real console on loopback, in a thread, with a few tools; driven over HTTP or by a real browser."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from moonbox import Limits, Sandbox, ToolError, tool
+from moonbox.audit.sinks import MemorySink
+from moonbox.console.app import OPEN_PATHS, PREFIX, console_routes
+from moonbox.http.app import Service, create_app
+from moonbox.http.browser import BrowserAccess
+from moonbox.http.guard import Access
+from moonbox.http.workbench import Workbench
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@tool(hints={"read_only": True})
+def list_orders(customer: str, limit: int = 3) -> list[dict[str, Any]]:
+    """Orders of one customer.
+
+    The latest come first.
+    """
+    return [{"id": number, "customer": customer, "total": number * 12.5} for number in range(1, limit + 1)]
+
+
+@tool(policy="approve", hints={"destructive": True})
+def refund(order_id: int, amount: float) -> str:
+    """Refund an order."""
+    return f"refunded {amount:.2f} for order {order_id}"
+
+
+@tool
+def look_up(key: str):  # type: ignore[no-untyped-def]  # its result's shape is to be learned
+    """Look something up."""
+    return {"key": key, "found": [1, 2]}
+
+
+@tool
+def flaky(key: str) -> str:
+    """Fail always."""
+    raise ToolError(f"no luck with {key}", code="unlucky", retryable=True)
+
+
+TOOLS = [list_orders, refund, flaky, look_up]
+
+
+@dataclass(slots=True)
+class Console:
+    """A running console."""
+
+    url: str
+    service: Service
+    browser: BrowserAccess
+    bench: Workbench
+    trail: Any
+
+    def address(self, page: str = "") -> str:
+        return f"{self.url}{PREFIX}/{page}"
+
+    def sign_in_address(self) -> str:
+        return f"{self.url}{PREFIX}/open?key={self.browser.one_time_key()}"
+
+
+@contextlib.contextmanager
+def running_console(
+    tools: Any = TOOLS,
+    *,
+    trail: Any = None,
+    token: str | None = None,
+    script: str = "",
+    knowledge: Any = None,
+    diagnose: Any = None,
+) -> Iterator[Console]:
+    """A console whose tools, trail and knowledge base are given."""
+    bench = Workbench(timeout=30.0)
+    kept = MemorySink() if trail is None else trail
+    sink = bench.sink(kept)
+
+    def make(language: str) -> Sandbox:
+        return Sandbox(box.toolbox, limits=box.limits, language=language, audit=sink, min_workers=0, **bench.hooks)
+
+    with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **bench.hooks) as box:
+        bench.attach(box, trail=kept, make=make, languages=("lua", "rhai"), knowledge=knowledge, diagnose=diagnose)
+        service = Service(box, trail=kept, workbench=bench)
+        browser = BrowserAccess(token)
+        access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)
+        app = create_app(service, access, more=console_routes(service, browser, script=script))
+        with serving(app, bench) as url:
+            yield Console(url, service, browser, bench, kept)
+
+
+@contextlib.contextmanager
+def serving(app: Any, bench: Workbench) -> Iterator[str]:
+    """The address of a server that runs in a thread."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        bench.close()
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+
+def wait_until(condition: Any, seconds: float = 20.0) -> None:
+    """Poll a condition with a generous bound."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.02)

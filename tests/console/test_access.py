@@ -1,0 +1,183 @@
+"""Who may see the pages and use the API: one-time keys, tokens, cookies, the page's key, origins and headers."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from .serving import TOOLS, running_console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .serving import Console
+
+TOKEN = "a-token-of-some-length"
+VIEWS = ("playground", "runs", "approvals", "tools", "tools/refund", "knowledge")
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Console]:
+    with running_console(TOOLS, token=TOKEN) as running:
+        yield running
+
+
+def client(console: Console, **options: Any) -> httpx.Client:
+    return httpx.Client(base_url=console.url, **options)
+
+
+@contextlib.contextmanager
+def signed_in(console: Console) -> Iterator[httpx.Client]:
+    with client(console) as browser:
+        assert browser.get(console.sign_in_address()).status_code == 303
+        yield browser
+
+
+def page_key(browser: httpx.Client) -> str:
+    match = re.search(r'name="moonbox-key" content="(\w+)"', browser.get("/console/runs").text)
+    assert match
+    return match[1]
+
+
+def test_the_printed_address_works_once(console: Console) -> None:
+    address = console.sign_in_address()
+    with client(console) as first, client(console) as second:
+        answer = first.get(address)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/console/")
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "samesite=lax" in cookie.lower()
+        assert first.get("/console/runs").status_code == 200
+        refused = second.get(address)
+        assert refused.status_code == 403
+        assert "used before" in refused.text
+        assert second.get("/console/runs").status_code == 401
+        assert first.get(address).headers["location"] == "/console/"
+
+
+@pytest.mark.parametrize("path", ["/runs", "/tools/list", "/events", "/approvals", "/doctor", "/openapi.json"])
+def test_nothing_is_told_without_a_sign_in(console: Console, path: str) -> None:
+    with client(console) as stranger:
+        assert stranger.get(path).status_code == 401
+        for disguised in (f"/console/..{path}", f"/console/%2e%2e{path}", f"/{path}", f"/console{path}/../..{path}"):
+            assert stranger.get(console.url + disguised).status_code in (401, 404), disguised
+
+
+@pytest.mark.parametrize("view", [*VIEWS, "", "nowhere", "runs/abc", "compare?a=1&b=2"])
+def test_pages_ask_for_a_sign_in(console: Console, view: str) -> None:
+    with client(console) as stranger:
+        answer = stranger.get(f"/console/{view}")
+        assert answer.status_code == 401
+        assert "refund" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/sessions"),
+        ("POST", "/run"),
+        ("POST", "/tools/list_orders"),
+        ("POST", "/approvals/x"),
+        ("POST", "/check"),
+        ("DELETE", "/sessions/x"),
+    ],
+)
+def test_changes_need_the_key_of_the_page(console: Console, method: str, path: str) -> None:
+    with signed_in(console) as browser:
+        for key in ({}, {"x-moonbox-key": "0" * 64}, {"x-moonbox-key": ""}):
+            assert browser.request(method, path, json={}, headers=key).status_code == 401
+        right = {"x-moonbox-key": page_key(browser)}
+        assert browser.request(method, path, json={}, headers=right).status_code != 401
+
+
+def test_the_key_of_one_browser_is_not_that_of_another(console: Console) -> None:
+    with signed_in(console) as first, signed_in(console) as second:
+        key = page_key(second)
+        assert first.post("/sessions", json={}, headers={"x-moonbox-key": key}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.invalid"},
+        {"origin": "http://127.0.0.1:1"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"},
+        {"host": "evil.invalid"},
+    ],
+    ids=str,
+)
+def test_pages_of_other_sites_reach_nothing(console: Console, headers: dict[str, str]) -> None:
+    with signed_in(console) as browser:
+        key = {"x-moonbox-key": page_key(browser)}
+        assert browser.get("/runs", headers=headers).status_code in (401, 403, 421)
+        assert browser.post("/sessions", json={}, headers={**headers, **key}).status_code in (401, 403, 421)
+
+
+def test_a_link_from_elsewhere_opens_the_page(console: Console) -> None:
+    with signed_in(console) as browser:
+        visit = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+        assert browser.get("/console/runs", headers=visit).status_code == 200
+
+
+def test_signing_in_with_the_servers_token(guarded: Console) -> None:
+    origin = {"origin": guarded.url}
+    with client(guarded) as browser:
+        wrong = browser.post("/console/sign-in", data={"token": "wrong"}, headers=origin)
+        assert (wrong.status_code, "not the server" in wrong.text) == (403, True)
+        elsewhere = browser.post("/console/sign-in", data={"token": TOKEN}, headers={"origin": "http://evil.invalid"})
+        assert elsewhere.status_code == 403
+        for target in ("https://evil.invalid/", "//evil.invalid/console/", "/console/\\evil.invalid", "/runs"):
+            answer = browser.post("/console/sign-in", data={"token": TOKEN, "next": target}, headers=origin)
+            assert answer.headers["location"] == "/console/" or answer.headers["location"].startswith("/console/")
+        answer = browser.post("/console/sign-in", data={"token": TOKEN, "next": "/console/tools?q=a"}, headers=origin)
+        assert answer.headers["location"] == "/console/tools?q=a"
+        assert browser.get("/console/tools").status_code == 200
+        assert browser.get("/runs").status_code == 200
+
+
+def test_guessing_the_token_is_slowed_down(guarded: Console) -> None:
+    with running_console(TOOLS, token=TOKEN) as fresh, client(fresh) as browser:
+        origin = {"origin": fresh.url}
+        for _ in range(20):
+            assert browser.post("/console/sign-in", data={"token": "guess"}, headers=origin).status_code == 403
+        assert browser.post("/console/sign-in", data={"token": TOKEN}, headers=origin).status_code == 403
+
+
+def test_other_clients_use_the_same_api_with_the_token(guarded: Console) -> None:
+    with client(guarded, headers={"authorization": f"Bearer {TOKEN}"}) as program:
+        session = program.post("/sessions", json={"language": "lua"})
+        assert session.status_code == 201
+        assert program.get(f"/sessions/{session.json()['id']}").json()["state"] == "idle"
+        assert program.delete(f"/sessions/{session.json()['id']}").status_code == 204
+        assert program.get("/console/runs").status_code == 401
+
+
+def test_every_page_has_a_strict_policy(console: Console) -> None:
+    with signed_in(console) as browser:
+        for view in (*VIEWS, "nowhere"):
+            answer = browser.get(f"/console/{view}")
+            policy = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert "require-trusted-types-for 'script'" in policy
+            assert answer.headers["x-frame-options"] == "DENY"
+            assert answer.headers["cache-control"] == "no-store"
+            assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style", answer.text), view
+            assert not re.search(r'(src|href)="(https?:)?//', answer.text), view
+
+
+def test_static_files_carry_their_version_and_nothing_else_is_served(console: Console) -> None:
+    with client(console) as stranger:
+        page = stranger.get("/console/runs").text
+        address = re.search(r'href="([^"]+console\.css)"', page)
+        assert address
+        style = stranger.get(address[1])
+        assert (style.status_code, "immutable" in style.headers["cache-control"]) == (200, True)
+        for path in ("../app.py", "..%2fapp.py", "%2e%2e/app.py", "../templates/base.html"):
+            assert stranger.get(address[1].replace("console.css", path)).status_code in (401, 404)

@@ -1,0 +1,108 @@
+"""Accessibility of every view, in light and dark, on a desk and on a phone: checked by axe-core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from moonbox.project.diagnosis import diagnose
+
+from .serving import TOOLS, running_console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+    from .serving import Console
+
+SCRIPT = """print('hello')
+local orders = tools.list_orders{customer = 'ada'}
+pcall(tools.flaky, {key = 'x'})
+tools.refund{order_id = 1, amount = 2}
+return orders"""
+WINDOWS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+}
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[Console]:
+    with running_console(TOOLS, script=SCRIPT, diagnose=lambda: diagnose().to_dict()) as running:
+        for source in ("return {1, 2, 3}", "return nil + 1", "return tools.list_orders{customer = 'a'}"):
+            running.service.sandbox.run(source)
+        yield running
+
+
+def audit(page: Page, where: str) -> None:
+    options: dict[str, Any] = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
+    results = Axe().run(page, options=options)
+    found = [
+        f"{where}: {rule['id']}: {rule['help']}: {[node['html'][:160] for node in rule['nodes'][:3]]}"
+        for rule in results.response["violations"]
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("visitor", WINDOWS.values(), ids=WINDOWS, indirect=True)
+def test_every_view_passes_the_audit(page: Page, console: Console) -> None:
+    audit(page, "playground, empty")
+    page.click("#run")
+    expect(page.locator(".question")).to_be_visible()
+    audit(page, "playground, asking")
+    page.goto(console.address("approvals"))
+    expect(page.locator(".question")).to_be_visible()
+    page.get_by_role("button", name="Edit…").click()
+    audit(page, "approvals")
+    page.locator(".question").get_by_role("button", name="Allow", exact=False).first.click()
+    page.go_back()
+    expect(page.locator("#status")).to_contain_text("ok")
+    page.locator(".tl-row").first.click()
+    expect(page.locator(".tl-card")).to_be_visible()
+    audit(page, "playground, done")
+    runs = [summary.id for summary in console.trail.list(4)]
+    views = (
+        "runs",
+        *(f"runs/{id}" for id in runs[:3]),
+        f"compare?a={runs[0]}&b={runs[1]}",
+        "tools",
+        "tools/refund",
+        "knowledge",
+        "doctor",
+    )
+    for view in views:
+        page.goto(console.address(view))
+        page.wait_for_load_state("load")
+        audit(page, view)
+
+
+def test_the_sign_in_page_passes_the_audit(browser: Any, console: Console) -> None:
+    with running_console([], token="a-token-of-some-length") as guarded:
+        page = browser.new_context().new_page()
+        page.goto(guarded.address("runs"))
+        audit(page, "sign in")
+        page.get_by_label("The server's token").fill("a-token-of-some-length")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("h1")).to_have_text("Runs")
+        page.context.close()
+
+
+def test_focus_is_always_visible(page: Page, console: Console) -> None:
+    for view in ("playground", "runs", "tools/refund"):
+        page.goto(console.address(view))
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            seen = page.evaluate(
+                """() => {
+                  const element = document.activeElement, style = getComputedStyle(element);
+                  const ring = parseFloat(style.outlineWidth) > 0 && style.outlineStyle !== "none";
+                  return ring || element.closest(".editor") !== null || element === document.body;
+                }"""
+            )
+            assert seen, page.evaluate("document.activeElement.outerHTML")

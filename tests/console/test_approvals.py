@@ -1,0 +1,149 @@
+"""The inbox of approvals in a real browser: allow, deny, edit, always; and what other scripts wait for meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from moonbox import Toolbox, tool
+
+from .serving import list_orders, refund, running_console, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+    from moonbox import Run
+
+    from .serving import Console
+
+SCRIPT = "local id = 7\nlocal done = tools.refund{order_id = id, amount = 12.5}\nreturn done"
+
+
+class Started:
+    """A script that runs in a thread, as an agent's would."""
+
+    def __init__(self, console: Console, source: str = SCRIPT) -> None:
+        self.run: Run | None = None
+        self._thread = threading.Thread(target=self._work, args=(console, source), daemon=True)
+        self._thread.start()
+
+    def _work(self, console: Console, source: str) -> None:
+        self.run = console.service.sandbox.run(source)
+
+    def result(self) -> Run:
+        self._thread.join(30)
+        assert self.run is not None
+        return self.run
+
+
+@pytest.fixture
+def inbox(page: Page, console: Console) -> Iterator[Page]:
+    page.goto(console.address("approvals"))
+    expect(page.locator("html")).to_have_attribute("data-live", "live")
+    yield page
+    wait_until(lambda: not console.bench.approvals.pending())
+
+
+def test_an_empty_inbox_says_so(inbox: Page) -> None:
+    expect(inbox.locator("#nothing")).to_contain_text("Nothing waits for approval.")
+
+
+def test_a_question_says_what_would_happen_and_is_allowed(inbox: Page, console: Console) -> None:
+    script = Started(console)
+    card = inbox.locator(".question")
+    expect(card).to_contain_text("refund waits for your approval")
+    expect(card).to_contain_text("Refund an order.")
+    expect(card).to_contain_text("By the script, line 2")
+    expect(card.locator(".line.here")).to_contain_text("tools.refund")
+    expect(card).to_contain_text("12.5")
+    inbox.keyboard.press("a")
+    assert script.result().value == "refunded 12.50 for order 7"
+    expect(inbox.locator("#inbox .question")).to_have_count(0)
+    expect(inbox.locator("#answered li").first).to_contain_text("refund allowed")
+
+
+def test_a_question_is_denied_with_a_reason(inbox: Page, console: Console) -> None:
+    script = Started(console)
+    inbox.get_by_role("button", name="Deny…").click()
+    inbox.get_by_label("Reason for the script").fill("not on Sundays")
+    inbox.keyboard.press("Enter")
+    error = script.result().error
+    assert error is not None
+    assert "not on Sundays" in error.message
+
+
+def test_arguments_are_edited_and_checked(inbox: Page, console: Console, visitor: Any) -> None:
+    visitor.allowed = ("status of 400",)
+    script = Started(console)
+    inbox.get_by_role("button", name="Edit…").click()
+    field = inbox.get_by_label("Arguments, as JSON")
+    field.fill("not json")
+    inbox.get_by_role("button", name="Allow with these").click()
+    expect(inbox.get_by_role("alert")).to_contain_text("not valid JSON")
+    field.fill('{"order_id": "seven"}')
+    inbox.get_by_role("button", name="Allow with these").click()
+    expect(inbox.get_by_role("alert")).to_contain_text("order_id")
+    field.fill('{"order_id": 8, "amount": 1}')
+    inbox.get_by_role("button", name="Allow with these").click()
+    assert script.result().value == "refunded 1.00 for order 8"
+
+
+def test_always_holds_for_the_session(inbox: Page, console: Console) -> None:
+    script = Started(console, "tools.refund{order_id = 1, amount = 1} return tools.refund{order_id = 2, amount = 2}")
+    inbox.get_by_role("button", name="Always in this session").click()
+    run = script.result()
+    assert [call.approval for call in run.calls] == ["always", None]
+    assert run.value == "refunded 2.00 for order 2"
+
+
+def test_a_question_goes_when_its_run_ends(inbox: Page, console: Console) -> None:
+    session = console.service.sandbox.repl()
+    thread = threading.Thread(target=lambda: session.run(SCRIPT), daemon=True)
+    thread.start()
+    expect(inbox.locator(".question")).to_be_visible()
+    session.close()
+    expect(inbox.locator("#inbox .question")).to_have_count(0)
+    thread.join(20)
+
+
+def test_many_questions_are_walked_by_keys(inbox: Page, console: Console) -> None:
+    calls = "parallel.map({1,2,3,4,5,6,7,8,9,10,11,12}, function(n) return tools.refund{order_id = n, amount = n} end)"
+    script = Started(console, f"return #{calls}")
+    expect(inbox.locator(".question")).to_have_count(12)
+    expect(inbox.locator("#approvals-badge")).to_have_text("12")
+    inbox.keyboard.press("j")
+    expect(inbox.locator(".question").first).to_be_focused()
+    for left in range(11, -1, -1):
+        inbox.keyboard.press("a")
+        expect(inbox.locator(".question")).to_have_count(left)
+    assert script.result().value == 12
+
+
+def test_a_definition_that_changed_since_is_pointed_out(visitor: Any) -> None:
+    @tool(name="refund", policy="approve")
+    def changed(order_id: int, amount: float, to_account: str = "") -> str:
+        """Refund an order to any account."""
+        return "done"
+
+    box = Toolbox([list_orders, refund])
+    with running_console(box) as console:
+        page = visitor.enter(console)
+        page.goto(console.address("approvals"))
+        first = Started(console)
+        page.get_by_role("button", name="Allow", exact=False).first.click()
+        assert first.result().ok
+        box.add(changed, replace=True)
+        second = Started(console)
+        warning = page.locator(".question .warning")
+        expect(warning).to_contain_text("definition changed since it was last allowed (description, parameters")
+        warning.locator("summary").first.click()
+        expect(warning.locator("del").first).to_contain_text("Refund an order.")
+        expect(warning.locator("ins", has_text="to_account").first).to_be_visible()
+        page.keyboard.press("a")
+        assert second.result().ok
+        page.goto("about:blank")

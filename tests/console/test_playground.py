@@ -1,0 +1,246 @@
+"""The playground in a real browser: run, step, stop, approve, and see what a script does."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from .serving import running_console
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from .conftest import Visitor
+    from .serving import Console
+
+
+def write(page: Page, source: str) -> None:
+    page.locator("#editor textarea").fill(source)
+
+
+def run(page: Page, source: str) -> None:
+    write(page, source)
+    page.click("#run")
+    expect(page.locator("#status")).to_have_class(re.compile("good|bad"))
+
+
+def test_a_run_shows_its_output_its_value_and_its_calls(page: Page) -> None:
+    run(page, "print('hello')\nreturn tools.list_orders{customer = 'ada', limit = 2}")
+    expect(page.locator("#status")).to_contain_text("ok")
+    expect(page.locator("#output")).to_have_text("hello\n")
+    expect(page.locator("#values th")).to_have_text(["id", "customer", "total"])
+    expect(page.locator("#timeline .tl-row")).to_have_count(1)
+    page.locator("#timeline .tl-row").hover()
+    expect(page.locator(".tl-card")).to_contain_text("customer")
+    expect(page.locator(".tl-card")).to_contain_text("ada")
+
+
+def test_the_timeline_follows_the_script(page: Page) -> None:
+    run(page, "tools.list_orders{customer = 'ada'}")
+    expect(page.locator("#timeline .tl-row")).to_have_count(1)
+    run(page, "parallel.map({1, 2, 3}, function(n) return tools.list_orders{customer = 'c' .. n} end)")
+    expect(page.locator("#timeline .tl-row")).to_have_count(3)
+    expect(page.locator(".tl-note")).to_contain_text("3 calls · in 1 batch")
+
+
+def test_numbers_are_plotted_and_trees_unfold(page: Page) -> None:
+    run(page, "return {3, 1, 4, 1, 5}")
+    page.get_by_role("button", name="Plot").click()
+    expect(page.locator("#values svg.plot")).to_be_visible()
+    expect(page.locator("#values rect.plot-bar")).to_have_count(5)
+    run(page, "return {deep = {deeper = {deepest = 'here'}}}")
+    page.locator("#values summary", has_text="deep").last.click()
+    page.locator("#values summary", has_text="deeper").last.click()
+    expect(page.locator("#values")).to_contain_text("here")
+
+
+def test_media_are_shown_as_media(page: Page) -> None:
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    run(page, f"return {{mimeType = 'image/png', data = '{pixel}'}}")
+    image = page.locator("#values img.medium")
+    expect(image).to_be_visible()
+    assert image.evaluate("image => image.naturalWidth") == 1
+
+
+def test_an_error_is_marked_at_its_line_with_its_hint(page: Page) -> None:
+    run(page, "local x = 1\nreturn tools.list_ordres{customer = 'ada'}")
+    expect(page.locator("#status")).to_have_class(re.compile("bad"))
+    expect(page.locator("#problems")).to_contain_text("line 2")
+    expect(page.locator("#problems")).to_contain_text("list_orders")
+    expect(page.locator(".gutter .number.error")).to_have_text("2")
+
+
+def test_the_check_marks_mistakes_while_one_types(page: Page) -> None:
+    page.locator("#editor textarea").fill("")
+    page.locator("#editor textarea").press_sequentially("local a = 1\nreturn tools.list_ordres{} ")
+    expect(page.locator(".gutter .number.error")).to_have_text("2")
+    expect(page.locator("#problems .finding")).to_contain_text("list_orders")
+    page.get_by_role("button", name="change it to").first.click()
+    expect(page.locator("#editor textarea")).to_have_value(re.compile("tools.list_orders"))
+
+
+def test_the_offered_name_is_put_in_place(page: Page) -> None:
+    run(page, "return tools.list_ordres{customer = 'ada'}")
+    page.get_by_role("button", name="change it to").first.click()
+    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders{customer = 'ada'}")
+
+
+def test_a_stepped_run_stops_before_each_batch(page: Page) -> None:
+    write(
+        page,
+        "local a = tools.list_orders{customer = 'ada'}\nlocal b = tools.list_orders{customer = 'bob'}\nreturn #a + #b",
+    )
+    page.click("#step")
+    paused = page.locator("#paused")
+    expect(paused).to_contain_text("The script waits for 1 call")
+    paused.get_by_role("button", name="Go on").click()
+    expect(paused).to_contain_text("arguments")
+    paused.get_by_label("Answer of list_orders").select_option("value")
+    paused.get_by_label("Value or message for list_orders").fill("[1, 2, 3, 4, 5]")
+    paused.get_by_role("button", name="Go on").click()
+    expect(page.locator("#status")).to_contain_text("ok")
+    expect(page.locator("#values")).to_contain_text("8")
+
+
+def test_a_running_script_is_stopped(page: Page) -> None:
+    write(page, "kept = 1 while true do end")
+    page.click("#run")
+    expect(page.locator("#status")).to_have_text("running…")
+    page.click("#stop")
+    expect(page.locator("#status")).to_contain_text("cancelled")
+    run(page, "return kept")
+    expect(page.locator("#values")).to_contain_text("1")
+
+
+def test_an_approval_is_answered_beside_the_script(page: Page) -> None:
+    write(page, "local order = 7\nreturn tools.refund{order_id = order, amount = 12}")
+    page.click("#run")
+    question = page.locator("#questions .question")
+    expect(question).to_contain_text("refund waits for your approval")
+    expect(question).to_contain_text("By the script, line 2")
+    expect(question).to_contain_text("destructive")
+    expect(page.locator("#approvals-badge")).to_have_text("1")
+    question.get_by_role("button", name="Allow", exact=False).first.click()
+    expect(page.locator("#status")).to_contain_text("ok")
+    expect(page.locator("#values")).to_contain_text("refunded 12.00 for order 7")
+    expect(page.locator("#approvals-badge")).to_be_hidden()
+
+
+def test_a_run_survives_a_visit_to_another_page(page: Page) -> None:
+    write(page, "print('before') return tools.refund{order_id = 1, amount = 2}")
+    page.click("#run")
+    expect(page.locator("#questions .question")).to_be_visible()
+    page.get_by_role("link", name="Approvals").click()
+    page.locator(".question").get_by_role("button", name="Allow").first.click()
+    expect(page.locator("#inbox .question")).to_have_count(0)
+    page.go_back()
+    expect(page.locator("#status")).to_contain_text("ok")
+    expect(page.locator("#output")).to_have_text("before\n")
+    expect(page.locator("#values")).to_contain_text("refunded 2.00")
+    assert re.search(r"/console/playground/[\w-]+$", page.url)
+
+
+def test_globals_stay_until_a_new_session(page: Page) -> None:
+    run(page, "answer = 42")
+    page.get_by_role("tab", name="Globals").click()
+    expect(page.locator("#globals")).to_contain_text("answer")
+    page.click("#reset")
+    run(page, "return answer")
+    expect(page.locator("#values")).not_to_contain_text("42")
+
+
+def test_the_model_tab_shows_the_answer_and_its_tokens(page: Page) -> None:
+    run(page, "return tools.list_orders{customer = 'ada'}[1]")
+    page.get_by_role("tab", name="Model sees").click()
+    expect(page.locator("#model")).to_contain_text(re.compile(r"about \d+ tokens"))
+    expect(page.locator("#model pre")).to_contain_text('"customer":"ada"')
+
+
+def test_the_other_language_has_its_own_session(page: Page) -> None:
+    page.select_option("#language", "rhai")
+    run(page, "let n = 20; n + 22")
+    expect(page.locator("#values")).to_contain_text("42")
+
+
+def test_chosen_limits_hold(page: Page) -> None:
+    page.get_by_text("Other limits").click()
+    page.locator("#limits input[name=max_tool_calls]").fill("1")
+    run(page, "tools.list_orders{customer = 'a'} tools.list_orders{customer = 'b'}")
+    expect(page.locator("#status")).to_contain_text("limit (calls)")
+
+
+def test_tools_and_fields_are_completed(page: Page) -> None:
+    write(page, "")
+    page.locator("#editor textarea").press_sequentially("return tools.list_o")
+    expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
+    page.keyboard.press("Tab")
+    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders")
+    page.keyboard.type("{custo")
+    expect(page.locator("#choices li").first).to_contain_text("customer")
+    page.keyboard.press("Escape")
+    expect(page.locator("#choices")).to_be_hidden()
+
+
+def test_the_keyboard_is_enough(page: Page) -> None:
+    page.keyboard.press("Control+e")
+    expect(page.locator("#editor textarea")).to_be_focused()
+    write(page, "return 6 * 7")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#values")).to_contain_text("42")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_contain_text("Run the script")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(page).to_have_url(re.compile("/console/runs$"))
+
+
+def test_a_large_script_value_and_timeline_stay_usable(page: Page) -> None:
+    page.get_by_text("Other limits").click()
+    page.locator("#limits input[name=max_tool_calls]").fill("5000")
+    lines = "\n".join(f"local v{number} = {number}" for number in range(150))
+    run(
+        page,
+        f"{lines}\nfor n = 1, 1000 do tools.list_orders{{customer = 'c', limit = 1}} end\n"
+        "local rows = {} for n = 1, 20000 do rows[n] = {id = n, name = 'row ' .. n} end return rows",
+    )
+    expect(page.locator("#status")).to_contain_text("1,000 calls")
+    expect(page.locator("#values tbody tr")).to_have_count(500)
+    expect(page.locator("#values")).to_contain_text("500 of 20,000 rows")
+    expect(page.locator("#timeline .tl-row")).to_have_count(400)
+    page.get_by_role("button", name="later calls").click()
+    expect(page.locator(".tl-pages")).to_contain_text("calls 401 to 800 of 1,000")
+
+
+def test_the_timeline_is_zoomed_and_walked_by_keys(page: Page) -> None:
+    run(page, "for n = 1, 3 do tools.list_orders{customer = 'c' .. n} end")
+    page.get_by_role("button", name="Zoom in").click()
+    lane = page.locator(".tl-lane")
+    assert lane.evaluate("lane => lane.clientWidth > lane.parentElement.clientWidth * 1.9")
+    lane.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".tl-card h3")).to_have_text("2. list_orders")
+
+
+def test_an_empty_console_tells_what_to_do(visitor: Visitor) -> None:
+    with running_console([]) as empty:
+        page = visitor.enter(empty)
+        expect(page.locator("#status")).to_have_text("ready")
+        expect(page.locator("#timeline")).to_contain_text("Each call of a tool becomes a bar here.")
+        write(page, "")
+        page.click("#run")
+        expect(page.locator("#values")).to_contain_text("no value returned")
+        visitor.page.goto("about:blank")
+
+
+@pytest.mark.parametrize("visitor", [{"viewport": {"width": 390, "height": 844}, "has_touch": True}], indirect=True)
+def test_a_phone_shows_everything_without_sideways_scrolling(page: Page, console: Console) -> None:
+    run(page, "return tools.list_orders{customer = 'ada'}")
+    for view in ("playground", "runs", "approvals", "tools", "tools/refund"):
+        page.goto(console.address(view))
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view

@@ -1,0 +1,194 @@
+"""The pages of runs in a real browser: the list, one run, the comparison; empty, large and live."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from moonbox import Run, Sandbox
+from moonbox.audit.records import Call, CallError, Usage
+from moonbox.audit.sqlite import SqliteSink
+from moonbox.errors import ScriptError
+
+from .serving import TOOLS, running_console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from .conftest import Visitor
+    from .serving import Console
+
+RUNS = 1_200
+STARTED = 1_790_000_000.0
+
+
+def record(number: int) -> Run:
+    calls = tuple(
+        Call(
+            index=index,
+            tool=("list_orders", "refund", "flaky")[index % 3],
+            arguments={"n": index},
+            status="error" if index % 3 == 2 else "ok",
+            error=CallError("unlucky", "no luck", True) if index % 3 == 2 else None,
+            result=[index],
+            started=STARTED + number + index * 0.01,
+            queued=0.002,
+            duration=0.006,
+            batch=1 + index // 3,
+            approval="allowed" if index % 3 == 1 else None,
+            retry_of=index - 3 if index % 3 == 2 and index > 3 else None,
+        )
+        for index in range(1, 7)
+    )
+    failed = number % 10 == 0
+    return Run(
+        id=f"{number:032x}",
+        source=f"-- run {number}\nlocal n = {number}\nreturn n * 2" + ("\n-- a rare needle" if number == 7 else ""),
+        values=() if failed else ({"n": number},),
+        output=f"printed by {number}\n",
+        calls=calls,
+        usage=Usage(wall=0.08, cpu=0.001, peak_memory=70_000, calls=len(calls)),
+        error=ScriptError("runtime", "it broke", line=2, hint="mend it", traceback="script:2: it broke")
+        if failed
+        else None,
+        started=STARTED + number,
+        repl=f"repl{number // 4}",
+        number=number % 4 + 1,
+    )
+
+
+@pytest.fixture(scope="module")
+def trail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteSink]:
+    sink = SqliteSink(tmp_path_factory.mktemp("trail") / "audit.db")
+    for number in range(RUNS):
+        sink.write(record(number))
+    yield sink
+    sink.close()
+
+
+@pytest.fixture(scope="module")
+def console(trail: SqliteSink) -> Iterator[Console]:
+    with running_console(TOOLS, trail=trail) as running:
+        yield running
+
+
+def test_the_list_has_the_latest_runs_first_and_goes_on(page: Page, console: Console) -> None:
+    page.goto(console.address("runs"))
+    rows = page.locator("#runs tbody tr")
+    expect(rows).to_have_count(50)
+    expect(rows.first).to_contain_text(f"local n = {RUNS - 1}")
+    page.get_by_role("button", name="Earlier runs").click()
+    expect(rows).to_have_count(100)
+    expect(rows.last).to_contain_text(f"local n = {RUNS - 100}")
+
+
+def test_filters_have_addresses_and_the_back_button_works(page: Page, console: Console) -> None:
+    page.goto(console.address("runs"))
+    page.get_by_label("State").select_option("failed")
+    expect(page).to_have_url(re.compile("state=failed"))
+    expect(page.locator("#runs tbody tr").first).to_contain_text("runtime")
+    expect(page.locator("#runs .state.good")).to_have_count(0)
+    page.go_back()
+    expect(page.locator("#runs .state.good").first).to_be_visible()
+    page.goto(console.address("runs?tool=flaky&state=ok"))
+    expect(page.locator("#runs tbody tr")).to_have_count(50)
+
+
+def test_a_rare_word_is_found_far_back(page: Page, console: Console) -> None:
+    page.goto(console.address("runs?q=RARE+needle"))
+    expect(page.locator("#runs tbody tr")).to_have_count(1)
+    expect(page.locator("#runs tbody tr")).to_contain_text("local n = 7")
+    page.goto(console.address("runs?q=nothing+like+this"))
+    expect(page.locator("#nothing")).to_contain_text("No run matches these filters.")
+
+
+def test_new_runs_appear_by_themselves(page: Page, console: Console, tmp_path: Path) -> None:
+    page.goto(console.address("runs"))
+    expect(page.locator("html")).to_have_attribute("data-live", "live")
+    with Sandbox(audit=SqliteSink(console.trail.path), min_workers=0) as elsewhere:
+        elsewhere.run("return 'written by another sandbox'")
+    expect(page.locator("#runs tbody tr").first).to_contain_text("written by another sandbox")
+    expect(page.locator("#runs tbody tr.new")).to_have_count(1)
+
+
+def test_the_keyboard_moves_through_the_list(page: Page, console: Console) -> None:
+    page.goto(console.address("runs?state=failed"))
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("td.title a").nth(1)).to_be_focused()
+    page.keyboard.press("x")
+    page.keyboard.press("k")
+    page.keyboard.press("x")
+    expect(page.get_by_role("button", name="Compare these two")).to_be_enabled()
+    page.keyboard.press("c")
+    expect(page).to_have_url(re.compile("/console/compare"))
+    page.keyboard.press("/")
+
+
+def test_a_run_shows_everything(page: Page, console: Console) -> None:
+    page.goto(console.address(f"runs/{10:032x}"))
+    expect(page.locator("h1")).to_contain_text("Run 00000000")
+    expect(page.get_by_role("region", name="Error")).to_contain_text("it broke")
+    expect(page.get_by_role("region", name="Error")).to_contain_text("mend it")
+    expect(page.locator("pre.source .line.here")).to_contain_text("local n = 10")
+    expect(page.locator(".tl-row")).to_have_count(6)
+    expect(page.locator(".tl-note")).to_contain_text("2 not ok · 1 retried")
+    expect(page.locator(".tl-bar.ask")).to_have_count(2)
+    expect(page.get_by_role("region", name="Usage")).to_contain_text("6 of 50")
+    expect(page.get_by_role("region", name="What the model saw")).to_contain_text("tokens")
+    page.locator(".tl-row").nth(1).hover()
+    expect(page.locator(".tl-card")).to_contain_text("unlucky: no luck")
+    page.get_by_text("Traceback").click()
+    expect(page.get_by_role("region", name="Error")).to_contain_text("script:2: it broke")
+
+
+def test_neighbours_of_the_same_session_are_linked(page: Page, console: Console) -> None:
+    page.goto(console.address(f"runs/{9:032x}"))
+    page.keyboard.press("[")
+    expect(page).to_have_url(re.compile(f"{8:032x}$"))
+    expect(page.locator('a[rel="prev"]')).to_have_count(0)
+    page.keyboard.press("]")
+    expect(page).to_have_url(re.compile(f"{9:032x}$"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(f"{8:032x}$"))
+
+
+def test_a_script_of_a_run_is_opened_in_the_playground(page: Page, console: Console) -> None:
+    page.goto(console.address(f"runs/{9:032x}"))
+    page.keyboard.press("o")
+    expect(page.locator("#editor textarea")).to_have_value(record(9).source)
+
+
+def test_two_runs_are_compared(page: Page, console: Console) -> None:
+    page.goto(console.address(f"compare?a={9:032x}&b={10:032x}"))
+    expect(page.locator(".diff ins")).to_contain_text(["-- run 10", "local n = 10"])
+    expect(page.locator(".diff del")).to_contain_text(["-- run 9", "local n = 9"])
+    expect(page.get_by_role("region", name="Calls").first).to_contain_text("list_orders")
+    expect(page.locator("[data-timeline] .tl-row")).to_have_count(12)
+    page.get_by_role("link", name="Swap").click()
+    expect(page.locator(".diff ins").first).to_contain_text("-- run 9")
+
+
+def test_an_unknown_run_is_said_to_be_unknown(page: Page, console: Console, visitor: Visitor) -> None:
+    visitor.allowed = ("status of 404", "status of 400")
+    page.goto(console.address("runs/doesnotexist"))
+    expect(page.locator("main")).to_contain_text("There is no run with this id.")
+    page.goto(console.address("runs?before=doesnotexist"))
+    expect(page.locator("main")).to_contain_text("unknown run")
+
+
+def test_a_trail_without_runs_tells_what_to_do(visitor: Visitor) -> None:
+    with running_console() as empty:
+        page = visitor.enter(empty)
+        page.goto(empty.address("runs"))
+        expect(page.locator("#nothing")).to_contain_text("There are no runs yet.")
+        empty.service.sandbox.run("return 'the first'")
+        expect(page.locator("#runs tbody tr")).to_contain_text("the first")
+        expect(page.locator("#nothing")).to_be_hidden()
+        page.goto("about:blank")

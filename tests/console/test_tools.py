@@ -1,0 +1,145 @@
+"""The pages of tools, knowledge and the doctor in a real browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from moonbox import Tool
+from moonbox.knowledge import Item, KnowledgeBase
+from moonbox.project.diagnosis import diagnose
+
+from .serving import TOOLS, running_console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+    from .conftest import Visitor
+    from .serving import Console
+
+
+class Listed:
+    """A source of a knowledge base."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def scan(self, known: Any) -> Any:
+        for number in range(self._count):
+            body = f"# Travel\n\nDocument {number} explains how travel expenses are paid back.\n\n{'More text. ' * 50}"
+            yield Item(
+                source_id=str(number), title=f"Expenses {number}", body=body, source_url="https://example.invalid/"
+            )
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    path = tmp_path_factory.mktemp("knowledge") / "knowledge.db"
+    with KnowledgeBase(path, sources={"handbook": Listed(300)}) as base:
+        base.sync("handbook")
+        with running_console(TOOLS, knowledge=base, diagnose=lambda: diagnose().to_dict()) as running:
+            running.service.sandbox.run("for n = 1, 3 do tools.list_orders{customer = 'ada'} end")
+            yield running
+
+
+def test_tools_are_listed_with_their_counts_and_latencies(page: Page, console: Console) -> None:
+    page.goto(console.address("tools"))
+    expect(page.locator(".tool-name")).to_have_count(4)
+    row = page.locator("li", has_text="list_orders")
+    expect(row).to_contain_text("3 calls")
+    expect(row).to_contain_text("median")
+    expect(row).to_contain_text("read only")
+    expect(page.locator("li", has_text="refund")).to_contain_text("approve")
+
+
+def test_tools_are_searched_as_scripts_do(page: Page, console: Console) -> None:
+    page.goto(console.address("tools"))
+    page.keyboard.press("/")
+    page.keyboard.type("orders of a customer")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tool-name").first).to_have_text("list_orders")
+    page.goto(console.address("tools?q=zzzz"))
+    expect(page.locator("main")).to_contain_text("No tool matches")
+
+
+def test_a_tool_is_called_from_its_form(page: Page, console: Console) -> None:
+    page.goto(console.address("tools/list_orders"))
+    expect(page.get_by_role("region", name="Schemas")).to_contain_text("customer")
+    page.get_by_label("customer").fill("grace")
+    page.get_by_label("limit").fill("2")
+    page.get_by_role("button", name="Call").click()
+    expect(page.locator("#result tbody tr")).to_have_count(2)
+    page.get_by_role("link", name="Open the record").click()
+    expect(page.locator(".tl-row")).to_have_count(1)
+    page.goto(console.address("tools/refund"))
+    page.get_by_label("order_id").fill("1")
+    page.get_by_role("button", name="Call").click()
+    assert page.get_by_label("amount").evaluate("field => !field.validity.valid")
+    expect(page.locator("#result")).to_be_empty()
+
+
+def test_the_shape_of_results_is_learned(page: Page, console: Console) -> None:
+    console.service.sandbox.run("return tools.look_up{key = 'a'}")
+    page.goto(console.address("tools/look_up"))
+    expect(page.get_by_role("region", name="Schemas")).to_contain_text("Learned from its results")
+    expect(page.get_by_role("region", name="Schemas")).to_contain_text("found: integer[]")
+
+
+def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:
+    tools = [
+        Tool.from_schema(name=f"tool_{n}", namespace=f"space{n % 7}", description="Do it.", call=dict)
+        for n in range(1000)
+    ]
+    with running_console(tools) as many:
+        page = visitor.enter(many)
+        page.goto(many.address("tools"))
+        expect(page.locator(".tool-name")).to_have_count(200)
+        expect(page.locator("main")).to_contain_text("page 1 of 5")
+        page.get_by_role("link", name="Next").click()
+        expect(page.locator("main")).to_contain_text("page 2 of 5")
+        page.goto(many.address("playground"))
+        page.locator("#editor textarea").press_sequentially("tools.space3.tool_9")
+        expect(page.locator("#choices li").first).to_contain_text("tools.space3.tool_9")
+        page.goto("about:blank")
+
+
+def test_no_tools_and_no_knowledge_say_what_to_do(visitor: Visitor) -> None:
+    visitor.allowed = ("status of 404",)
+    with running_console([]) as empty:
+        page = visitor.enter(empty)
+        page.goto(empty.address("tools"))
+        expect(page.locator("main")).to_contain_text("There are no tools.")
+        page.goto(empty.address("knowledge"))
+        expect(page.locator("main")).to_contain_text("No knowledge base is configured.")
+        page.goto(empty.address("tools/none"))
+        expect(page.locator("main")).to_contain_text("There is no tool of this name.")
+        page.goto("about:blank")
+
+
+def test_knowledge_is_searched_with_marked_words(page: Page, console: Console) -> None:
+    page.goto(console.address("knowledge"))
+    expect(page.locator("main")).to_contain_text("300 documents")
+    expect(page.get_by_role("region", name="Sources").first).to_contain_text("handbook")
+    page.get_by_label("Search the documents").fill("travel expenses")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator(".hit")).to_have_count(12)
+    expect(page.locator(".hit mark").first).to_be_visible()
+    page.locator(".hit summary").first.click()
+    expect(page.locator(".hit").first).to_contain_text("paid back")
+    page.goto(console.address("knowledge?q=zzzzqqq"))
+    expect(page.locator("main")).to_contain_text("Nothing found")
+    page.goto(console.address("knowledge?q=travel&mode=semantic"))
+    expect(page.get_by_role("alert")).to_be_visible()
+
+
+def test_the_doctor_says_what_each_layer_means(page: Page, console: Console) -> None:
+    page.goto(console.address("doctor"))
+    jail = page.get_by_role("region", name="The workers' jail").first
+    expect(jail).to_contain_text("seccomp")
+    expect(jail).to_contain_text("no files, no network, no programs")
+    for row in jail.locator("tbody tr").all():
+        assert row.locator("td").nth(2).inner_text().strip(), row.inner_text()

@@ -1,0 +1,165 @@
+"""The protocol's own conformance suite, run against moonbox from both sides.
+
+`python tests/mcp/conformance.py` runs everything and writes the tables of docs/mcp-conformance.md; the tests compare
+their own runs with these tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+
+import peers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["CLIENT_SCENARIOS", "SERVER_RUNS", "expected", "run_client", "run_server", "server_for"]
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "mcp-conformance.md"
+SERVER_RUNS = ("alone", "everything", "everything-earlier", "moonbox")
+"""The everything-server by itself; moonbox before it, in the current and in the earlier protocol; moonbox by itself."""
+CLIENT_SCENARIOS = (
+    *("initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"),
+    *("auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2", "auth/metadata-var3", "auth/basic-cimd"),
+    *("auth/scope-from-www-authenticate", "auth/scope-from-scopes-supported", "auth/scope-omitted-when-undefined"),
+    *("auth/scope-step-up", "auth/scope-retry-limit", "auth/token-endpoint-auth-basic"),
+    *("auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none", "auth/pre-registration"),
+    *("auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"),
+    *("auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported"),
+    *("auth/client-credentials-jwt", "auth/client-credentials-basic", "auth/cross-app-access-complete-flow"),
+)
+_LINE = re.compile(r"^[✓✗] (\S+): (\d+) passed, (\d+) failed", re.M)
+_COUNTS = re.compile(r"Passed: (\d+)/(\d+), (\d+) failed")
+_BEHIND = """
+[codemode]
+mode = "never"
+
+[mcp.servers.everything]
+url = "{url}"
+prefix = ""
+sampling = true
+"""
+
+
+def run_server(url: str) -> dict[str, str]:
+    """Every server scenario: `passed`, or `failed`."""
+    program, environment = peers.conformance()
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [program, "server", "--url", url, "--suite", "all"],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+    results = {name: "failed" if int(failed) else "passed" for name, _, failed in _LINE.findall(done.stdout)}
+    assert results, done.stdout + done.stderr
+    return results
+
+
+def run_client(scenario: str) -> str:
+    """One client scenario, with moonbox's connection as the client."""
+    program, environment = peers.conformance()
+    with tempfile.TemporaryDirectory() as folder:
+        client = f"{sys.executable} {HERE / 'conformance_client.py'}"
+        command = [program, "client", "--scenario", scenario, "--command", client, "--timeout", "120000"]
+        done = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, timeout=200, check=False
+        )
+    output = done.stdout + done.stderr
+    counts = _COUNTS.search(output)
+    assert counts is not None, output
+    return "passed" if counts[3] == "0" and counts[1] != "0" else "failed"
+
+
+@contextlib.contextmanager
+def server_for(run: str, folder: Path) -> Iterator[str]:
+    """The address of the server of one of SERVER_RUNS."""
+    with contextlib.ExitStack() as stack:
+        if run == "moonbox":
+            yield stack.enter_context(_moonbox("", folder))
+            return
+        earlier = ["--legacy"] if run.endswith("earlier") else []
+        command = [sys.executable, str(HERE / "everything_server.py"), "http", "0", *earlier]
+        url = stack.enter_context(_process(command, folder, "stdout"))
+        if run != "alone":
+            url = stack.enter_context(_moonbox(_BEHIND.format(url=url), folder))
+        yield url.replace("127.0.0.1", "localhost")
+
+
+@contextlib.contextmanager
+def _moonbox(config: str, folder: Path) -> Iterator[str]:
+    file = folder / "moonbox.toml"
+    file.write_text(f"[audit]\nenabled = false\n{config}")
+    command = [sys.executable, "-m", "moonbox", "serve", "--http", "--port", "0", "--config", str(file)]
+    with _process(command, folder, "stderr") as url:
+        yield url.replace("127.0.0.1", "localhost")
+
+
+@contextlib.contextmanager
+def _process(command: list[str], folder: Path, stream: str) -> Iterator[str]:
+    """A server that writes its address on its first line."""
+    import os
+
+    environment = {**os.environ, "MOONBOX_HOME": str(folder / "home")}
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
+    try:
+        output = getattr(process, stream)
+        match = re.search(r"http://\S+", output.readline())
+        assert match is not None
+        yield match[0]
+    finally:
+        process.terminate()
+        process.wait(30)
+        getattr(process, stream).close()
+
+
+def expected(table: str) -> dict[str, dict[str, str]]:
+    """The results that the page shows, by scenario and column."""
+    part = PAGE.read_text().split(f"<!-- {table} -->")[1].split("<!-- end -->")[0]
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in part.splitlines() if "|" in line]
+    head, _, *body = rows
+    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in body}
+
+
+def _write_servers() -> None:
+    servers: dict[str, dict[str, str]] = {}
+    for run in SERVER_RUNS:
+        with tempfile.TemporaryDirectory() as folder, server_for(run, Path(folder)) as url:
+            servers[run] = run_server(url)
+    rows = [f"| scenario | {' | '.join(SERVER_RUNS)} |", "|---|" + "---|" * len(SERVER_RUNS)]
+    rows += [
+        f"| `{name}` | {' | '.join(servers[run].get(name, 'failed') for run in SERVER_RUNS)} |"
+        for name in servers["alone"]
+    ]
+    PAGE.write_text(_replaced(PAGE.read_text(), "server scenarios", rows))
+
+
+def _write_clients() -> None:
+    rows = ["| scenario | moonbox |", "|---|---|", *(f"| `{name}` | {run_client(name)} |" for name in CLIENT_SCENARIOS)]
+    PAGE.write_text(_replaced(PAGE.read_text(), "client scenarios", rows))
+
+
+def _replaced(text: str, table: str, rows: list[str]) -> str:
+    before, _, rest = text.partition(f"<!-- {table} -->")
+    after = rest.partition("<!-- end -->")[2]
+    return f"{before}<!-- {table} -->\n\n" + "\n".join(rows) + f"\n\n<!-- end -->{after}"
+
+
+if __name__ == "__main__":
+    peers.install()
+    _write_servers()
+    _write_clients()

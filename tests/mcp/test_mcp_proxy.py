@@ -1,0 +1,351 @@
+"""What servers offer, through moonbox: prompts, resources, completions, logs, progress, and results as they came."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from everything_server import PNG, WAV
+from mcp import MCPError
+from mcp_driver import Session, http_server, over_http, stdio, text, wait_until
+from mcp_types import PromptReference, ResourceTemplateReference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mcp_driver import Driver
+
+SERVER = Path(__file__).with_name("everything_server.py")
+DIRECT = '[codemode]\nmode = "never"\n'
+
+
+def server(name: str, *args: str, more: str = "") -> str:
+    arguments = ", ".join(f'"{item}"' for item in (str(SERVER), "stdio", *args))
+    return f'[mcp.servers.{name}]\ncommand = "{sys.executable}"\nargs = [{arguments}]\n{more}\n'
+
+
+@contextmanager
+def connected(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], config: str, **options: Any
+) -> Iterator[Session]:
+    with driver.session(stdio("--config", configured(config), env=env), **options) as session:
+        yield session
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """The protocol of the client."""
+    return str(request.param)
+
+
+@pytest.fixture(params=[(), ("--legacy",)], ids=["current", "earlier"])
+def era(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The protocol of the server."""
+    return tuple(request.param)
+
+
+def test_names_stay_without_a_prefix_and_results_come_as_they_are(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], mode: str, era: tuple[str, ...]
+) -> None:
+    config = DIRECT + server("everything", *era, more='prefix = ""')
+    with connected(driver, configured, env, config, mode=mode) as session:
+        tools = session.tools()
+        assert {"test_simple_text", "test_weather", "json_schema_2020_12_tool"} <= set(tools)
+        weather = tools["test_weather"]
+        assert (weather.title, weather.annotations.read_only_hint) == ("Weather", True)
+        assert weather.icons[0].mime_type == "image/png"
+        assert tools["json_schema_2020_12_tool"].input_schema["$schema"].endswith("2020-12/schema")
+        [image] = session.call("test_image_content").content
+        assert (image.type, image.data, image.mime_type) == ("image", PNG, "image/png")
+        [audio] = session.call("test_audio_content").content
+        assert (audio.type, audio.data) == ("audio", WAV)
+        assert [block.type for block in session.call("test_multiple_content_types").content] == [
+            *("text", "image", "resource")
+        ]
+        result = session.call("test_weather", {"city": "Oslo"})
+        assert result.structured_content == {"city": "Oslo", "celsius": 21.5}
+        assert result.meta["station"] == "7"
+        failed = session.call("test_error_handling")
+        assert (failed.is_error, text(failed)) == (True, "This tool intentionally returns an error for testing")
+
+
+def test_two_servers_have_names_of_their_own(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str]
+) -> None:
+    config = DIRECT + server("one") + server("two", more='prefix = "second"')
+    with connected(driver, configured, env, config) as session:
+        assert {"one__test_simple_text", "second__test_simple_text"} <= set(session.tools())
+        prompts = [item.name for item in driver.run(session.client.list_prompts()).prompts]
+        assert {"one__test_simple_prompt", "second__test_simple_prompt"} <= set(prompts)
+        resources = session.resources()
+        assert {"test://static-text", "moonbox://servers/two/test://static-text"} <= set(resources)
+        assert session.read("test://static-text") == session.read("moonbox://servers/two/test://static-text")
+        again = driver.run(session.client.read_resource("moonbox://servers/two/test://static-text"))
+        assert again.contents[0].uri == "moonbox://servers/two/test://static-text"
+
+
+def test_prompts_templates_and_completions(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], mode: str, era: tuple[str, ...]
+) -> None:
+    with connected(driver, configured, env, server("every", *era), mode=mode) as session:
+        client = session.client
+        prompts = {item.name: item for item in driver.run(client.list_prompts()).prompts}
+        assert [item.name for item in prompts["every__test_prompt_with_arguments"].arguments] == ["arg1", "arg2"]
+        got = driver.run(client.get_prompt("every__test_prompt_with_arguments", {"arg1": "a", "arg2": "b"}))
+        assert got.messages[0].content.text == "Prompt with arguments: arg1='a', arg2='b'"
+        templates = driver.run(client.list_resource_templates()).resource_templates
+        assert "test://template/{id}/data" in [item.uri_template for item in templates]
+        assert '"id": "7"' in session.read("test://template/7/data")
+        argument = {"name": "arg1", "value": "par"}
+        values = driver.run(client.complete(PromptReference(name="every__test_prompt_with_arguments"), argument))
+        assert values.completion.values == ["paris", "park", "party"]
+        template = ResourceTemplateReference(uri="test://template/{id}/data")
+        assert driver.run(client.complete(template, argument)).completion.values == ["paris", "park", "party"]
+        with pytest.raises(MCPError, match="unknown prompt 'every__test_simple_promt'; did you mean"):
+            driver.run(client.get_prompt("every__test_simple_promt"))
+        with pytest.raises(MCPError, match="unknown resource test://none"):  # in the server's own words
+            session.read("test://none")
+
+
+def test_what_is_switched_off_is_not_offered(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str]
+) -> None:
+    config = server("every", more="prompts = false\nresources = false")
+    with connected(driver, configured, env, config) as session:
+        assert driver.run(session.client.list_prompts()).prompts == []
+        assert not [uri for uri in session.resources() if uri.startswith("test:")]
+        for uri in ("test://static-text", "moonbox://servers/every/test://static-text"):
+            with pytest.raises(MCPError, match="unknown resource"):
+                session.read(uri)
+
+
+def test_lists_that_change_and_resources_that_are_followed(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], era: tuple[str, ...]
+) -> None:
+    config = DIRECT + server("every", *era, more='prefix = ""')
+    with connected(driver, configured, env, config, mode="legacy") as session:
+        client = session.client
+        session.tools()
+        driver.run(client.list_prompts())
+        driver.run(client.session.send_request(_subscribe("test://watched-resource"), _empty()))
+        session.call("test_change_lists")
+        kinds = {"PromptListChangedNotification", "ResourceListChangedNotification", "ToolListChangedNotification"}
+        wait_until(lambda: kinds <= {type(message).__name__ for message in session.messages})
+        wait_until(lambda: "test_extra_1" in [item.name for item in driver.run(client.list_prompts()).prompts])
+        wait_until(lambda: "test_extra_1" in session.tools())
+        wait_until(lambda: "test://extra/1" in session.resources())
+
+        def updated() -> list[str]:
+            return [str(item.params.uri) for item in session.messages if "ResourceUpdated" in type(item).__name__]
+
+        session.call("test_touch_resource", {"uri": "test://watched-resource"})
+        wait_until(lambda: updated() == ["test://watched-resource"])
+        session.call("test_touch_resource", {"uri": "test://static-text"})  # which nobody follows
+        session.call("test_touch_resource", {"uri": "test://watched-resource"})
+        wait_until(lambda: len(updated()) == 2)
+        assert updated() == ["test://watched-resource"] * 2
+
+
+def test_log_messages_at_the_level_that_the_client_wants(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], era: tuple[str, ...]
+) -> None:
+    logged: list[Any] = []
+
+    async def on_log(params: Any) -> None:
+        logged.append((params.level, params.logger, params.data))
+
+    config = DIRECT + server("every", *era)
+    with connected(driver, configured, env, config, mode="legacy", logging_callback=on_log) as session:
+        driver.run(session.client.session.send_request(_set_level("info"), _empty()))
+        session.call("every__test_tool_with_logging")
+        wait_until(lambda: len(logged) == 3)
+        assert logged[0] == ("info", "every.everything", "Tool execution started")
+        driver.run(session.client.session.send_request(_set_level("error"), _empty()))
+        logged.clear()
+        session.call("every__test_tool_with_logging")
+        assert logged == []
+
+
+def test_progress_as_the_server_reports_it(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], mode: str
+) -> None:
+    steps: list[Any] = []
+
+    async def on_progress(done: float, total: float | None, message: str | None) -> None:
+        steps.append((done, total, message))
+
+    with connected(driver, configured, env, DIRECT + server("every"), mode=mode) as session:
+        session.call("every__test_tool_with_progress", progress_callback=on_progress)
+        wait_until(lambda: len(steps) == 3)
+    assert steps == [(step, 100, f"Completed step {step} of 100") for step in (0, 50, 100)]
+
+
+def test_cancelling_a_call_cancels_it_at_the_server(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], era: tuple[str, ...]
+) -> None:
+    config = DIRECT + server("every", *era, more='prefix = ""')
+    with connected(driver, configured, env, config) as session:
+
+        async def give_up() -> None:
+            call = asyncio.create_task(session.client.call_tool("test_wait", {}))
+            await session.client.call_tool("test_simple_text", {})  # answered after the other has begun
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+
+        driver.run(give_up())
+        wait_until(lambda: "1 cancelled" in session.read("test://watched-resource"))
+
+
+def test_sampling_only_where_the_configuration_allows_it(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str]
+) -> None:
+    from mcp_types import CreateMessageResult, TextContent
+
+    asked: list[Any] = []
+
+    async def sample(_: Any, params: Any) -> CreateMessageResult:
+        asked.append(params)
+        return CreateMessageResult(role="assistant", content=TextContent(text="42"), model="m")
+
+    config = DIRECT + server("open", "--legacy", more="sampling = true") + server("closed", "--legacy")
+    with connected(driver, configured, env, config, sampling_callback=sample) as session:
+        assert text(session.call("open__test_sampling", {"prompt": "6 * 7?"})) == "LLM response: 42"
+        assert session.call("closed__test_sampling", {"prompt": "6 * 7?"}).is_error
+    assert len(asked) == 1
+
+
+def test_scripts_read_what_is_granted(driver: Driver, configured: Callable[..., Path], env: dict[str, str]) -> None:
+    config = server("open", more='scripts = ["resources", "prompts"]') + server("closed")
+    with connected(driver, configured, env, config) as session:
+        assert session.value('return mcp.read("test://static-text")').startswith("This is the content")
+        picture = session.value('return mcp.read("test://static-binary")')
+        assert (picture["mimeType"], picture["media"][:16]) == ("image/png", "moonbox://media/")
+        said = session.value('return mcp.prompt("open__test_prompt_with_arguments", {arg1 = "x", arg2 = 2})')
+        assert said == [{"role": "user", "content": "Prompt with arguments: arg1='x', arg2='2'"}]
+        for source in (
+            'return mcp.read("moonbox://servers/closed/test://static-text")',
+            'return mcp.prompt("closed__test_simple_prompt")',
+        ):
+            refused = session.lua(source)
+            assert refused.is_error
+            assert "unknown" in text(refused)
+
+
+def test_without_a_grant_scripts_read_nothing(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str]
+) -> None:
+    with connected(driver, configured, env, server("closed")) as session:
+        assert session.value("return mcp == nil") is True
+
+
+def test_a_reconnecting_client_gets_what_it_missed_and_nobody_elses(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], tmp_path: Path
+) -> None:
+    config = configured(DIRECT + server("every", more='prefix = ""'))
+    with http_server("--config", config, env=env, cwd=tmp_path) as url:
+        with driver.session(over_http(url), mode="legacy") as one, driver.session(over_http(url), mode="legacy") as two:
+            for session, city in ((one, "Oslo"), (two, "Rome")):
+                session.call("test_weather", {"city": city})
+        assert "Oslo" not in _replayed(driver, url, reading="Rome")
+
+
+def test_no_server_passes_for_us_or_learns_of_our_addresses() -> None:
+    from types import SimpleNamespace
+
+    from mcp_types import Resource, ResourceTemplate
+
+    from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.upstreams.offers import Directory, Offers
+
+    offers = Offers(
+        resources=(Resource(uri="moonbox://runs/1", name="r"), Resource(uri="MOONBOX://servers", name="s")),
+        templates=(ResourceTemplate(uri_template="moonbox://media/{id}", name="t"),),
+    )
+    evil: Any = SimpleNamespace(settings=ServerSettings(name="evil", command="x"), offers=offers, has_resources=True)
+    directory = Directory.of([evil])
+    assert list(directory.resources) == [
+        "moonbox://servers/evil/moonbox://runs/1",
+        "moonbox://servers/evil/MOONBOX://servers",
+    ]
+    assert list(directory.templates) == ["moonbox://servers/evil/moonbox://media/{id}"]
+    servers = {"evil": evil}
+    assert directory.find_resource("moonbox://media/guess", servers) is None
+    assert directory.find_resource("moonbox://servers/evil/moonbox://runs/1", servers) == (evil, "moonbox://runs/1")
+
+
+def test_an_event_log_keeps_the_latest_events_of_each_stream() -> None:
+    from mcp_types.jsonrpc import JSONRPCNotification
+
+    from moonbox.mcp.server.events import EventLog
+
+    async def replay() -> tuple[Any, list[str], Any]:
+        log = EventLog(max_events=3)
+        names = [
+            await log.store_event("a" if number % 2 else "b", JSONRPCNotification(jsonrpc="2.0", method=str(number)))
+            for number in range(5)
+        ]
+        seen: list[str] = []
+
+        async def take(event: Any) -> None:
+            seen.append(event.message.method)
+
+        stream = await log.replay_events_after(names[2], take)
+        return stream, seen, await log.replay_events_after(names[0], take)
+
+    assert asyncio.run(replay()) == ("b", ["4"], None)
+
+
+def _replayed(driver: Driver, url: str, reading: str) -> str:
+    """All that a session is sent when it asks for what came after its first event."""
+    import json
+
+    import httpx2
+
+    head = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+
+    def message(method: str, params: Any, number: int | None) -> str:
+        return json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **({"id": number} if number else {})})
+
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    with httpx2.Client(headers=head, timeout=60) as client:
+        opened = client.post(url, content=message("initialize", hello, 1))
+        session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
+        client.post(url, headers=session, content=message("notifications/initialized", {}, None))
+        call = message("tools/call", {"name": "test_weather", "arguments": {"city": reading}}, 2)
+        with client.stream("POST", url, headers=session, content=call) as answer:
+            body = "".join(answer.iter_text())
+        assert reading in body
+        first = next(line for line in body.splitlines() if line.startswith("id:")).removeprefix("id:").strip()
+        seen = ""
+        with client.stream("GET", url, headers={**session, "last-event-id": first}) as stream:
+            for line in stream.iter_lines():
+                seen += line + "\n"
+                if reading in seen:
+                    break
+        other = {**session, "last-event-id": "0000000000000000-1"}
+        with client.stream("GET", url, headers=other) as stream:
+            assert next(stream.iter_lines(), "") == ""
+    assert reading in seen
+    return seen
+
+
+def _subscribe(uri: str) -> Any:
+    from mcp_types import SubscribeRequest, SubscribeRequestParams
+
+    return SubscribeRequest(params=SubscribeRequestParams(uri=uri))
+
+
+def _set_level(level: Any) -> Any:
+    from mcp_types import SetLevelRequest, SetLevelRequestParams
+
+    return SetLevelRequest(params=SetLevelRequestParams(level=level))
+
+
+def _empty() -> Any:
+    from mcp_types import EmptyResult
+
+    return EmptyResult
