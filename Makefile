@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo console screenshots test lint types unit fuzz js soak bench economy docs lock clean
+.PHONY: demo console screenshots test lint types unit fuzz js soak bench economy slips docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -47,6 +47,9 @@ bench: $(VENV)/installed
 
 economy: $(VENV)/installed
 	$(BIN)/python benchmarks/economy.py
+
+slips: $(VENV)/installed
+	$(BIN)/python benchmarks/slips.py --write
 
 docs: $(VENV)/installed
 	$(BIN)/zensical build --strict

@@ -24,6 +24,7 @@ __all__ = [
     "DEFAULT_STORE",
     "DEFAULT_TIMEOUT",
     "SOURCE_NAME",
+    "STATE_FOLDER",
     "AuditSettings",
     "CodeModeSettings",
     "KnowledgeTable",
@@ -212,7 +213,9 @@ class CodeModeSettings:
         return schema(cls)
 
 
-DEFAULT_STORE = Path(".moonbox") / "knowledge.db"
+STATE_FOLDER = Path(".moonbox")
+"""What a project keeps from one start to the next, beside its moonbox.toml."""
+DEFAULT_STORE = STATE_FOLDER / "knowledge.db"
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 

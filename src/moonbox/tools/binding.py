@@ -130,14 +130,9 @@ class Binder:
     def error(self, problems: list[str], tool: str) -> ArgumentError:
         """The error that lists these problems and the valid parameters."""
         lines = "\n".join(f"- {problem}" for problem in problems)
-        listed = self.parameter_text
+        listed = parameter_list(self.document)
         valid = f"valid parameters: {listed}" if listed else "it takes no parameters"
         return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
-
-    @cached_property
-    def parameter_text(self) -> str:
-        """The parameters as error messages list them."""
-        return parameter_list(self.document)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
