@@ -3,10 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit js soak bench economy docs lock clean
+.PHONY: demo console screenshots test lint types unit fuzz js soak bench economy slips docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
+
+# Pages to try the demo's tools in: run the script, watch its timeline, answer its approval.
+console: $(VENV)/console
+	$(BIN)/moonbox console examples/console.lua --tools examples/expenses.py --tools examples/payments.py $(CONSOLE)
+
+screenshots: $(VENV)/installed
+	$(BIN)/python docs/images/console.py
 
 test: lint types $(if $(shell command -v node),js) unit
 
@@ -27,6 +34,11 @@ types: $(VENV)/installed
 unit: $(VENV)/installed
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
+# How long it goes on: make fuzz MINUTES=60
+MINUTES ?= 60
+fuzz: $(VENV)/installed
+	$(BIN)/python -m tests.costs.fuzz --minutes $(MINUTES)
+
 soak: $(VENV)/installed
 	$(BIN)/python benchmarks/soak.py
 
@@ -36,6 +48,9 @@ bench: $(VENV)/installed
 economy: $(VENV)/installed
 	$(BIN)/python benchmarks/economy.py
 
+slips: $(VENV)/installed
+	$(BIN)/python benchmarks/slips.py --write
+
 docs: $(VENV)/installed
 	$(BIN)/zensical build --strict
 
@@ -43,6 +58,10 @@ $(VENV)/core: pyproject.toml src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/console: $(VENV)/core
+	$(BIN)/python -m pip install --quiet --editable ".[console]"
 	@touch $@
 
 $(VENV)/installed: $(VENV)/core requirements-dev.lock

@@ -50,6 +50,7 @@ def show(console: Console, run: Run) -> None:
     console.print(Text("\nwhat the model has to read", "bold"))
     console.print(_comparison(run))
     console.print(Text("a token is taken as four bytes, which is a rough rule", "dim"))
+    console.print(Text.assemble("\nTry it yourself in your browser: ", ("make console", "bold cyan")))
 
 
 def _comparison(run: Run) -> Table:

@@ -258,9 +258,11 @@ def test_a_person_is_asked(terminal: Open) -> None:
     screen.type("what\n")
     screen.expect(question)
     screen.type("y\n")
+    screen.expect("deleted a\n")
     screen.expect('path = "b"')
     screen.expect(question)
     screen.type("n keep it\n")
+    screen.expect("delete: a person declined this call: keep it\n")
     screen.expect('path = "c"')
     screen.expect(question)
     screen.type("e\n")
@@ -271,10 +273,12 @@ def test_a_person_is_asked(terminal: Open) -> None:
     screen.type("e\n")
     screen.expect("fields to change")
     screen.type('{"path": "z"}\n')
+    screen.expect("deleted z\n")
     screen.expect('path = "d"')
     screen.expect(question)
     screen.type("a\n")
-    screen.expect("deleted a\ndelete: a person declined this call: keep it\ndeleted z\ndeleted d\ndeleted e\n")
+    screen.expect("deleted d\n")
+    screen.expect("deleted e\n")
     assert screen.ended() == 0
 
 
@@ -291,9 +295,10 @@ def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
 
 def test_ctrl_c_at_a_question_ends_the_run(terminal: Open) -> None:
     screen = terminal("run", "-t", "kit", "-e", "print('before') tools.delete{path = 'a'}")
+    screen.expect("before\n")
     screen.expect("[e]dit: ")
     screen.type("\x03")
-    screen.expect("before\nerror: interrupted after 1 call")
+    screen.expect("error: interrupted after 1 call")
     assert screen.ended() == 130
 
 
@@ -391,3 +396,36 @@ def test_a_limit_names_the_option_that_sets_it(moonbox: Moonbox) -> None:
     assert done.returncode == 1
     assert "hint: a run may make 2 tool calls (max_tool_calls): ask for more with each call" in done.stderr
     assert done.stderr.endswith("limit: --max-calls N sets it\n")
+
+
+PROJECT = """
+[tools]
+folders = ["tools"]
+python = ["crm:find", "more.py:extra"]
+"""
+
+
+def test_the_project_s_tools_are_there(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "tools" / "hi.lua").write_text("tool = {} function tool.execute() return 'hi' end")
+    (tmp_path / "crm.py").write_text("def find(id: int) -> str:\n    'Find.'\n    return f'customer {id}'\n")
+    (tmp_path / "more.py").write_text("def extra() -> int:\n    'More.'\n    return 7\n")
+    (tmp_path / "moonbox.toml").write_text(PROJECT)
+    script = "return tools.hi{}, tools.find{id = 3}, tools.extra{}"
+    done = moonbox("run", "-e", script, cwd=tmp_path / "deep")
+    assert (done.returncode, done.stdout) == (0, "hi\ncustomer 3\n7\n"), done.stderr
+    done = moonbox("run", "--no-config", "-e", script)
+    assert done.returncode == 1 and "unknown tool 'hi'" in done.stderr
+    done = moonbox("run", "--no-config", "--config", "moonbox.toml", "-e", "1")
+    assert (done.returncode, done.stderr) == (2, "error: use either --config or --no-config, not both\n")
+
+
+def test_output_is_shown_while_the_script_runs(terminal: Open, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    screen = terminal("run", "--tools", "kit", "-e", f"print('begun') return tools.wait{{fifo = '{fifo}'}}")
+    screen.expect("begun")
+    fifo.write_text("now")
+    assert "begun" not in screen.expect("now")
+    assert screen.ended() == 0

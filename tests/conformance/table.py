@@ -18,7 +18,7 @@ GROUPS = {
     "rhai": "Rhai",
 }
 REASONS = {
-    "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; a JavaScript Map is not slowed by them",
+    "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; JavaScript's Map is not slowed",
     "attacks/evade__memory_creeps_over_runs": "sizes are those of 32 bits, and the collector's steps fall elsewhere",
     "attacks/bomb__pattern_backtracking": "inline, nothing can stop a C function",
     "lua errors/tables__json_script": "Python reads the script with a grammar of its own and names another place",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,17 @@ QUIET = (
 )
 
 
+PATIENCE = 30_000
+"""Milliseconds that a page has to show something: a busy machine needs them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.timeout(300))
+
+
 def chromium() -> str | None:
     """A Chromium of this machine; MOONBOX_CHROMIUM names another."""
     named = os.environ.get("MOONBOX_CHROMIUM")
@@ -39,6 +51,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no Chromium is installed; apt-get install chromium, or set MOONBOX_CHROMIUM")
     playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
     with playwright.sync_playwright() as started:
+        playwright.expect.set_options(timeout=PATIENCE)
         instance = started.chromium.launch(executable_path=path, args=list(QUIET))
         yield instance
         instance.close()
@@ -52,7 +65,7 @@ class Visitor:
         self.problems: list[str] = []
         self.elsewhere: list[str] = []
         self.allowed: tuple[str, ...] = ()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(2 * PATIENCE)
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
         page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
         page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))

@@ -39,12 +39,18 @@ def refund(order_id: int, amount: float) -> str:
 
 
 @tool
+def look_up(key: str):  # type: ignore[no-untyped-def]  # its result's shape is to be learned
+    """Look something up."""
+    return {"key": key, "found": [1, 2]}
+
+
+@tool
 def flaky(key: str) -> str:
     """Fail always."""
     raise ToolError(f"no luck with {key}", code="unlucky", retryable=True)
 
 
-TOOLS = [list_orders, refund, flaky]
+TOOLS = [list_orders, refund, flaky, look_up]
 
 
 @dataclass(slots=True)

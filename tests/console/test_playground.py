@@ -73,6 +73,15 @@ def test_an_error_is_marked_at_its_line_with_its_hint(page: Page) -> None:
     expect(page.locator(".gutter .number.error")).to_have_text("2")
 
 
+def test_the_check_marks_mistakes_while_one_types(page: Page) -> None:
+    page.locator("#editor textarea").fill("")
+    page.locator("#editor textarea").press_sequentially("local a = 1\nreturn tools.list_ordres{} ")
+    expect(page.locator(".gutter .number.error")).to_have_text("2")
+    expect(page.locator("#problems .finding")).to_contain_text("list_orders")
+    page.get_by_role("button", name="change it to").first.click()
+    expect(page.locator("#editor textarea")).to_have_value(re.compile("tools.list_orders"))
+
+
 def test_the_offered_name_is_put_in_place(page: Page) -> None:
     run(page, "return tools.list_ordres{customer = 'ada'}")
     page.get_by_role("button", name="change it to").first.click()

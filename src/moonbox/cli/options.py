@@ -19,6 +19,7 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from moonbox.config import Config
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.sandbox import Sandbox
@@ -217,6 +218,10 @@ class RunOptions:
     """How scripts run: tools, isolation, trail and limits."""
 
     tools: Tools = None
+    config: ConfigFile = None
+    no_config: Annotated[
+        bool, typer.Option("--no-config", metavar="", help="Without the tools of the nearest moonbox.toml.")
+    ] = False
     isolation: Annotated[
         str,
         typer.Option(
@@ -290,6 +295,7 @@ class RunOptions:
         approve: Callable[[ToolCall], Any] | None = None,
         on_call: Callable[[CallEntry], None] | None = None,
         audit: Any = None,
+        on_output: Callable[[str], None] | None = None,
     ) -> Sandbox:
         """The Sandbox that the options describe; UsageError says which of them is wrong."""
         from moonbox.project.python_tools import load_tools
@@ -306,7 +312,19 @@ class RunOptions:
             approve=approve,
             audit=audit,
             on_call=on_call,
+            on_output=on_output,
         )
+
+    def project(self) -> Config | None:
+        """The configuration whose tools scripts find; None without one."""
+        from moonbox.config import Config
+
+        if self.no_config:
+            if self.config is not None:
+                raise UsageError("use either --config or --no-config, not both")
+            return None
+        config = Config.load(self.config)
+        return config if config.path is not None else None
 
     def _limits(self) -> Limits:
         """The preset, with the single limits that were given."""

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
 
 __all__ = [
+    "confirmed",
     "console",
+    "forget_typed",
     "is_terminal",
     "lexer_of",
     "print_error",
@@ -68,6 +70,22 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
+def forget_typed(terminal: int) -> None:
+    """Drop what was typed and not read yet: whoever typed it had not seen the question that follows."""
+    try:
+        import termios
+    except ImportError:  # no such terminals on this platform
+        return
+    with contextlib.suppress(termios.error):  # not a terminal
+        termios.tcflush(terminal, termios.TCIFLUSH)
+
+
+def confirmed(question: str) -> bool:
+    """Whether the person at the terminal says yes; nothing typed before the question counts."""
+    forget_typed(sys.stdin.fileno())
+    return typer.confirm(question, err=True)
+
+
 @contextlib.contextmanager
 def reporting_errors() -> Iterator[None]:
     """Show an error of ours as one line, without a traceback. Exit status 2 for wrong use, 1 for the rest."""
@@ -104,9 +122,12 @@ def _in_colour() -> bool:
 # What came of a run
 
 
-def show_output(run: Run) -> None:
-    """What the script printed: as it is, except that a terminal does not obey its escape codes."""
-    if run.output:
+def show_output(run: Run, *, printed: bool = False) -> None:
+    """What the script printed: as it is, except that a terminal does not obey its escape codes.
+
+    With `printed`, it was shown while the script ran; then only what is missing of it is told.
+    """
+    if run.output and not printed:
         text = visible(run.output) if is_terminal() else run.output
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
     if run.output_cut:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import RunOptions, json_or_text, language_names, with_run_options
+from moonbox.audit.terminal import visible
+from moonbox.cli.options import START_SECONDS, RunOptions, json_or_text, language_names, with_run_options
 from moonbox.cli.output import is_terminal, print_error, print_json, print_note, reporting_errors
 from moonbox.errors import UsageError
 from moonbox.suggest import suggestion
@@ -95,33 +96,66 @@ def run(
         if file == "-" and input_file == "-":
             raise UsageError("standard input is either the script or the input, not both")
         script = read_script(file, expression, language)
-        finished = _execute(script, options, read_inputs(inputs or (), input_file))
+        live = _LiveOutput() if not as_json else None
+        finished = _execute(script, options, read_inputs(inputs or (), input_file), live)
+        if live is not None:
+            live.end()
         if as_json:
             print_json(finished.to_dict())
         else:
-            show_run(finished, script, recorded=options.trail is not None)
+            show_run(finished, script, recorded=options.trail is not None, printed=live is not None and live.used)
     if finished.error is not None:
         raise typer.Exit(INTERRUPTED if finished.error.kind == "cancelled" else 1)
 
 
-def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any]) -> Run:
+class _LiveOutput:
+    """What the script prints, on standard output as it comes."""
+
+    def __init__(self) -> None:
+        self._stream, self._last = sys.stdout, ""
+
+    @property
+    def used(self) -> bool:
+        return bool(self._last)
+
+    def __call__(self, text: str) -> None:
+        if text:
+            self._last = text[-1]
+            self._stream.write(visible(text) if self._stream.isatty() else text)
+            self._stream.flush()
+
+    def end(self) -> None:
+        """Nothing else begins in the middle of a line."""
+        if self._last not in ("", "\n"):
+            self._stream.write("\n")
+
+
+def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], live: _LiveOutput | None) -> Run:
     """Run it; after Ctrl-C the record of what it did until then."""
     from moonbox.cli.session import Session
 
     # Tools print to stdout as they please: only the script's own output belongs there.
-    with contextlib.redirect_stdout(sys.stderr), Session(options, script.language) as session:
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        Session(
+            options, script.language, wait=START_SECONDS if "tools" in script.text else 0.0, on_output=live
+        ) as session,
+    ):
         for name, value in inputs.items():
             session.repl.define(name, value)
         return session.run(script.text)
 
 
-def show_run(run: Run, script: Script, *, recorded: bool) -> None:
-    """Everything that a person wants to know of it; `recorded` where `moonbox audit` can show more."""
+def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False) -> None:
+    """Everything that a person wants to know of it; `recorded` where `moonbox audit` can show more.
+
+    `printed` where its output was shown while it ran.
+    """
     from moonbox.cli.output import show_error, show_output, show_values, summary
 
     if run.error is not None and run.error.kind == "cancelled" and not run.calls:
         print_note("")  # after the terminal's own ^C; with calls, the line of calls has removed it
-    show_output(run)
+    show_output(run, printed=printed)
     shortened = show_values(run, quote=False, rows=_ROWS, items=_ITEMS)
     sys.stdout.flush()
     if run.error is not None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.query import RunFilter
 from moonbox.console.rendering import as_json
 from moonbox.languages.registry import LANGUAGES
 from moonbox.sandbox.approvals import hint_names
+from moonbox.tools.document import Document
 from moonbox.tools.search import ToolSearch
-from moonbox.tools.signature import render
+from moonbox.tools.signature import render, type_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["catalog_of", "learned_shape", "tool_page", "tools_page"]
 
-STATS_RUNS = 5_000
+STATS_RUNS = 2_000
 """Counts and latencies are those of so many of the latest runs, so that a page takes the same time with any trail."""
 _PER_PAGE = 200
 _COMPLETED_TOOLS = 2_000
@@ -82,18 +81,9 @@ def tool_page(service: Service, tool: Tool) -> dict[str, Any]:
 
 
 def learned_shape(service: Service, tool: Tool) -> str:
-    """The type of what the tool returned lately, as the trail has it."""
-    page = service.page(3, None, RunFilter(tool=tool.path))
-    shapes: list[str] = []
-    for summary in page.runs:
-        run = service.find(summary.id)
-        for call in run.calls if run is not None else ():
-            if call.tool == tool.path and call.ok:
-                shape = _shape(call.result)
-                if shape not in shapes:
-                    shapes.append(shape)
-                break
-    return " | ".join(shapes[:3])
+    """The type of what the tool has returned, where it does not say what it returns."""
+    shape = service.sandbox.toolbox.learned.schema(tool.path)
+    return type_text(shape, Document(shape), nested=3) if shape else ""
 
 
 def _common(toolbox: Any) -> dict[str, Any]:
@@ -142,30 +132,3 @@ def _result_fields(tool: Tool) -> list[str]:
         else:
             return [name for name in schema.get("properties", {}) if isinstance(name, str)][:50]
     return []
-
-
-def _shape(value: Any, depth: int = 3) -> str:
-    """A value as a short type: `{id: integer, tags: string[]}`."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return f"{_shape(value[0], depth - 1)}[]" if value else "[]"
-        case dict() if depth > 0:
-            inside = [f"{_key(key)}: {_shape(item, depth - 1)}" for key, item in islice(value.items(), 20)]
-            return "{" + ", ".join(inside) + (", …" if len(value) > 20 else "") + "}"
-        case dict():
-            return "object"
-    return type(value).__name__
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) and key.isidentifier() else json.dumps(key, ensure_ascii=False, default=str)

@@ -62,7 +62,6 @@ async def playground(service: Service, request: Request, script: str) -> dict[st
         "source": source,
         "samples": {name: sample(name) for name in languages},
         "catalog": catalog_of(service),
-        "can_check": bench.playground.can_check,
     }
     return {
         "title": "Playground",
@@ -158,7 +157,7 @@ async def tool(service: Service, request: Request, _: str) -> dict[str, Any]:
     if found is None:
         raise HTTPException(404, "There is no tool of this name.")
     values = await asyncio.to_thread(tool_page, service, found)
-    return {"title": found.path, **values, "learned": await asyncio.to_thread(learned_shape, service, found)}
+    return {"title": found.path, **values, "learned": learned_shape(service, found)}
 
 
 async def knowledge(service: Service, request: Request, _: str) -> dict[str, Any]:

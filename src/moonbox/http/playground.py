@@ -107,13 +107,6 @@ class Playground:
         self._sandboxes = sandboxes
         self._sessions: dict[str, Session] = {}
 
-    @property
-    def can_check(self) -> bool:
-        """Whether scripts can be checked before they run."""
-        from moonbox.sandbox.repl import Repl
-
-        return hasattr(Repl, "check")
-
     async def open(self, language: str) -> Session:
         """A new session; UsageError for a language that is not offered."""
         if language not in self.languages:
@@ -137,10 +130,10 @@ class Playground:
             await session.close()
 
     async def check(self, source: str, language: str, session: str | None) -> list[dict[str, Any]]:
-        """What the check finds before anything is run; nothing where the Repl of the session is busy."""
+        """What the check finds before anything is run, with the globals of that session."""
         known = self._sessions.get(session or "")
         if known is not None and known.language == language:
-            return [] if known.state != "idle" else await asyncio.to_thread(_findings, known.repl, source)
+            return await asyncio.to_thread(_findings, known.repl, source)
         sandbox = await asyncio.to_thread(self._sandboxes, language)
         with contextlib.closing(sandbox.repl()) as repl:
             return await asyncio.to_thread(_findings, repl, source)
@@ -273,21 +266,22 @@ class Session:
         _SESSION.set(None)
 
     async def _drive(self, step: Callable[[], Any]) -> None:
-        from moonbox.audit.records import Run
-
         repl = self.repl
         try:
             result = await step()
+            if repl is self.repl:  # else it was stopped, and its end told
+                self._arrive(result)
         except asyncio.CancelledError:
             if self._latest is not None:
                 self._finish(self._latest)
-            return
         except Exception as problem:  # noqa: BLE001 - the person is told, whatever it was
             if repl is self.repl:
                 self._lose(str(problem) if isinstance(problem, MoonboxError) else "the run failed inside moonbox")
-            return
-        if repl is not self.repl:
-            return  # it was stopped, and its end told
+
+    def _arrive(self, result: Run | Pause) -> None:
+        """A run has ended, or waits for answers."""
+        from moonbox.audit.records import Run
+
         if isinstance(result, Run):
             self._finish(result)
             return
@@ -305,12 +299,9 @@ class Session:
 
 
 def _findings(repl: Repl, source: str) -> list[dict[str, Any]]:
-    check = getattr(repl, "check", None)
-    if check is None:
-        return []
     return [
         {"severity": each.severity, "line": each.line, "message": each.message, "hint": each.hint}
-        for each in check(source)
+        for each in repl.check(source)
     ]
 
 

@@ -2,7 +2,7 @@
 
 import { $, $$, h, when } from "./dom.js";
 import { key } from "./keys.js";
-import { questionCard } from "./question.js";
+import { questionCard, questionKeys } from "./question.js";
 import { shell } from "./shell.js";
 
 const inbox = $("#inbox");
@@ -47,12 +47,7 @@ function move(step) {
   cards[Math.max(0, Math.min(cards.length - 1, now + step))]?.focus();
 }
 
-for (const [letter, text] of [["a", "Allow the approval in focus"], ["d", "Deny it"], ["e", "Edit its arguments"], ["w", "Always allow it in its session"]]) {
-  key(letter, text, () => {
-    const card = document.activeElement?.closest?.(".question") ?? $(".question", inbox);
-    $(`[data-key="${letter}"]`, card ?? document)?.click();
-  });
-}
+questionKeys(inbox);
 key("j", "Next", () => move(+1));
 key("k", "Previous", () => move(-1));
 

@@ -4,7 +4,7 @@ import { get, path, post, request } from "./api.js";
 import { $, $$, bytes, count, h, pageData, plural, seconds, toast } from "./dom.js";
 import { Editor } from "./editor.js";
 import { key } from "./keys.js";
-import { questionCard } from "./question.js";
+import { questionCard, questionKeys } from "./question.js";
 import { shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
 import { tree, valueView } from "./value.js";
@@ -89,6 +89,7 @@ async function run(step = false) {
   if (state === "paused" && step) return resume();
   if (state !== "idle") return;
   setState("starting");
+  say("starting…");
   problems.replaceChildren();
   try {
     await begin();
@@ -144,6 +145,7 @@ function started(event) {
   problems.replaceChildren();
   editor.mark([]);
   timeline.show({ run: "", started: 0 });
+  timeline.behind = event.started - Date.now() / 1000;
   if (!editor.source) editor.source = event.source;
 }
 
@@ -276,6 +278,7 @@ function ask(question) {
   if (!session || question.session !== session) return false;
   if ($(`#questions [data-question="${CSS.escape(question.id)}"]`)) return true;
   $("#questions").append(questionCard(question));
+  timeline.asking.add(question.index);
   say("waiting for your approval");
   return true;
 }
@@ -290,7 +293,7 @@ function settled({ id }) {
 let checks = 0;
 
 async function check() {
-  if (!page.can_check || state !== "idle") return;
+  if (state !== "idle") return;
   const mine = ++checks;
   const answer = await post("/check", { source_code: editor.source, language: language(), session }).catch(() => null);
   if (!answer || mine !== checks || state !== "idle") return;
@@ -375,6 +378,11 @@ key("Ctrl+e", "Go to the editor", () => editor.text.focus());
 for (const [digit, tab, name] of [["1", "result", "Result"], ["2", "model", "Model sees"], ["3", "globals", "Globals"]]) {
   key(digit, `Show the tab ${name}`, () => showTab(tab));
 }
+
+questionKeys($("#questions"));
+
+// A call that is not answered yet grows on the timeline.
+setInterval(() => state === "running" && timeline.tick(), 200);
 
 editor.language = language();
 open();

@@ -2,6 +2,7 @@
 
 import { path, post } from "./api.js";
 import { h, toast, when } from "./dom.js";
+import { key } from "./keys.js";
 import { colouredLines } from "./highlight.js";
 import { tree } from "./value.js";
 
@@ -75,6 +76,17 @@ export function questionCard(question, done = () => {}) {
     if (event.key === "Enter") send({ decision: "deny", reason: reason.value });
   });
   return card;
+}
+
+/** Letters that answer the card in focus, or else the first one below `root`. */
+export function questionKeys(root) {
+  for (const [letter, text] of [["a", "Allow the approval in focus"], ["d", "Deny it"], ["e", "Edit its arguments"], ["w", "Always allow it in its session"]]) {
+    key(letter, text, () => {
+      const card = document.activeElement?.closest?.(".question") ?? root.querySelector(".question");
+      card?.querySelector(`[data-key="${letter}"]`)?.click();
+      return Boolean(card);
+    });
+  }
 }
 
 function changes({ changed }) {

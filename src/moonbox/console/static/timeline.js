@@ -18,6 +18,8 @@ export class Timeline {
     this.run = "";
     this.cache = new Map();
     this.first = 0;
+    this.asking = new Set(); // calls that wait for a person now
+    this.behind = 0; // how far the server's clock is ahead of ours
     this.names = h("div", { class: "tl-names", "aria-hidden": "true" });
     this.lane = h("div", { class: "tl-lane", tabindex: "0", role: "group", "aria-label": "Calls in time" });
     this.scroll = h("div", { class: "tl-scroll", onWheel: (event) => this.wheel(event) }, this.lane);
@@ -44,7 +46,8 @@ export class Timeline {
 
   /** {started, wall, calls: [{index, tool, status, started, queued, duration, batch, retry_of, approval}]} */
   show({ run = "", started = 0, wall = 0, calls = [] }) {
-    if (run !== this.run) {
+    if (run !== this.run || !run) {
+      this.asking.clear();
       this.cache.clear();
       this.first = 0;
       this.card.hidden = true;
@@ -62,11 +65,18 @@ export class Timeline {
     this.frame = requestAnimationFrame(() => this.draw());
   }
 
+  /** Time goes on while calls are not answered. */
+  tick() {
+    if (this.calls.some(({ status }) => status === "in_flight")) this.draw();
+  }
+
   draw() {
     const { calls, first } = this;
     const shown = calls.slice(first, first + MOST_ROWS);
     const start = shown.length ? Math.min(this.started || Infinity, ...shown.map((call) => call.started)) : this.started;
-    const end = Math.max(start + this.wall, ...shown.map((call) => call.started + call.queued + call.duration));
+    const waiting = !this.run && shown.some(({ status }) => status === "in_flight");
+    const now = waiting ? Date.now() / 1000 + this.behind : 0;
+    const end = Math.max(start + this.wall, now, ...shown.map((call) => call.started + call.queued + call.duration));
     const span = Math.max(end - start, 1e-6);
     this.root.hidden = false;
     this.note.textContent = calls.length ? this.summary(calls, span) : "No calls yet. Each call of a tool becomes a bar here.";
@@ -115,7 +125,7 @@ export class Timeline {
       const anchor = index === 0 ? "start" : index === ticks ? "end" : "middle";
       return [
         s("line", { class: "tl-tick", x1: at, x2: at, y1: ROW - 4, y2: height }),
-        s("text", { class: "tl-time", x: at, y: ROW - 8, "text-anchor": anchor }, seconds((span * index) / ticks)),
+        s("text", { class: "tl-time", x: at, y: ROW - 8, "text-anchor": anchor }, index ? seconds((span * index) / ticks) : "0"),
       ];
     });
   }
@@ -124,7 +134,8 @@ export class Timeline {
     const percent = (value) => `${Math.max(0, Math.min(99.6, (value / span) * 99.6)).toFixed(3)}%`; // room for the last bar
     const wait = call.queued;
     const offset = call.started - start;
-    const kind = call.status === "ok" ? "ok" : call.status === "in_flight" ? "going" : "bad";
+    const asks = call.status === "in_flight" && this.asking.has(call.index);
+    const kind = asks ? "ask" : call.status === "ok" ? "ok" : call.status === "in_flight" ? "going" : "bad";
     const work = call.status === "in_flight" ? Math.max(call.duration, span - offset - wait) : call.duration;
     const asked = call.approval ? "ask" : "wait";
     const text = `${call.index}. ${call.tool}: ${WORDS[call.status] ?? call.status}, ${seconds(wait)} waiting, ${seconds(call.duration)} working${call.approval ? `, approval: ${call.approval}` : ""}${call.retry_of ? `, retry of call ${call.retry_of}` : ""}`;
