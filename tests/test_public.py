@@ -11,7 +11,7 @@ import pytest
 import moonbox
 
 NAMES = [
-    "Answer", "Call", "CodeMode", "Context", "Decision", "Limits", "Middleware", "MoonboxError", "Pause", "Repl", "Run",
+    "Answer", "Call", "CodeMode", "Context", "Decision", "Finding", "Limits", "Middleware", "MoonboxError", "Pause", "Repl", "Run",
     "Sandbox", "ScriptError", "Tool", "ToolCall", "ToolError", "Toolbox", "Usage", "__version__", "run", "tool",
 ]  # fmt: skip
 HEAVY = [

@@ -124,7 +124,9 @@ def _failure(run: Finished, error: ScriptError, room: int) -> str:
 
 def _check_notes(run: Finished) -> list[str]:
     """What is likely wrong with the script, a few lines of it at most."""
-    return [f"note: {_cut(str(note))}" for note in run.notes[:_MOST_NOTES]]
+    failed_on = run.error.line if run.error is not None else None  # of that line the error says enough
+    notes = [note for note in run.notes if note.line != failed_on]
+    return [f"note: {_cut(str(note))}" for note in notes[:_MOST_NOTES]]
 
 
 def _cut(text: str) -> str:
@@ -155,6 +157,7 @@ def _headline(error: ScriptError) -> str:
     name = _KINDS.get(error.kind, error.kind)
     line = f" on line {error.line}" if error.line is not None else ""
     about = [item[:100] for item in (error.tool, error.code) if item and item not in error.message]
+    about = [] if error.kind == "check" else about  # no call was made
     if error.limit:
         about.insert(0, error.limit)
     if error.retryable:

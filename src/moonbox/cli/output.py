@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
 
 __all__ = [
+    "confirmed",
     "console",
+    "forget_typed",
     "is_terminal",
     "lexer_of",
     "print_error",
@@ -66,6 +68,22 @@ def console(*, stderr: bool = False) -> Console:
 
     width = None if is_terminal(stderr=stderr) else _PIPED_WIDTH
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def forget_typed(terminal: int) -> None:
+    """Drop what was typed and not read yet: whoever typed it had not seen the question that follows."""
+    try:
+        import termios
+    except ImportError:  # no such terminals on this platform
+        return
+    with contextlib.suppress(termios.error):  # not a terminal
+        termios.tcflush(terminal, termios.TCIFLUSH)
+
+
+def confirmed(question: str) -> bool:
+    """Whether the person at the terminal says yes; nothing typed before the question counts."""
+    forget_typed(sys.stdin.fileno())
+    return typer.confirm(question, err=True)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import typer
 from moonbox.audit.terminal import visible
 from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_note, reporting_errors
+from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 
@@ -71,6 +72,7 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    trust: Trust = False,
     verbose: Annotated[
         int,
         typer.Option(
@@ -103,7 +105,7 @@ def serve(
         http = http or console
         if not http:
             _refuse_http_options(host, port)
-        chosen = _configured(config, host=host, port=port, token=(token or None) if http else None)
+        chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
         settings = ServeSettings.from_config(chosen)
 
         def load() -> Any:
@@ -118,15 +120,14 @@ def serve(
         run_stdio(chosen, settings, load, mcp_config or [])
 
 
-def _configured(config: Path | None, **options: Any) -> Config:
+def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
     """The configuration, in which options that were given replace keys of [serve]."""
-    from moonbox.config import Config
     from moonbox.config.reader import read
     from moonbox.config.serve import ServeSettings
 
     given = {key: value for key, value in options.items() if value is not None}
     read(ServeSettings, given, "")  # an option that is wrong is not an error in the file
-    return Config.load(config).with_changes(serve=given)
+    return trusted_config(config, trust=trust).with_changes(serve=given)
 
 
 def _refuse_http_options(host: str | None, port: int | None) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "DEFAULT_STORE",
     "DEFAULT_TIMEOUT",
     "SOURCE_NAME",
+    "STATE_FOLDER",
     "AuditSettings",
     "CodeModeSettings",
     "KnowledgeTable",
@@ -70,6 +71,12 @@ class AuditSettings:
     """Wait for the disk after each run, so that a run survives a loss of power."""
     redact: tuple[str, ...] = ()
     """Names of fields whose values are never recorded."""
+    max_bytes: Annotated[int, Field(ge=0)] = 1_000_000_000
+    """Past this size the oldest runs are deleted; 0 keeps everything."""
+    max_runs: Annotated[int, Field(ge=0)] = 0
+    """Past this number the oldest runs are deleted; 0 keeps everything."""
+    max_days: Annotated[float, Field(ge=0)] = 0
+    """Runs older than this are deleted; 0 keeps everything."""
 
 
 def read_limits(config: Config) -> Limits:
@@ -206,7 +213,9 @@ class CodeModeSettings:
         return schema(cls)
 
 
-DEFAULT_STORE = Path(".moonbox") / "knowledge.db"
+STATE_FOLDER = Path(".moonbox")
+"""What a project keeps from one start to the next, beside its moonbox.toml."""
+DEFAULT_STORE = STATE_FOLDER / "knowledge.db"
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 

@@ -238,19 +238,24 @@ def _open_sandbox(
 
 
 def _open_sink(config: Config) -> Sink | None:
-    from moonbox.audit.sinks import default_path, open_sink
+    from moonbox.audit.sinks import Retention, default_path, open_sink
 
     settings = read_audit(config)
     if not settings.enabled:
         return None
+    retention = Retention(
+        max_age=settings.max_days * 86_400 or None,
+        max_runs=settings.max_runs or None,
+        max_bytes=settings.max_bytes or None,
+    )
     if settings.path is None:
-        return open_sink(default_path(), fsync=settings.fsync)
+        return open_sink(default_path(), fsync=settings.fsync, retention=retention)
     kind, colon, rest = settings.path.partition(":")
     prefix, path = (f"{kind}:", rest) if colon and kind in ("sqlite", "jsonl") else ("", settings.path)
     with _in_section(config, "audit"):
         if settings.path == "memory":
             return open_sink("memory")
-        return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync)
+        return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync, retention=retention)
 
 
 def _gate(config: Config, toolbox: Toolbox) -> None:
@@ -397,6 +402,14 @@ class _SharedSink:
 
     def write(self, run: Any) -> None:
         self.inner.write(run)
+
+    def start_run(self, run: Any) -> None:
+        if hasattr(self.inner, "start_run"):
+            self.inner.start_run(run)
+
+    def start_call(self, run: str, call: Any) -> None:
+        if hasattr(self.inner, "start_call"):
+            self.inner.start_call(run, call)
 
     def close(self) -> None:
         """Not ours to close."""

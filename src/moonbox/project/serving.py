@@ -11,6 +11,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
+from moonbox.config.sections import STATE_FOLDER
 from moonbox.errors import MissingExtra, MoonboxError, UsageError
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import need_mcp
@@ -225,6 +226,7 @@ def _assembled(
     if not console or settings is None:
         hooks: dict[str, Any] = {"approve": caller.approve, "on_call": _watch, "wrap_sink": _LoggedSink}
         with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly:
+            _keep_shapes(assembly)
             _warm_in_background(assembly)
             yield assembly, None
         return
@@ -239,6 +241,7 @@ def _assembled(
         watchers=(caller.watch,),
         timeout=settings.answer_seconds,
     ) as pair:
+        _keep_shapes(pair[0])
         _warm_in_background(pair[0])
         yield pair
 
@@ -274,6 +277,12 @@ class _LoggedSink:
     def __getattr__(self, name: str) -> Any:
         """Whatever else the sink can do."""
         return getattr(self._inner, name)
+
+
+def _keep_shapes(assembly: Assembly) -> None:
+    """What results look like is known again after the next start."""
+    if assembly.config.path is not None:
+        assembly.sandbox.toolbox.learned.keep_in(assembly.config.folder / STATE_FOLDER / "shapes.json")
 
 
 def _warm_in_background(assembly: Assembly) -> None:

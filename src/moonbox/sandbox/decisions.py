@@ -85,6 +85,8 @@ class ToolCall:
     source: str = ""
     """The script that makes the call; empty for a direct call."""
     language: str = ""
+    changed: tuple[str, ...] = ()
+    """For `approve`: the parts of the tool's definition that changed since the person said "always" about it."""
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> ToolCall:
         """From `before`: go on with these arguments (they are validated again)."""
@@ -107,7 +109,7 @@ class ToolCall:
         return Decision("allow")
 
     def always(self) -> Decision:
-        """Allow this call, and every later call of the same tool in this Repl."""
+        """Allow this call, and every later call of the same tool in this Repl, as long as its definition stays."""
         return Decision("always")
 
     def edit(self, arguments: Mapping[str, Any]) -> Decision:
