@@ -33,6 +33,7 @@ from moonbox.http.events import EventStream
 from moonbox.http.failures import Refused
 from moonbox.http.playground import SessionBusy
 from moonbox.http.requests import json_object, number, text
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.sandbox.decisions import Decision
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class _Api:
 
     async def check(self, request: Request) -> Response:
         body = await json_object(request)
-        source, language = body.get("source_code"), body.get("language", "lua")
+        source, language = body.get("source_code"), body.get("language", DEFAULT_LANGUAGE)
         if not isinstance(source, str) or language not in self._bench.playground.languages:
             raise Refused(400, "invalid_arguments", 'send {"source_code": "<script>", "language": "lua"}')
         session = body.get("session")
