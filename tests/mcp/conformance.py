@@ -113,7 +113,7 @@ def _process(command: list[str], folder: Path, stream: str) -> Iterator[str]:
     """A server that writes its address on its first line."""
     import os
 
-    environment = {**os.environ, "MOONBOX_HOME": str(folder / "home")}
+    environment = {**os.environ, "MOONBOX_HOME": str(folder / "home"), "MOONBOX_TRUST": "1"}
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: subprocess.PIPE}
     process = subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
     try:
