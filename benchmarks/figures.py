@@ -17,7 +17,7 @@ OURS, NATIVE = "moonbox", "bare lupa"
 IN_PROCESS = frozenset({"bare lupa", "smolagents"})
 """Those that run scripts in the host process: nothing to start, no boundary to cross."""
 COLOURS = ("#c2410c", "#7c3aed", "#0f766e", "#64748b")
-_MIDDLE, _DECADE, _LEFT, _RIGHT = 430, 120, -150.0, 430.0
+_LEFT, _RIGHT = 290, 850
 
 
 @dataclass(frozen=True)
@@ -82,19 +82,26 @@ def shown(value: float, unit: str) -> str:
 
 
 def drawing(rows: Sequence[Row], figures: Figures, names: Sequence[str]) -> str:
-    """A bar for each subject and row, as SVG: how many times moonbox is ahead."""
+    """A bar for each subject and row, as SVG: how many times moonbox is ahead, on an axis that all of them fit on."""
     others = [name for name in names if name != OURS]
     colours = dict(zip(others, COLOURS, strict=False))
+    ratios = {
+        row.id: [
+            (name, row.ratio(figures[row.id][OURS], figures[row.id][name]))
+            for name in others
+            if name in figures[row.id] and OURS in figures[row.id]
+        ]
+        for row in rows
+    }
+    axis = _Axis.over([ratio for bars in ratios.values() for _, ratio in bars])
     parts: list[str] = []
-    top = 60
+    top = 75
     for row in rows:
-        found = figures[row.id]
-        bars = [(name, row.ratio(found[OURS], found[name])) for name in others if name in found and OURS in found]
-        if not bars:
+        if not ratios[row.id]:
             continue
         parts.append(f'<text x="270" y="{top + 11}" text-anchor="end">{escape(row.title)}</text>')
-        for name, ratio in bars:
-            parts.append(_bar(top, ratio, colours[name]))
+        for name, ratio in ratios[row.id]:
+            parts.append(_bar(top, ratio, colours[name], axis))
             top += 13
         top += 10
     key = "".join(
@@ -107,15 +114,40 @@ def drawing(rows: Sequence[Row], figures: Figures, names: Sequence[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{top + 20}" font-family="sans-serif" '
         'font-size="11"><style>.n{font-size:9px;fill:#475569}</style><rect width="100%" height="100%" fill="white"/>'
         f'<text x="20" y="20" font-size="14" font-weight="bold">{title}</text>{key}'
-        f'<line x1="{_MIDDLE}" y1="50" x2="{_MIDDLE}" y2="{top}" stroke="#0f172a"/>{"".join(parts)}</svg>'
+        f"{axis.drawing(top)}{''.join(parts)}</svg>"
     )
 
 
-def _bar(top: int, ratio: float, colour: str) -> str:
-    width = max(_LEFT, min(_RIGHT, math.log10(ratio) * _DECADE))
-    left, end = _MIDDLE + min(0.0, width), _MIDDLE + max(0.0, width)
+@dataclass(frozen=True)
+class _Axis:
+    """A logarithmic axis from one power of ten to another, 1 among them."""
+
+    least: int
+    most: int
+
+    @classmethod
+    def over(cls, ratios: Sequence[float]) -> _Axis:
+        logs = [math.log10(ratio) for ratio in ratios]
+        return cls(min(0, *map(math.floor, logs), 0), max(1, *map(math.ceil, logs), 1))
+
+    def at(self, ratio: float) -> float:
+        return _LEFT + (math.log10(ratio) - self.least) * (_RIGHT - _LEFT) / (self.most - self.least)
+
+    def drawing(self, bottom: int) -> str:
+        lines = []
+        for power in range(self.least, self.most + 1):
+            place, colour = self.at(10.0**power), "#0f172a" if power == 0 else "#e2e8f0"
+            lines.append(
+                f'<line x1="{place:.0f}" y1="66" x2="{place:.0f}" y2="{bottom}" stroke="{colour}"/>'
+                f'<text x="{place:.0f}" y="60" text-anchor="middle" class="n">{_times(10.0**power)}×</text>'
+            )
+        return "".join(lines)
+
+
+def _bar(top: int, ratio: float, colour: str, axis: _Axis) -> str:
+    left, end = sorted((axis.at(1.0), axis.at(ratio)))
     return (
-        f'<rect x="{left:.0f}" y="{top}" width="{abs(width):.0f}" height="10" fill="{colour}"/>'
+        f'<rect x="{left:.1f}" y="{top}" width="{end - left:.1f}" height="10" fill="{colour}"/>'
         f'<text x="{end + 4:.0f}" y="{top + 9}" class="n">{_times(ratio)}×</text>'
     )
 

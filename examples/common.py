@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]  # for the tool, and for the servers on loopback
+sys.path.insert(0, str(HERE))  # for the tool, and for the model on loopback
 
 from expenses import get_expenses  # noqa: E402 - found through the path above
 
@@ -89,7 +89,7 @@ def endpoint(key: str, model: str, brain: Callable[[Any], Any] | None = None) ->
     if found and "--loopback" not in sys.argv:
         yield Endpoint(None, found, os.environ.get("MOONBOX_MODEL", model))
         return
-    from adapters.wire import serve
+    from wire import serve
 
     if "--loopback" not in sys.argv:
         print(f"({key} is not set: a model on loopback answers)\n")
@@ -100,7 +100,7 @@ def endpoint(key: str, model: str, brain: Callable[[Any], Any] | None = None) ->
 
 def pretend(seen: Any) -> Any:
     """A model that knows the two tasks: it writes the script, and then says what came out."""
-    from adapters.wire import Say, Use
+    from wire import Say, Use
 
     if seen.answered:
         return Say(f"It is {seen.results[-1].text}.")

@@ -45,7 +45,7 @@ LAYERS: dict[str, float] = {
 }
 APART = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
 """Packages of one layer that do not import each other."""
-OF_THE_FACE = {("tools", "scripts"): "toolbox.py"}
+OF_THE_FACE = {("tools", "project"): "toolbox.py"}
 """`Toolbox.from_scripts` is a constructor of the public face and loads what it needs when it is called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""

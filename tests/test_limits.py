@@ -24,7 +24,7 @@ def test_defaults() -> None:
     assert Limits().to_dict() == {
         "timeout": 30.0,
         "max_operations": None,
-        "max_tool_calls": 50,
+        "max_tool_calls": 1000,
         "max_memory": 64 * MIB,
         "max_string": 10_000_000,
         "max_array": 100_000,
@@ -67,7 +67,9 @@ def test_presets(name: str, expected: dict[str, Any]) -> None:
 def test_an_unknown_preset() -> None:
     with pytest.raises(UsageError) as caught:
         Limits.preset("huge")
-    assert str(caught.value) == ("unknown limits preset 'huge'; known: default, extended, quick, standard, untrusted")
+    assert str(caught.value) == (
+        "unknown limits preset 'huge'; known limits presets: default, quick, standard, extended, untrusted"
+    )
 
 
 def test_frozen_hashable_and_picklable() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import moonbox
 
 NAMES = [
-    "Answer", "Call", "CodeMode", "Context", "Decision", "Limits", "Middleware", "MoonboxError", "Pause", "Repl", "Run",
-    "Sandbox", "ScriptError", "Tool", "ToolCall", "ToolError", "Toolbox", "Usage", "__version__", "run", "tool",
+    "Answer", "Call", "CodeMode", "Context", "Decision", "Finding", "Limits", "Middleware", "MoonboxError", "Pause",
+    "Repl", "Run", "Sandbox", "ScriptError", "Tool", "ToolCall", "ToolError", "Toolbox", "Usage",
+    "__version__", "run", "tool",
 ]  # fmt: skip
 HEAVY = [
     "pydantic", "pydantic_core", "jsonschema_rs", "lupa", "rich", "typer", "asyncio", "concurrent.futures", "httpx",
@@ -61,3 +63,32 @@ def test_one_off_run_with_tools_and_options() -> None:
     run = moonbox.run("return tools.double(21)", tools=[double], isolation="inline", limits=moonbox.Limits(timeout=5))
     assert run.value == 42
     assert [call.tool for call in run.calls] == ["double"]
+
+
+SHARED = """
+import moonbox
+
+made = []
+begin = moonbox.Sandbox.__init__
+
+def noted(self, *args, **options):
+    made.append(self)
+    begin(self, *args, **options)
+
+moonbox.Sandbox.__init__ = noted
+moonbox.run("x = 1")
+assert moonbox.run("return x").value is None
+assert moonbox.run("return 1", limits=moonbox.Limits(max_operations=1000)).usage.operations is not None
+assert len(made) == 1 and not made[0].closed
+assert moonbox.run("40 + 2", language="rhai").value == 42
+assert moonbox.run("return tools.f{}", tools={"a": []}).error is not None
+assert len(made) == 3 and made[2].closed
+print(*made[0].workers.spare_pids)
+"""
+
+
+def test_run_shares_one_sandbox_in_a_process_and_ends_it_at_exit() -> None:
+    done = subprocess.run([sys.executable, "-c", SHARED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for pid in map(int, done.stdout.split()):
+        assert not Path(f"/proc/{pid}").exists()

@@ -8,7 +8,7 @@ from typing import Any
 
 from gen.table import GENERATED, table
 from moonbox.config import SECTIONS
-from moonbox.config.mcp import ServerSettings, ToolRule
+from moonbox.config.mcp import LoginSettings, ServerSettings, ToolRule
 from moonbox.config.reader import schema
 from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, ScriptTable, ToolsTable
 from moonbox.config.serve import OAuthSettings, ServeSettings
@@ -135,6 +135,8 @@ def _mcp() -> str:
             _settings("mcp", server),
             "### [mcp.servers.&lt;name&gt;.tools.&lt;tool&gt;]",
             _settings("mcp.tools", rule),
+            "### [mcp.servers.&lt;name&gt;.oauth]",
+            _settings("mcp.oauth", schema(LoginSettings)),
         ]
     )
 

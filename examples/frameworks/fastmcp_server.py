@@ -57,7 +57,7 @@ async def ask(question: str, openai: AsyncOpenAI, model: str, mcp: Client[Any]) 
 
 def search_and_execute(seen: Any) -> Any:
     """The model on loopback: it looks for tools, writes one script, and says what came out."""
-    from adapters.wire import Say, Use
+    from wire import Say, Use
 
     task = next(task for task in TASKS if task.question == seen.prompts[-1])
     match len(seen.results):

@@ -24,7 +24,7 @@ def main() -> None:
 
 def finally_answer(seen: Any) -> Any:
     """The model on loopback: smolagents tells it results as a user would, and wants its answer as a call."""
-    from adapters.wire import Use
+    from wire import Use
 
     result = seen.prompts[-1].partition("Observation:\n")[2]
     return Use("final_answer", {"answer": f"It is {result}."}) if result else pretend(seen)

@@ -258,12 +258,27 @@ function restored(value: unknown): unknown {
         return new Map((item as [string | number, unknown][]).map(([key, inner]) => [restored(key) as string | number, restored(inner)]));
       case `${TAG}t`: {
         const [names, ...columns] = item as [string[], ...unknown[][]];
-        return columns[0]!.map((_, row) => fromEntries(names.map((name, column) => [name, restored(columns[column]![row])])));
+        return rowsOf(names, columns);
       }
     }
     throw new SyntaxError("a malformed value");
   }
   return fromEntries(entries.map(([key, item]) => [key, restored(item)]));
+}
+
+/** An array of objects from one column for each field. */
+function rowsOf(names: string[], columns: unknown[][]): Record<string, unknown>[] {
+  const rows: Record<string, unknown>[] = columns[0]!.map(() => ({}));
+  names.forEach((name, column) => {
+    const values = columns[column]!;
+    for (let row = 0; row < rows.length; row += 1) {
+      const value = values[row];
+      const item = typeof value === "object" && value !== null ? restored(value) : value;
+      if (name === "__proto__") setField(rows[row]!, name, item);
+      else rows[row]![name] = item;
+    }
+  });
+  return rows;
 }
 
 export function base64(bytes: Uint8Array): string {

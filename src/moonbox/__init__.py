@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call, Run, Usage
     from moonbox.codemode.mode import CodeMode
     from moonbox.errors import MoonboxError, ScriptError, ToolError
+    from moonbox.findings import Finding
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Answer, Decision, Middleware, ToolCall
     from moonbox.sandbox.repl import Repl
@@ -27,6 +28,7 @@ _EXPORTS = {
     "CodeMode": "moonbox.codemode.mode",
     "Context": "moonbox.tools.function",
     "Decision": "moonbox.sandbox.decisions",
+    "Finding": "moonbox.findings",
     "Limits": "moonbox.limits",
     "Middleware": "moonbox.sandbox.decisions",
     "MoonboxError": "moonbox.errors",
@@ -50,6 +52,7 @@ __all__ = [
     "CodeMode",
     "Context",
     "Decision",
+    "Finding",
     "Limits",
     "Middleware",
     "MoonboxError",

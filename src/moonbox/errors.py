@@ -46,7 +46,9 @@ __all__ = [
 ]
 
 ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled", "check"]
+"""What kind of thing ended a run."""
 LimitName = Literal["operations", "time", "memory", "calls", "output", "string", "array", "depth"]
+"""The limit that was reached."""
 
 ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)
 LIMIT_NAMES: tuple[str, ...] = get_args(LimitName)
@@ -105,10 +107,10 @@ class ConversionError(MoonboxError):
 
 
 class ToolError(MoonboxError):
-    """A tool's failure as the script sees it: `.code .message .tool .retryable .data`.
+    """A tool's failure as the script sees it: `.code .message .tool .retryable .data`, and `.where` of a tool script.
 
     Raise it inside a tool to choose what the script is told. `detail` stays in the audit trail and never
-    reaches the script.
+    reaches the script. `where` is the file and line of a tool script that failed.
     """
 
     def __init__(
@@ -120,9 +122,10 @@ class ToolError(MoonboxError):
         data: Any = None,
         tool: str | None = None,
         detail: str | None = None,
+        where: str | None = None,
     ) -> None:
         self.message, self.code, self.retryable, self.data = message, code, retryable, data
-        self.tool, self.detail = tool, detail
+        self.tool, self.detail, self.where = tool, detail, where
         super().__init__(message)
 
 

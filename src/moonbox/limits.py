@@ -22,7 +22,8 @@ class Limits:
     """Seconds for the whole run, its tool calls included, waiting for a person excluded."""
     max_operations: int | None = None
     """VM instructions (Lua) or evaluated nodes (Rhai)."""
-    max_tool_calls: int | None = 50
+    max_tool_calls: int | None = 1000
+    """Tool calls of one run."""
     max_memory: int = 64 * MIB
     """Bytes that the script's environment may hold."""
     max_string: int = 10_000_000

@@ -12,6 +12,7 @@ Everything else is lowered to one of these here, and nowhere else:
     timedelta                                 number of seconds
     Decimal                                   integer or float when exact, else string
     Fraction                                  string "numerator/denominator"
+    other numbers (with __float__)            float
     UUID, Path, IP addresses                  string
     Enum                                      its value
     dataclass                                 table of its fields
@@ -157,6 +158,10 @@ def _plain_by_module(value: Any, again: Any, path: _Path) -> Any:
                 return str(value)
             case ("numpy", "generic" | "ndarray"):
                 return again(value.tolist())
+            case ("pandas", "NAType" | "NaTType"):
+                return None
+    if hasattr(kind, "__float__"):  # a number of another library, such as mpmath.mpf
+        return again(float(value))
     raise ConversionError(
         f"{_where(path)} is {_article(kind.__name__)}, which cannot cross to a script; "
         "return JSON-like data, a dataclass or a pydantic model"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from wire import Say, Scripted, Seen, Turn, Use, Wire, serve
 
-from adapters.wire import Say, Scripted, Seen, Turn, Use, Wire, serve
 from moonbox import Toolbox
 from moonbox.errors import ClosedError, UsageError
 

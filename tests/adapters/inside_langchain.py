@@ -10,9 +10,9 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from wire import Turn
 
 from adapters.loops import CUT, SUM, Loop, Say, Scripted, Use, answers, awaited, serve
-from adapters.wire import Turn
 from moonbox import CodeMode, Sandbox, Toolbox
 from moonbox.adapters.langchain import LangChain
 

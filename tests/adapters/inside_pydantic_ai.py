@@ -10,9 +10,9 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from wire import Turn
 
 from adapters.loops import CUT, SUM, Loop, Say, Scripted, Use, answers, awaited, closed_later, serve
-from adapters.wire import Turn
 from moonbox.adapters.pydantic_ai import PydanticAI
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from moonbox.errors import ClosedError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from adapters.wire import Seen, Wire
+    from wire import Seen, Wire
+
     from moonbox import CodeMode, Sandbox
 
 __all__ = [
@@ -296,5 +297,5 @@ class Loop:
     def test_wrong_options(self, box: Sandbox) -> None:
         with pytest.raises(UsageError, match="conversation must be a function that returns a name, not 'ada'"):
             type(self).adapter(box, conversation="ada")
-        with pytest.raises(UsageError, match="code mode has no setting 'keep_visble'; did you mean 'keep_visible'"):
+        with pytest.raises(UsageError, match="unknown key 'keep_visble'; did you mean 'keep_visible'"):
             type(self).adapter(box, keep_visble=["add"])

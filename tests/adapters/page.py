@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "examples")]
 
 from docs.pages import blocks  # noqa: E402
 from docs.running import Page  # noqa: E402
-
-from adapters.wire import Say, Seen, Use, serve  # noqa: E402 - found through the path above
+from wire import Say, Seen, Use, serve  # noqa: E402 - found through the path above
 
 SCRIPT = """
 total = 0

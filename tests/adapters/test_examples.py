@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 from environments import INSTALL_SECONDS
@@ -12,6 +14,9 @@ from environments import INSTALL_SECONDS
 from adapters.test_litellm import REQUIREMENTS as LITELLM
 from adapters.test_local import LLAMA
 from adapters.venvs import ROOT, is_ready, run_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SECONDS = 300
 """For one example: enough on a machine that has much else to do."""
@@ -28,6 +33,18 @@ def test_every_example_is_run() -> None:
 def test_an_example(name: str) -> None:
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "providers" / f"{name}.py"), "--loopback"]
     check(subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False))
+
+
+@pytest.mark.timeout(SECONDS)
+def test_an_example_runs_where_it_was_copied_to(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "mine")
+    command = [sys.executable, "-W", "error", str(tmp_path / "mine" / "providers" / "plain_dicts.py"), "--loopback"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    check(
+        subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=tmp_path, env=environment
+        )
+    )
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)

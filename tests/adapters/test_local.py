@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pytest
 from environments import INSTALL_SECONDS
+from wire import Say, Scripted, Use, serve
 
 from adapters.venvs import check_inside, is_ready
-from adapters.wire import Say, Scripted, Use, serve
 from moonbox.adapters.local import SERVERS, LlamaCpp, read_calls, server, text_before_calls, text_in_json
 from moonbox.adapters.openai import OpenAIChat
 from moonbox.errors import MissingExtra, UsageError

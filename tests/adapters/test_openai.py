@@ -313,3 +313,14 @@ def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingExtra) as caught:
         OpenAIChat()
     assert str(caught.value) == "OpenAIChat needs the package 'openai'; install it with: pip install 'moonbox[openai]'"
+
+
+def test_the_outcome_counts_tokens_and_reads_well(mode: CodeMode) -> None:
+    with (
+        served(Use("lua_repl", {"source_code": "return 1"}), Say("It is 1.")) as (_, opened),
+        OpenAIChat(mode) as agent,
+    ):
+        done = agent.run("How many?", client=opened, model="loopback")
+    assert done.tokens.input > 0 and done.tokens.output > 0
+    counts = f"{done.tokens.input:,} + {done.tokens.output:,} tokens"
+    assert repr(done) == f"<Outcome 'It is 1.', finished, 1 reply, {counts}>"

@@ -8,8 +8,7 @@ import urllib.request
 from typing import Any
 
 import pytest
-
-from adapters.wire import Say, Turn, Use, serve
+from wire import Say, Turn, Use, serve
 
 TOOL = {"name": "x", "description": "d", "parameters": {"type": "object", "properties": {}}}
 CALL = {"id": "1", "type": "function", "function": {"name": "x", "arguments": "{}"}}

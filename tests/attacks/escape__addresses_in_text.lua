@@ -18,7 +18,7 @@ for _, thing in ipairs{ {}, print, function() end, coroutine.create(print), tool
     try(string.format, form, "text")
   end
   try(function() string[thing] = 1 end)
-  try(function() return null[thing] end)
+  try(function() return json.null[thing] end)
   try(function() return e .. thing end)
   try(function() return thing .. e end)
   try(function() e.tool = thing return tostring(e) end)

@@ -4,7 +4,7 @@
 local seen, odd = {}, array{}
 local function visit(value, path)
   local kind = type(value)
-  if kind == "userdata" and value ~= null or kind == "thread" then odd[#odd + 1] = path .. ": " .. kind end
+  if kind == "userdata" and value ~= json.null or kind == "thread" then odd[#odd + 1] = path .. ": " .. kind end
   if kind ~= "table" or seen[value] then return end
   seen[value] = true
   for k, v in pairs(value) do

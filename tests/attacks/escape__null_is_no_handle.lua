@@ -1,22 +1,22 @@
--- attack: use null, which is a userdata, as a handle on something
+-- attack: use the explicit null, which is a userdata, as a handle on something
 -- features: metatables
 -- value: null
 -- value: 0
 local done = 0
 for _, f in ipairs{
-  function() null.x = 1 end,
-  function() return null.x end,
-  function() return #null end,
-  function() return null() end,
-  function() return null + 1 end,
-  function() return null < null end,
-  function() return null .. "" end,
-  function() rawset(null, 1, 1) end,
-  function() setmetatable(null, {}) end,
-  function() for _ in pairs(null) do end end,
-  function() for _ in ipairs(null) do end end,
-  function() return string.rep(null, 2) end,
+  function() json.null.x = 1 end,
+  function() return json.null.x end,
+  function() return #json.null end,
+  function() return json.null() end,
+  function() return json.null + 1 end,
+  function() return json.null < json.null end,
+  function() return json.null .. "" end,
+  function() rawset(json.null, 1, 1) end,
+  function() setmetatable(json.null, {}) end,
+  function() for _ in pairs(json.null) do end end,
+  function() for _ in ipairs(json.null) do end end,
+  function() return string.rep(json.null, 2) end,
 } do
   if pcall(f) then done = done + 1 end
 end
-return getmetatable(null), done
+return getmetatable(json.null), done

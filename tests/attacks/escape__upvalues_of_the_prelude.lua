@@ -7,7 +7,7 @@ local seen = array{}
 local function spy(...)
   for i = 1, select("#", ...) do
     local v = select(i, ...)
-    if type(v) == "userdata" and v ~= null or type(v) == "thread" then seen[#seen + 1] = type(v) end
+    if type(v) == "userdata" and v ~= json.null or type(v) == "thread" then seen[#seen + 1] = type(v) end
   end
 end
 local meta = {}

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 AFTERWARDS = """
-print(kept, json.encode({ 1, { a = null } }))
+print(kept, json.encode({ 1, { a = json.null } }))
 local sum = 0
 for _, v in ipairs(parallel{ function() return 1 end, function() return 2 end }) do sum = sum + v end
-return sum, ("x"):upper(), string.format("%s %d", "a", 1), tostring(null), docs["print"] ~= null, pcall(error, "e", 0)
+local printed = docs["print"] ~= nil
+return sum, ("x"):upper(), string.format("%s %d", "a", 1), tostring(json.null), printed, pcall(error, "e", 0)
 """
 
 

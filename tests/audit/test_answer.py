@@ -185,7 +185,26 @@ def test_state_notes(failure: ScriptError) -> None:
     assert render(Run("a", "", error=failure, state_lost=True)).endswith(
         "\n\nstate was lost: globals set before are gone, the next run starts afresh"
     )
-    assert render(Run("a", "", error=ScriptError("syntax", "x"))).endswith("\n\nnothing was run; state is unchanged")
+    syntax = ScriptError("syntax", "x")
+    assert render(Run("a", "", error=syntax, repl="r")).endswith("\n\nnothing was run; state is unchanged")
+    assert render(Run("a", "", error=failure, repl="r")).endswith(
+        "state kept: globals set before the error are still there"
+    )
+
+
+def test_a_script_by_itself_has_no_state_to_speak_of(failure: ScriptError) -> None:
+    assert render(Run("a", "", error=ScriptError("syntax", "x"))) == "syntax error: x\n\nnothing was run"
+    text = render(Run("a", "", error=failure, calls=(Call(1, "a", {}),)))
+    assert "state" not in text
+    assert text.endswith("\n\ncalls already made (1 ok); do not repeat those that changed something:\n1. a {}: ok")
+
+
+def test_the_message_of_a_failed_call_stands_once() -> None:
+    calls = (Call(1, "send", {}, "error", error=CallError("refused", "no such address")),)
+    error = ScriptError("tool", "no such address", line=1, tool="send", code="refused")
+    text = render(Run("a", "", error=error, calls=calls, repl="r"))
+    assert text.count("no such address") == 1
+    assert text.endswith("\n1. send {}: failed (refused)")
 
 
 def test_call_lines_say_what_may_have_taken_effect(failure: ScriptError) -> None:

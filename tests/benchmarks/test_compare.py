@@ -65,6 +65,19 @@ def test_the_plot_is_a_well_formed_picture() -> None:
     assert "0.5×" in svg
 
 
+def test_a_larger_loss_has_a_longer_bar() -> None:
+    import compare
+
+    rows = [compare.Row(f"row{place}", f"row {place}") for place in range(3)]
+    figures = {f"row{place}": {"moonbox": 10.0**place, "other": 1e-3} for place in range(3)}
+    root = ElementTree.fromstring(compare.drawing(rows, figures, ["moonbox", "other"]))
+    bars = [rect for rect in root.iter("{http://www.w3.org/2000/svg}rect") if rect.get("height") == "10"][1:]
+    widths = [float(bar.get("width", 0)) for bar in bars]
+    assert len(widths) == 3
+    assert widths == sorted(set(widths))
+    assert all(float(bar.get("x", 0)) >= 270 for bar in bars)  # none is drawn over the titles
+
+
 def test_subjects_that_need_nothing_installed_answer() -> None:
     import rivals
 

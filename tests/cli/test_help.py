@@ -103,3 +103,21 @@ def test_shell_completion(moonbox: Moonbox) -> None:
     assert moonbox(env=asked).stdout.split() == ["doctor"]
     asked = {"_MOONBOX_COMPLETE": "complete_bash", "COMP_WORDS": "moonbox run --limits u", "COMP_CWORD": "3"}
     assert moonbox(env=asked).stdout.split() == ["untrusted"]
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("run --language ", ["lua", "rhai"]),
+        ("repl --language r", ["rhai"]),
+        ("run --features ", ["coroutines", "metatables"]),
+        ("run --isolation i", ["inline"]),
+        ("run --audit o", ["on", "off"]),
+        ("search --mode ", ["keyword", "semantic", "hybrid"]),
+        ("mcp install --client cu", ["cursor"]),
+    ],
+)
+def test_values_of_options_are_completed(moonbox: Moonbox, words: str, values: list[str]) -> None:
+    given = f"moonbox {words}"
+    asked = {"_MOONBOX_COMPLETE": "complete_bash", "COMP_WORDS": given, "COMP_CWORD": str(given.count(" "))}
+    assert moonbox(env=asked).stdout.split() == values

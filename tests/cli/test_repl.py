@@ -37,10 +37,23 @@ def test_globals_stay_and_values_are_shown(repl: Open) -> None:
     screen.type("x = {a = 1, list = {'é', 2.5, true}}" + ENTER)
     screen.expect("lua> ")
     screen.type("x, null" + ENTER)
-    screen.expect('{"a": 1, "list": ["é", 2.5, true]}\nnull\n')
+    screen.expect('{"a": 1, "list": ["é", 2.5, true]}\nnil\n')
     screen.expect("lua> ")
     screen.type(CTRL_D)
     assert screen.ended() == 0
+
+
+def test_a_local_that_ended_with_its_script_is_explained(repl: Open) -> None:
+    screen = repl()
+    screen.type("local y, z = 5, 6" + ENTER)
+    screen.expect("lua> ")
+    screen.type("y" + ENTER)
+    screen.expect("nil\n")
+    screen.expect("y is nil: `local y` ended with its script; write y = … to keep it\n")
+    screen.type("y = 5" + ENTER)
+    screen.expect("lua> ")
+    screen.type("y, nil" + ENTER)
+    assert "ended with its script" not in screen.expect("lua> ")
 
 
 def test_an_incomplete_script_goes_on(repl: Open) -> None:

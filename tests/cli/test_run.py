@@ -258,9 +258,11 @@ def test_a_person_is_asked(terminal: Open) -> None:
     screen.type("what\n")
     screen.expect(question)
     screen.type("y\n")
+    screen.expect("deleted a\n")
     screen.expect('path = "b"')
     screen.expect(question)
     screen.type("n keep it\n")
+    screen.expect("delete: a person declined this call: keep it\n")
     screen.expect('path = "c"')
     screen.expect(question)
     screen.type("e\n")
@@ -271,10 +273,12 @@ def test_a_person_is_asked(terminal: Open) -> None:
     screen.type("e\n")
     screen.expect("fields to change")
     screen.type('{"path": "z"}\n')
+    screen.expect("deleted z\n")
     screen.expect('path = "d"')
     screen.expect(question)
     screen.type("a\n")
-    screen.expect("deleted a\ndelete: a person declined this call: keep it\ndeleted z\ndeleted d\ndeleted e\n")
+    screen.expect("deleted d\n")
+    screen.expect("deleted e\n")
     assert screen.ended() == 0
 
 
@@ -291,9 +295,10 @@ def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
 
 def test_ctrl_c_at_a_question_ends_the_run(terminal: Open) -> None:
     screen = terminal("run", "-t", "kit", "-e", "print('before') tools.delete{path = 'a'}")
+    screen.expect("before\n")
     screen.expect("[e]dit: ")
     screen.type("\x03")
-    screen.expect("before\nerror: interrupted after 1 call")
+    screen.expect("error: interrupted after 1 call")
     assert screen.ended() == 130
 
 
@@ -357,3 +362,70 @@ def test_line_ends_and_marks_of_other_systems(moonbox: Moonbox, tmp_path: Path) 
 def test_the_place_of_an_error_is_told_once(moonbox: Moonbox) -> None:
     told = moonbox("run", "--language", "rhai", "-e", "let x = 1; x +").stderr.splitlines()
     assert told[:3] == ["line 1: syntax error: Script is incomplete", "  1 | let x = 1; x +", "    |               ^"]
+
+
+def test_inputs_are_globals(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text('{"rows": [1, 2, 3], "factor": 10, "nothing": null}')
+    script = "local sum = 0 for _, row in ipairs(rows) do sum = sum + row end return sum * factor, who, nothing"
+    done = moonbox("run", "-e", script, "--input", "data.json", "--set", "factor=2", "--set", "who=me")
+    assert (done.returncode, done.stdout) == (0, "12\nme\nnull\n")
+    done = moonbox("run", "-e", "#input", "--input", "-", input="[4, 5]")
+    assert (done.returncode, done.stdout) == (0, "2\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--set", "x"], "error: --set must be NAME=VALUE, not 'x'\n"),
+        (["--set", "a b=1"], "error: 'a b' is not a name that a script can use; use letters, digits and _\n"),
+        (["--input", "no.json"], "error: the file 'no.json' does not exist\n"),
+        (
+            ["--input", "bad.json"],
+            "error: --input: 'bad.json' is not valid JSON: Expecting value: line 1 column 1 (char 0)\n",
+        ),
+    ],
+)
+def test_inputs_that_are_wrong(moonbox: Moonbox, tmp_path: Path, args: list[str], message: str) -> None:
+    (tmp_path / "bad.json").write_text("nope")
+    done = moonbox("run", "-e", "1", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_a_limit_names_the_option_that_sets_it(moonbox: Moonbox) -> None:
+    done = moonbox("run", "--tools", "kit", "--max-calls=2", "-e", "while true do tools.add{a = 1} end")
+    assert done.returncode == 1
+    assert "hint: a run may make 2 tool calls (max_tool_calls): ask for more with each call" in done.stderr
+    assert done.stderr.endswith("limit: --max-calls N sets it\n")
+
+
+PROJECT = """
+[tools]
+folders = ["tools"]
+python = ["crm:find", "more.py:extra"]
+"""
+
+
+def test_the_project_s_tools_are_there(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "tools" / "hi.lua").write_text("tool = {} function tool.execute() return 'hi' end")
+    (tmp_path / "crm.py").write_text("def find(id: int) -> str:\n    'Find.'\n    return f'customer {id}'\n")
+    (tmp_path / "more.py").write_text("def extra() -> int:\n    'More.'\n    return 7\n")
+    (tmp_path / "moonbox.toml").write_text(PROJECT)
+    script = "return tools.hi{}, tools.find{id = 3}, tools.extra{}"
+    done = moonbox("run", "-e", script, cwd=tmp_path / "deep")
+    assert (done.returncode, done.stdout) == (0, "hi\ncustomer 3\n7\n"), done.stderr
+    done = moonbox("run", "--no-config", "-e", script)
+    assert done.returncode == 1 and "unknown tool 'hi'" in done.stderr
+    done = moonbox("run", "--no-config", "--config", "moonbox.toml", "-e", "1")
+    assert (done.returncode, done.stderr) == (2, "error: use either --config or --no-config, not both\n")
+
+
+def test_output_is_shown_while_the_script_runs(terminal: Open, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    screen = terminal("run", "--tools", "kit", "-e", f"print('begun') return tools.wait{{fifo = '{fifo}'}}")
+    screen.expect("begun")
+    fifo.write_text("now")
+    assert "begun" not in screen.expect("now")
+    assert screen.ended() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -100,3 +101,54 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
     for command in (["init", "notes"], ["tool", "init", "hello", "--folder", "notes"]):
         done = moonbox(tmp_path, *command)
         assert (done.returncode, done.stderr) == (2, "error: notes is a file, not a folder; nothing was changed\n")
+
+
+def test_a_failing_script_is_shown_with_its_line_and_its_log(project: Path) -> None:
+    source = "tool = {}\nfunction tool.execute(params)\n  log.info('begun', {n = 1})\n  local x\n  return x.y\nend\n"
+    (project / "tools" / "oops.lua").write_text(source)
+    done = moonbox(project, "tool", "test", "oops")
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = done.stderr.splitlines()
+    assert lines[0] == 'log.INFO: begun {"n": 1}'
+    assert lines[1].startswith("tools/oops.lua:5: runtime error: attempt to index a nil value (local 'x')")
+    assert "  5 |   return x.y" in lines
+    assert "run 1" not in done.stderr
+
+
+def test_check_shows_the_line(project: Path) -> None:
+    (project / "tools" / "bad.lua").write_text("tool = {}\nif x = 1 then end\n")
+    done = moonbox(project, "tool", "check")
+    assert (done.returncode, done.stdout) == (1, "2 tool scripts checked, 1 broken\n")
+    assert done.stderr.startswith("tools/bad.lua:2: syntax error: ")
+    assert "  2 | if x = 1 then end" in done.stderr.splitlines()
+
+
+def test_examples_beside_a_script(project: Path) -> None:
+    examples = project / "tools" / "hello.examples.json"
+    good = {"params": {"name": "moon"}, "result": {"text": "Hello, moon!", "count": 1}}
+    examples.write_text(json.dumps([good, {"name": "no name", "params": {}, "error": "name: missing"}]))
+    done = moonbox(project, "tool", "test", "hello")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 'ok      hello: {"name":"moon"}\nok      hello: no name\n2 examples, 0 failed\n'
+    examples.write_text(json.dumps([{**good, "result": 1}]))
+    done = moonbox(project, "tool", "test")
+    assert done.returncode == 1
+    assert 'failed  hello: {"name":"moon"}\n  expected 1, not {"count":1,"text":"Hello, moon!"}\n' in done.stdout
+    examples.write_text('[{"parms": {}}]')
+    done = moonbox(project, "tool", "test", "hello")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: hello.examples.json[0]: unknown key 'parms'; did you mean 'params'?\n",
+    )
+
+
+def test_watching(project: Path) -> None:
+    script = project / "tools" / "hello.lua"
+    command = [sys.executable, "-m", "moonbox", "tool", "test", "hello", "--param", "name=moon", "--watch"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert "Hello, moon!" in watching.stdout.readline()
+        script.write_text(script.read_text().replace('"Hello"', '"Goodbye"'))
+        assert "Goodbye, moon!" in watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 0

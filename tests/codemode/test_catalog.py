@@ -265,7 +265,7 @@ def greet(name: str) -> str:
 
 
 def test_the_whole_description() -> None:
-    limits = "- One script may take at most 50 tool calls and 30 seconds."
+    limits = "- One script may take at most 1000 tool calls and 30 seconds."
     with Sandbox([greet]) as box, CodeMode(box) as mode:
         line = "- greet(name: string) -> string — Greet someone."
         assert mode.description == "\n".join([TEXTS.description, TEXTS.with_tools, limits, "Tools:", line])
@@ -277,7 +277,7 @@ def test_the_whole_description() -> None:
     [
         (Limits(max_tool_calls=7, timeout=2.5), "- One script may take at most 7 tool calls and 2.5 seconds."),
         (Limits(max_tool_calls=None), "- One script may take at most 30 seconds."),
-        (Limits(timeout=None), "- One script may take at most 50 tool calls."),
+        (Limits(timeout=None), "- One script may take at most 1000 tool calls."),
         (Limits(max_tool_calls=None, timeout=None), None),
     ],
 )

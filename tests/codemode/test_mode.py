@@ -324,7 +324,7 @@ def test_the_longest_unused_conversation_makes_room(box: Sandbox) -> None:
             mode.handle("lua_repl", code(f"x = '{key}'"), conversation=key)
         values = {key: mode.handle("lua_repl", code("x"), conversation=key) for key in ("c", "a")}
         assert values == {"c": "c", "a": "a"}
-        assert mode.handle("lua_repl", code("x"), conversation="b") == "null"
+        assert mode.handle("lua_repl", code("x"), conversation="b").startswith("null\n[note: ")
 
 
 def test_idle_conversations_end(box: Sandbox) -> None:
@@ -405,3 +405,67 @@ def test_limits_reach_the_model() -> None:
     with Sandbox([tiny], limits=Limits(max_tool_calls=2)) as box, CodeMode(box) as mode:
         text = mode.handle("lua_repl", code("for i = 1, 5 do tools.tiny{} end"))
         assert text.startswith("limit reached") or "calls" in text.splitlines()[0]
+
+
+# Made from tools, from no configuration, and with replies as JSON
+
+
+def test_tools_in_place_of_a_sandbox() -> None:
+    def double(x: int) -> int:
+        """Twice as much."""
+        return 2 * x
+
+    with CodeMode([double]) as mode:
+        assert mode.handle("lua_repl", code("return tools.double(21)")) == "42"
+        box = mode.sandbox
+    assert box.closed
+
+
+def test_a_sandbox_that_was_given_stays_open(box: Sandbox) -> None:
+    with CodeMode(box):
+        pass
+    assert not box.closed
+
+
+def test_no_configuration_means_the_defaults(box: Sandbox) -> None:
+    with CodeMode.from_config(box, None) as mode, CodeMode(box) as plain:
+        assert mode.settings == plain.settings
+
+
+def test_every_setting_is_described() -> None:
+    properties = CodeMode.config_schema()["properties"]
+    assert {name for name, part in properties.items() if not part.get("description")} == set()
+
+
+def test_replies_as_json(box: Sandbox) -> None:
+    with CodeMode(box, reply="json") as mode:
+
+        def reply(source: str) -> Any:
+            return json.loads(mode.handle("lua_repl", code(source)))
+
+        assert reply("print('hi') return {a = {1, 2}}") == {"result": {"a": [1, 2]}, "output": "hi\n"}
+        assert reply("return 1, 'x'") == {"result": [1, "x"], "output": ""}
+        assert reply("x = 1") == {"result": None, "output": ""}
+        failed = reply("print('before') error('no')")
+        assert failed["output"] == "before\n"
+        assert failed["error"]["kind"] == "runtime" and "no" in failed["error"]["message"]
+
+
+@pytest.mark.parametrize("source", ["return ('x'):rep(5000)", "return ('\\0'):rep(5000)", "error(('\\0'):rep(5000))"])
+def test_replies_as_json_are_bounded(box: Sandbox, source: str) -> None:
+    with CodeMode(box, reply="json", max_chars=500) as mode:
+        text = mode.handle("lua_repl", code(source))
+    assert len(text) <= 500
+    json.loads(text)
+
+
+def test_tools_kept_visible_by_pattern() -> None:
+    def named(name: str) -> Tool:
+        return Tool.from_schema(name=name, call=lambda given: name)
+
+    tools = {"shell": [named("bash"), named("ls")], "other": [named("bash_run"), named("zip")]}
+    with CodeMode(tools, keep_visible=["bash*", "other.z?p", "later_*"]) as mode:
+        assert [tool.path for tool in mode.direct_tools] == ["shell.bash", "other.bash_run", "other.zip"]
+        mode.sandbox.toolbox.add(named("bashful"))
+        assert "bashful" in [tool.path for tool in mode.direct_tools]
+        assert [tool.path for tool in mode.hidden_tools] == ["shell.ls"]

@@ -34,7 +34,7 @@ class Host(Protocol):
 
     name: str
 
-    def open(self, language: str, features: list[str], limits: dict[str, Any]) -> Session: ...
+    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool) -> Session: ...
     def close(self) -> None: ...
 
 
@@ -63,16 +63,17 @@ class PythonHost:
     def __init__(self, isolation: str, tools: Mapping[str, Toolbox]) -> None:
         self.name = isolation
         self._tools = tools
-        self._boxes: dict[tuple[str, tuple[str, ...]], Sandbox] = {}
+        self._boxes: dict[tuple[str, tuple[str, ...], bool], Sandbox] = {}
 
-    def open(self, language: str, features: list[str], limits: dict[str, Any]) -> PythonSession:
-        key = language, tuple(features)
+    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool) -> PythonSession:
+        key = language, tuple(features), check
         if key not in self._boxes:
             self._boxes[key] = Sandbox(
                 self._tools[language],
                 language=language,  # type: ignore[arg-type]  # cases name only languages that exist
                 isolation=self.name,  # type: ignore[arg-type]
                 lua_features=set(features),  # type: ignore[arg-type]
+                check=check,
             )
         return PythonSession(self._boxes[key], Limits(**limits))
 
@@ -126,7 +127,7 @@ class DriverHost:
             raise RuntimeError(f"{self.name}: {answer['failed']}")
         return answer
 
-    def open(self, language: str, features: list[str], limits: dict[str, Any]) -> DriverSession:
+    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool = False) -> DriverSession:
         answer = self.ask("open", language=language, features=features, limits=limits)
         return DriverSession(self, answer["repl"])
 

@@ -1,11 +1,13 @@
 """Runs the shared cases in every host: python tests/conformance/run.py [--hosts node,chromium] [--groups lua,rhai] [-v]
 
-With --write it writes the table of docs/hosts.md.
+With --write it writes the table of docs/hosts.md. With --results FILE hosts can be run one by one: what other runs have
+put into the file stays, and the table is made from all of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -44,12 +46,22 @@ def run_cases(hosts: list[str], cases: list[SharedCase], *, report: bool = False
     return results
 
 
+def _kept(file: Path, results: Results) -> Results:
+    """All results, those of this run over those of earlier ones."""
+    before: Results = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    for name, groups in results.items():
+        before.setdefault(name, {}).update(groups)
+    file.write_text(json.dumps(before), encoding="utf-8")
+    return before
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", default=",".join(HOSTS))
     parser.add_argument("--groups", default=",".join(FOLDERS))
     parser.add_argument("--only", default="", help="a part of the names of cases")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--results", type=Path, default=None)
     parser.add_argument("-v", action="store_true")
     options = parser.parse_args()
     hosts = []
@@ -60,6 +72,8 @@ def main() -> None:
             hosts.append(name)
     cases = [case for case in shared_cases(tuple(options.groups.split(","))) if options.only in case.name]
     results = run_cases(hosts, cases, report=options.v)
+    if options.results is not None:
+        results = _kept(options.results, results)
     for name, groups in results.items():
         for group, found in groups.items():
             passed = sum(not differences for differences in found.values())

@@ -18,10 +18,10 @@ GROUPS = {
     "rhai": "Rhai",
 }
 REASONS = {
-    "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; a Map of JavaScript is not slowed by them",
-    "attacks/evade__memory_creeps_over_runs": "sizes are those of 32 bits, and the collector's steps fall at other moments",
+    "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; JavaScript's Map is not slowed",
+    "attacks/evade__memory_creeps_over_runs": "sizes are those of 32 bits, and the collector's steps fall elsewhere",
     "attacks/bomb__pattern_backtracking": "inline, nothing can stop a C function",
-    "lua errors/tables__json_script": "the Python package reads the script with a grammar of its own and names another place",
+    "lua errors/tables__json_script": "Python reads the script with a grammar of its own and names another place",
     "lua/language__integer_division_by_zero": "Lua's wasm build forgets the line of an integer division",
 }
 UNKNOWN = "needs a worker that can be ended by force"

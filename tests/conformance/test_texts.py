@@ -218,7 +218,7 @@ def test_runs_and_answers(node: DriverHost, source: str) -> None:
         answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
     finally:
         session.close()
-    with Sandbox(conformance_tools()["lua"]) as box, box.repl() as repl:
+    with Sandbox(conformance_tools()["lua"], check=False) as box, box.repl() as repl:
         run = repl.run(source)
     ours, theirs = run.to_dict(), answer["run"]
     assert list(theirs) == list(ours)

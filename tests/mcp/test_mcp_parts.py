@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,33 @@ def test_results_become_data(result: CallToolResult, value: Any) -> None:
 def test_a_value_wrapped_for_the_protocol_is_unwrapped() -> None:
     schema = {"type": "object", "x-fastmcp-wrap-result": True, "properties": {"result": {"type": "integer"}}}
     assert result_value(texts("5", structured_content={"result": 5}), schema) == 5
+
+
+def test_a_value_that_its_result_says_is_wrapped_is_unwrapped() -> None:
+    told = CallToolResult(content=[], structured_content={"result": [1]}, _meta={"fastmcp": {"wrap_result": True}})
+    assert result_value(told, None) == [1]
+
+
+FAILED = {
+    "isError": True,
+    "content": [{"type": "text", "text": "no such thing"}],
+    "structuredContent": {"code": "gone"},
+}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [texts("", structured_content=FAILED), texts(json.dumps(FAILED)), texts("", structured_content={"result": FAILED})],
+)
+def test_a_failure_told_as_data_is_an_error(result: CallToolResult) -> None:
+    schema = {"type": "object", "x-fastmcp-wrap-result": True}
+    with pytest.raises(ToolError) as caught:
+        result_value(result, schema)
+    assert (caught.value.message, caught.value.code) == ("no such thing", "gone")
+
+
+def test_data_that_only_looks_like_a_failure_is_data() -> None:
+    assert result_value(texts("", structured_content={"isError": True, "n": 1}), None) == {"isError": True, "n": 1}
 
 
 def test_sounds_and_blobs_are_kept_outside() -> None:
@@ -147,6 +175,22 @@ def test_shares_wait_in_a_bounded_line() -> None:
         await asyncio.gather(*tasks)
         assert order == ["first", "another", "second"]
         assert len(shares) == 0, "clients without calls are forgotten"
+
+    asyncio.run(main())
+
+
+def test_a_call_is_refused_only_after_it_waited_and_its_client_was_told() -> None:
+    async def main() -> None:
+        shares = Shares(max_calls=1, max_waiting=5, wait_seconds=0.01)
+        ahead: list[int] = []
+        async with shares.slot("client", ahead.append):
+            with pytest.raises(TooMany, match=r"^this call waited 0.01 s for its turn: .* 1 call at a time"):
+                async with shares.slot("client", ahead.append):
+                    pass
+        async with shares.slot("client", ahead.append):
+            pass  # its turn, at once
+        assert ahead == [1]
+        assert len(shares) == 0
 
     asyncio.run(main())
 

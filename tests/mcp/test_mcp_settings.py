@@ -51,7 +51,7 @@ def test_a_table_becomes_settings_relative_to_the_configuration(tmp_path: Path) 
         ({}, "[mcp.servers.x] set either command or url"),
         ({"command": "a", "url": "http://b"}, "[mcp.servers.x] set either command or url, not both"),
         ({"comand": "a"}, "[mcp.servers.x] unknown key 'comand'; did you mean 'command'?"),
-        ({"command": "a", "headers": {"x": "y"}}, "[mcp.servers.x] headers are for a url, not for a command"),
+        ({"command": "a", "headers": {"x": "y"}}, "[mcp.servers.x] headers and oauth are for a url, not for a command"),
         ({"url": "http://a", "args": ["b"]}, "[mcp.servers.x] args, env and cwd are for a command, not for a url"),
         ({"url": "ftp://a"}, "[mcp.servers.x] url must begin with http:// or https://, not 'ftp://a'"),
         ({"url": "http://a", "transport": "stdio"}, '[mcp.servers.x] transport = "stdio" requires command'),

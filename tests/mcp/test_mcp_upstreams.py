@@ -209,7 +209,7 @@ def test_a_lazy_server_starts_at_the_first_call(folder: Path, tmp_path: Path) ->
         assert first.wait(100)
         assert first.status("fs").state == "ready", "what it offers is not known yet, so it starts at once"
     with Upstreams([lazy], cache=cache) as second:
-        assert second.wait(1)
+        assert second.wait(100)
         assert (second.status("fs").state, second.pid("fs"), len(second.toolbox)) == ("idle", None, 14)
         assert second.call("fs.list_allowed_directories")["content"].endswith(str(folder))
         assert second.status("fs").state == "ready"

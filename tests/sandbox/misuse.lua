@@ -1,8 +1,8 @@
 -- Calls every function that there is with every kind of value in every place, and tells what each had to say.
 local values = {
-  { "nil", nil }, { "null", null }, { "integer", 7 }, { "negative", -1 }, { "float", 1.5 }, { "huge", 1e300 }, { "true", true },
+  { "nil", nil }, { "null", json.null }, { "integer", 7 }, { "negative", -1 }, { "float", 1.5 }, { "huge", 1e300 }, { "true", true },
   { "text", "text" }, { "number as text", "12" }, { "bytes", "\255" }, { "percent", "%" },
-  { "empty table", {} }, { "list", { {}, 2 } }, { "map", { a = 1 } }, { "empty array", array {} }, { "array of null", array { null } },
+  { "empty table", {} }, { "list", { {}, 2 } }, { "map", { a = 1 } }, { "empty array", array {} }, { "array of null", array { json.null } },
   { "function", function() end }, { "C function", next },
   { "coroutine", coroutine.create(print) }, { "dead coroutine", coroutine.create(function() end) },
   { "error object", select(2, pcall(tools.fail)) },
@@ -27,7 +27,7 @@ end
 called.parallel = function(...) return parallel(...) end
 called["docs[...]"] = function(name) return docs[name] end
 called["tools[...]"] = function(name) return tools[name] end
-called["null[...]"] = function(name) return null[name] end
+called["null[...]"] = function(name) return json.null[name] end
 
 local places = {
   function(v) return 1, v end,

@@ -229,9 +229,16 @@ def test_tools_that_come_later() -> None:
 # Globals and reset
 
 
+def test_define_none_takes_a_global_away(repl: Repl) -> None:
+    repl.define("cursor", "a")
+    assert repl.run("return cursor").value == "a"
+    repl.define("cursor", None)
+    assert repl.run("return type(cursor)").value == "nil"
+
+
 def test_globals(repl: Repl) -> None:
     assert repl.globals() == {}
-    assert repl.run("a, b, c, d, e, f = 1, 'x', {}, print, true, null").ok
+    assert repl.run("a, b, c, d, e, f = 1, 'x', {}, print, true, json.null").ok
     assert repl.globals() == {
         "a": "number",
         "b": "string",

@@ -11,6 +11,8 @@ from moonbox import Sandbox, Toolbox
 from moonbox.audit.sinks import MemorySink
 from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
+from moonbox.knowledge import KnowledgeBase
+from moonbox.project.sections import read_knowledge
 from moonbox.scripts.library import ScriptLibrary
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 GREET = """
 tool = {
-  name = "whatever", description = "Greets. More.", version = "2.1",
+  name = "greet", description = "Greets. More.", version = "2.1",
   parameters = {
     { name = "who", type = "string", required = true },
     { name = "times", type = "integer", default = 2 },
@@ -63,7 +65,7 @@ def test_each_execution_is_fresh_and_has_its_own_run(tmp_path: Path) -> None:
     with library(tmp_path, files={"greet.lua": GREET}, audit=sink) as lib:
         tool = lib.toolbox["greet"]
         assert [tool.call({"who": "a", "times": 1})["count"] for _ in range(3)] == [1, 1, 1]
-        executed = [run for run in sink.runs() if run.source.startswith("return tool.execute")]
+        executed = [run for run in sink.runs() if run.tool == "greet"]
         assert len(executed) == 3
 
 
@@ -147,6 +149,41 @@ def test_failures_become_tool_errors(tmp_path: Path) -> None:
         assert (caught.value.code, caught.value.retryable) == ("limit_time", True)
 
 
+RAISES = """
+tool = {}
+
+function tool.execute()
+  error{ code = "rate_limited", message = "slow down", retryable = true, data = { after = 5 } }
+end
+"""
+
+
+def test_an_error_that_a_tool_script_raises_passes_through_whole(tmp_path: Path) -> None:
+    files = {"busy.lua": RAISES, "oops.lua": "tool = {}\nfunction tool.execute() error('no luck') end"}
+    with library(tmp_path, '[tools]\nfolders = ["tools"]\n', files) as lib, Sandbox(lib.toolbox) as box:
+        run = box.run("local ok, e = pcall(tools.busy, {}) return e, tostring(e)")
+        assert run.values == (
+            {
+                "code": "rate_limited",
+                "message": "slow down",
+                "retryable": True,
+                "data": {"after": 5},
+                "tool": "busy",
+                "where": "busy.lua:5",
+            },
+            "busy: slow down",
+        )
+        assert run.calls[0].error is not None
+        assert (run.calls[0].error.detail or "").startswith("busy.lua:5\n")
+        error = box.run("return tools.busy{}").error
+        assert error is not None
+        assert (error.code, error.message, error.retryable) == ("rate_limited", "slow down", True)
+        assert error.data == {"after": 5}
+        plain = box.run("return tools.oops{}").error
+        assert plain is not None
+        assert plain.message == "oops.lua:2: no luck"
+
+
 def test_context_functions_reach_the_host(tmp_path: Path) -> None:
     files = {"find.lua": "tool = {} function tool.execute(p, context) return context.search('x', {limit = 2}) end"}
     with library(tmp_path, files=files, context={"search": lambda query, options: [query, options]}) as lib:
@@ -177,5 +214,77 @@ def test_toolbox_from_scripts(tmp_path: Path) -> None:
     box = Toolbox.from_scripts(tmp_path / "moonbox.toml")
     try:
         assert box["greet"].call({"who": "a", "times": 1})["text"] == "a "
+    finally:
+        box.library.close()
+
+
+NAMED = 'tool = {name = "own_name"} function tool.execute(params, context) return context.tool end'
+
+
+def test_the_name_in_the_script_counts_in_a_folder_and_the_table_s_in_the_configuration(tmp_path: Path) -> None:
+    with library(tmp_path, files={"file_name.lua": NAMED}) as lib:
+        assert lib.toolbox.paths() == ("own_name",)
+        assert lib.toolbox["own_name"].call({}) == "own_name"
+    toml = '[tools.script.table_name]\npath = "tools/file_name.lua"\n'
+    with library(tmp_path, toml, {}) as lib:
+        assert lib.toolbox.paths() == ("table_name",)
+
+
+def test_two_scripts_of_one_name(tmp_path: Path) -> None:
+    with library(tmp_path, files={"a.lua": NAMED, "b.lua": NAMED}) as lib:
+        assert lib.toolbox.paths() == ("own_name",)
+        assert [script.problem for script in lib.scripts] == [
+            None,
+            "b.lua: another tool script is called 'own_name'; rename one of them",
+        ]
+
+
+def test_a_script_that_breaks_while_it_is_used_says_so(tmp_path: Path) -> None:
+    with library(tmp_path, files={"greet.lua": GREET}) as lib, Sandbox([lib.toolbox]) as box:
+        (tmp_path / "tools" / "greet.lua").write_text("tool = {")
+        assert lib.refresh()
+        error = box.run('return tools.greet{who = "x"}').error
+        assert error is not None and error.code == "unavailable"
+        assert "the tool script greet cannot be used: greet.lua cannot be loaded" in error.message
+        (tmp_path / "tools" / "greet.lua").write_text(GREET)
+        assert lib.refresh()
+        assert box.run('return tools.greet{who = "x"}.text').value == "x x "
+
+
+def test_a_call_is_one_run_that_names_its_tool_and_the_run_that_called_it(tmp_path: Path) -> None:
+    sink = MemorySink()
+    with library(tmp_path, files={"greet.lua": GREET}, audit=sink) as lib, Sandbox([lib.toolbox]) as box:
+        run = box.run('return tools.greet{who = "x"}.text')
+        [inner] = [one for one in sink.runs() if one.tool]
+        assert (inner.tool, inner.parent) == ("greet", run.id)
+
+
+HELPER = "local function helper(x)\n  return x.y.z\nend\ntool = {}\nfunction tool.execute() return helper({}) end"
+
+
+@pytest.mark.parametrize("source", [HELPER, HELPER + "\nreturn 1", HELPER + "\nlocal params = 1"])
+def test_errors_name_the_line_of_the_file(tmp_path: Path, source: str) -> None:
+    with library(tmp_path, files={"oops.lua": source}) as lib:
+        error = lib.execute("oops", {}).error
+        assert error is not None and error.kind == "runtime"
+        assert 2 in [frame.line for frame in error.frames]
+        if source == HELPER:
+            assert error.line == 2
+
+
+def test_scripts_find_the_knowledge_base_wherever_they_are_loaded(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# Lunch\n\nSoup at noon.")
+    toml = '[tools]\nfolders = ["tools"]\n[knowledge.sources.notes]\nconnector = "filesystem"\npath = "notes"\n'
+    (tmp_path / "tools").mkdir()
+    script = "tool = {} function tool.execute(params, context) return context.search('soup')[1].title end"
+    (tmp_path / "tools" / "find.lua").write_text(script)
+    (tmp_path / "moonbox.toml").write_text(toml)
+    config = Config.load(tmp_path / "moonbox.toml")
+    with KnowledgeBase.from_config(read_knowledge(config)) as base:
+        base.sync("notes")
+    box = Toolbox.from_scripts(tmp_path / "moonbox.toml")
+    try:
+        assert box["find"].call({}) == "Lunch"
     finally:
         box.library.close()

@@ -258,19 +258,9 @@ def test_decorated_methods_are_tools_of_the_instance() -> None:
         Toolbox([Counter.increase])
 
 
-def _generator() -> Any:
-    yield 1
-
-
-async def _agenerator() -> Any:
-    yield 1
-
-
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (_generator, "_generator is a generator; a tool returns one value, so return a list instead"),
-        (_agenerator, "_agenerator is a generator; a tool returns one value, so return a list instead"),
         (dict, "dict is a class; give a function, a method, or an instance with __call__"),
         (lambda x: x, "a lambda has no name; give one with name="),
         (5, "5 is not callable"),
@@ -281,11 +271,6 @@ def test_what_cannot_be_a_tool(made: Any, message: str) -> None:
     with pytest.raises(ToolDefinitionError) as raised:
         Tool.from_function(made)
     assert str(raised.value) == message
-
-
-def test_generators_are_refused_for_schemas_too() -> None:
-    with pytest.raises(ToolDefinitionError, match="is a generator"):
-        Tool.from_schema(name="x", call=_generator)
 
 
 def test_hints_and_mcp_annotations() -> None:

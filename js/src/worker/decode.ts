@@ -21,8 +21,8 @@ export class JsonProblem extends Error {}
 export interface Marks {
   mark: number;
   null: number;
-  /** Present where a null field is absent and remembered: functions that mark a table with null fields or positions. */
-  nulls?: { object: number; array: number };
+  /** Present where a null field is absent and remembered: `fields(table, names)` and `array(table, count)`. */
+  nulls?: { fields: number; array: number };
 }
 
 export class Decoder {
@@ -110,6 +110,7 @@ export class Decoder {
         return this.array();
       case 0x6e:
         this.word("null");
+        if (this.marks.nulls !== undefined) return lua.lua_pushnil(this.state);
         return this.machine.pushReference(this.marks.null, this.state);
       case 0x74:
         this.word("true");
@@ -305,7 +306,7 @@ export class Decoder {
     if (this.tagged && this.special()) return;
     this.enter();
     lua.lua_createtable(this.state, 0, 4);
-    let absent: [number, number][] | undefined;
+    let absent: number[] | undefined;
     if (this.peek() !== 0x7d) {
       for (;;) {
         if (this.peek() !== QUOTE) this.fail("Expecting property name enclosed in double quotes", this.at);
@@ -317,7 +318,7 @@ export class Decoder {
         this.space();
         if (nulls !== undefined && this.isNull()) {
           this.word("null");
-          (absent ??= []).push([keyAt, this.at]);
+          (absent ??= []).push(keyAt);
           lua.lua_pushnil(this.state); // of two fields of one name the last counts
         } else this.value();
         lua.lua_rawset(this.state, -3);
@@ -329,25 +330,23 @@ export class Decoder {
       }
     }
     this.at += 1;
-    if (absent !== undefined && nulls !== undefined) this.markAbsent(absent, nulls.object);
+    if (absent !== undefined && nulls !== undefined) this.markAbsent(absent, nulls.fields);
     this.depth -= 1;
   }
 
   /** Marks the table on top of the stack with the names of its null fields, whose keys are read again. */
-  private markAbsent(absent: [number, number][], mark: number): void {
-    const { lua } = this.machine;
+  private markAbsent(absent: number[], mark: number): void {
+    const { lua, helper } = this.machine;
     const after = this.at;
-    for (let first = 0; first < absent.length; first += 100) {
-      const names = absent.slice(first, first + 100);
-      if (lua.lua_checkstack(this.state, names.length + 8) === 0) throw new RangeError("not enough memory");
-      this.machine.pushReference(mark, this.state);
-      lua.lua_pushvalue(this.state, -2);
-      for (const [keyAt] of names) {
-        this.at = keyAt;
-        this.string();
-      }
-      lua.lua_callk(this.state, names.length + 1, 0, 0, 0);
-    }
+    this.machine.pushReference(mark, this.state);
+    lua.lua_rotate(this.state, -2, 1);
+    lua.lua_createtable(this.state, absent.length, 0);
+    absent.forEach((keyAt, index) => {
+      this.at = keyAt;
+      this.string();
+      helper.raw_set_index(this.state, -2, index + 1);
+    });
+    lua.lua_callk(this.state, 2, 1, 0, 0);
     this.at = after;
   }
 

@@ -131,8 +131,7 @@ export class Machine {
     const missing = Math.ceil((image.length - this.bytes.length) / PAGE);
     if (missing > 0) this.memory.grow(missing);
     this.refresh();
-    this.bytes.fill(0);
-    this.bytes.set(image);
+    this.bytes.set(image); // what lies behind it has not been touched, and so is 0
     [this.state, this.scratch] = [places[0]!, places[1]!];
     this.lua.stackRestore(places[2]!);
     this.helper.used.value = places[3]!;

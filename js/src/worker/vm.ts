@@ -96,6 +96,7 @@ export class VM {
     machine.pushReference(importer);
     machine.call(2, 1);
     for (const name of ENTRIES) this.keepEntry(name);
+    this.keepNulls();
     this.call("install_hook");
     this.callFor("main_thread");
     machine.pop(2);
@@ -107,6 +108,20 @@ export class VM {
     machine.pushText(name);
     machine.lua.lua_rawget(machine.state, -2);
     this.references[name] = machine.reference();
+  }
+
+  /** Keeps the functions that mark tables with nulls, where the prelude has them. */
+  private keepNulls(): void {
+    const { machine } = this;
+    machine.pushText("nulls");
+    if (machine.lua.lua_rawget(machine.state, -2) === TYPE.table) {
+      for (const name of ["fields", "array"]) {
+        machine.pushText(name);
+        machine.lua.lua_rawget(machine.state, -2);
+        this.references[`nulls.${name}`] = machine.reference();
+      }
+    }
+    machine.pop(1);
   }
 
   private call(name: string): void {
@@ -122,7 +137,10 @@ export class VM {
   }
 
   private makeDecoder(): void {
-    this.decoder = new Decoder(this.machine, this.references as unknown as Marks);
+    const { mark, null: nothing, "nulls.fields": fields, "nulls.array": array } = this.references;
+    const marks: Marks = { mark: mark!, null: nothing! };
+    if (fields !== undefined && array !== undefined) marks.nulls = { fields, array };
+    this.decoder = new Decoder(this.machine, marks);
   }
 
   /** Takes the hook that the prelude installed off again; the host installs it when the script must stop. */
@@ -163,6 +181,7 @@ export class VM {
     const { machine } = this;
     this.limits = limits;
     const entries: Record<string, number | boolean> = {
+      max_memory: limits.max_memory,
       max_string: limits.max_string,
       max_array: limits.max_array,
       max_nodes: Math.min(limits.max_array * 20, Math.floor(limits.max_memory / 64)), // shared tables unfold into many

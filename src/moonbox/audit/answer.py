@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.languages.texts import Texts
 
-__all__ = ["MIN_CHARS", "render"]
+__all__ = ["MIN_CHARS", "json_reply", "render"]
 
 MIN_CHARS = 500
 LISTED_CALLS = 20
@@ -44,6 +44,12 @@ class Finished(Protocol):
     @property
     def state_lost(self) -> bool: ...
     @property
+    def repl(self) -> str: ...
+    @property
+    def kept(self) -> str: ...
+    @property
+    def kept_output(self) -> str: ...
+    @property
     def notes(self) -> Sequence[Finding]: ...
 
 
@@ -56,6 +62,28 @@ def render(run: Finished, max_chars: int = 50_000) -> str:
     return _success(run, max_chars) if run.error is None else _failure(run, run.error, max_chars)
 
 
+def json_reply(run: Finished, text: str, max_chars: int) -> str:
+    """The same as JSON: `result`, `output`, and `error` where the script failed; `text` is what `render` made of it.
+
+    Several returned values are a list. What is too long is replaced by the text, cut, under `note`.
+    """
+    result: Any = run.values[0] if len(run.values) == 1 else list(run.values) or None
+    reply: dict[str, Any] = {"result": result, "output": run.output}
+    if run.error is not None:
+        reply = {"error": {"kind": run.error.kind, "message": text}, "output": run.output}
+    whole = "".join(pieces(reply))
+    room = max_chars
+    while len(whole) > max_chars:  # JSON escapes characters, so that a text may need more room than its length
+        room //= 2
+        note = Clip([text], room).fit(room, _lines_note)
+        if run.error is not None:
+            reply = {"error": {"kind": run.error.kind, "message": note}, "output": ""}
+        else:
+            reply = {"result": None, "output": "", "note": f"too long for this reply, and cut: {note}"}
+        whole = "".join(pieces(reply))
+    return whole
+
+
 def _success(run: Finished, room: int) -> str:
     notes = [_PRINTED_TOO_MUCH.format(run.output_cut)] if run.output_cut else []
     if run.state_lost:
@@ -66,7 +94,7 @@ def _success(run: Finished, room: int) -> str:
     printed = Clip([run.output.rstrip()], room)
     if not run.values:
         if printed.total:
-            return printed.fit(room, _output_note) + end
+            return printed.fit(room, _output_note(run)) + end
         return f"ok ({_texts(run.language).no_value})" + end
     returned = Clip(_returned(run.values), room)
     if not printed.total:
@@ -74,7 +102,7 @@ def _success(run: Finished, room: int) -> str:
     room -= len(_RETURNED) + len(_PRINTED)
     for_value, for_output = _shares([returned.total, printed.total], room)
     value = returned.fit(for_value, _value_note(run))
-    return _RETURNED + value + _PRINTED + printed.fit(for_output, _output_note) + end
+    return _RETURNED + value + _PRINTED + printed.fit(for_output, _output_note(run)) + end
 
 
 def _failure(run: Finished, error: ScriptError, room: int) -> str:
@@ -82,21 +110,23 @@ def _failure(run: Finished, error: ScriptError, room: int) -> str:
     cut = f"\n[{_PRINTED_TOO_MUCH.format(run.output_cut)}]" if run.output_cut else ""
     cut += "".join(f"\n[{note}]" for note in _check_notes(run))
     problem = _problem(error, room * 6 // 10)
-    room -= len(problem) + len(state) + len(cut) + len(_PRINTED) + 1
-    calls = Clip(["\n".join(_call_lines(run.calls))], max(room, 0)) if run.calls else None
+    room -= len(problem) + len(state) + len(cut) + len(_PRINTED) + 2
+    calls = Clip(["\n".join(_call_lines(run.calls, error))], max(room, 0)) if run.calls else None
     printed = Clip([run.output.rstrip()], max(room, 0))
     for_calls, for_output = _shares([calls.total if calls else 0, printed.total], room)
     text = problem + state
     if calls:
-        text += "\n" + calls.fit(for_calls, _lines_note)
+        text += ("\n" if state else "\n\n") + calls.fit(for_calls, _lines_note)
     if printed.total:
-        text += _PRINTED + printed.fit(for_output, _output_note)
+        text += _PRINTED + printed.fit(for_output, _output_note(run))
     return text + cut
 
 
 def _check_notes(run: Finished) -> list[str]:
     """What is likely wrong with the script, a few lines of it at most."""
-    return [f"note: {_cut(str(note))}" for note in run.notes[:_MOST_NOTES]]
+    failed_on = run.error.line if run.error is not None else None  # of that line the error says enough
+    notes = [note for note in run.notes if note.line != failed_on]
+    return [f"note: {_cut(str(note))}" for note in notes[:_MOST_NOTES]]
 
 
 def _cut(text: str) -> str:
@@ -127,6 +157,7 @@ def _headline(error: ScriptError) -> str:
     name = _KINDS.get(error.kind, error.kind)
     line = f" on line {error.line}" if error.line is not None else ""
     about = [item[:100] for item in (error.tool, error.code) if item and item not in error.message]
+    about = [] if error.kind == "check" else about  # no call was made
     if error.limit:
         about.insert(0, error.limit)
     if error.retryable:
@@ -139,33 +170,36 @@ def _state(run: Finished, error: ScriptError) -> str:
     if run.state_lost:
         return f"\n\n{_STATE_LOST}"
     if error.kind in ("syntax", "check"):
-        return "\n\nnothing was run; state is unchanged"
+        return "\n\nnothing was run; state is unchanged" if run.repl else "\n\nnothing was run"
+    if not run.repl:  # a script by itself: whatever it had set is gone with it
+        return ""
     return "\n\nstate kept: globals set before the error are still there"
 
 
-def _call_lines(calls: Sequence[Call]) -> Iterator[str]:
+def _call_lines(calls: Sequence[Call], problem: ScriptError) -> Iterator[str]:
     done = sum(call.ok for call in calls)
     counts = ", ".join(part for part in (f"{done} ok" * (done > 0), _not_ok(len(calls) - done)) if part)
     yield f"calls already made ({counts}); do not repeat those that changed something:"
     first, last = (len(calls), 0) if len(calls) <= LISTED_CALLS else (LISTED_CALLS // 2, LISTED_CALLS // 2)
     for call in calls[:first]:
-        yield _call_line(call)
+        yield _call_line(call, problem)
     if last:
         hidden = calls[first:-last]
         failed = _not_ok(sum(not call.ok for call in hidden))
         yield f"… {counted(len(hidden), 'more call')}{f', {failed}' if failed else ', all ok'} …"
         for call in calls[-last:]:
-            yield _call_line(call)
+            yield _call_line(call, problem)
 
 
 def _not_ok(count: int) -> str:
     return f"{count} not ok" if count else ""
 
 
-def _call_line(call: Call) -> str:
+def _call_line(call: Call, problem: ScriptError) -> str:
     what = _STATUSES.get(call.status, call.status)
     if call.error is not None:
-        message = call.error.message if call.status == "error" else ""
+        told = problem.kind == "tool" and call.error.message == problem.message  # in the headline already
+        message = call.error.message if call.status == "error" and not told else ""
         what += f" ({call.error.code[:60]})" if call.status == "error" else ""
         what += f": {' '.join(message.split())[:160]}" if message else ""
     return f"{call.index}. {call.tool[:100]} {short(call.arguments, 100)}: {what}"
@@ -202,15 +236,17 @@ def _value_note(run: Finished) -> Callable[[int, int], str]:
     """Says how much of a value is missing and how a script gets at it."""
     value = run.values[0] if len(run.values) == 1 else list(run.values)
     advice = f"the value is {shape(value)}. Return less: filter, count or sum in the script. To read on, "
+    if run.kept:
+        advice = f"the value is {shape(value)}, kept as {run.kept}. Read on without calling anything again: "
 
     def note(left_out: int, total: int) -> str:
         missing = f"{left_out:,} of {total:,} characters left out here"
-        return f"\n[… {missing}; {advice}{_part_of(value, run.language)} …]\n"
+        return f"\n[… {missing}; {advice}{_part_of(value, run.language, run.kept)} …]\n"
 
     return note
 
 
-def _part_of(value: Any, name: str) -> str:
+def _part_of(value: Any, name: str, kept: str) -> str:
     """How to return one part of a value, in the words of the script's language."""
     texts = _texts(name)
     if isinstance(value, dict):
@@ -218,12 +254,12 @@ def _part_of(value: Any, name: str) -> str:
         key = max(
             names, key=lambda name: len(value[name]) if isinstance(value[name], list | dict | str) else 0, default="key"
         )
-        part = texts.part_of_map.format(key=key)
+        part = texts.part_of_map.replace("big", kept or "big").format(key=key)
     elif isinstance(value, list):
-        part = texts.part_of_list
+        part = texts.part_of_list.replace("big", kept or "big")
     else:
-        part = texts.part_of_text
-    return f"{texts.keep}: {part}"
+        part = texts.part_of_text.replace("big", kept or "big")
+    return part if kept else f"{texts.keep}: {part}"
 
 
 def _texts(name: str) -> Texts:
@@ -231,9 +267,16 @@ def _texts(name: str) -> Texts:
     return (LANGUAGES.get(name) or language()).texts
 
 
-def _output_note(left_out: int, total: int) -> str:
-    missing = f"{left_out:,} of {total:,} printed characters left out here"
-    return f"\n[… {missing}; print less, or return only what is needed …]\n"
+def _output_note(run: Finished) -> Callable[[int, int], str]:
+    advice = "print less, or return only what is needed"
+    if run.kept_output:
+        part = _texts(run.language).part_of_text.replace("big", run.kept_output)
+        advice = f"kept as {run.kept_output}. Read on: {part}"
+
+    def note(left_out: int, total: int) -> str:
+        return f"\n[… {left_out:,} of {total:,} printed characters left out here; {advice} …]\n"
+
+    return note
 
 
 def _lines_note(left_out: int, total: int) -> str:

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.answer import render
 from moonbox.audit.calls import CALL_STATUSES, Call, CallError, CallStatus, call_to_dict, known_fields
+from moonbox.audit.compact import short
 from moonbox.errors import ScriptError
 from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.values import from_jsonable, to_jsonable
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["CALL_STATUSES", "Call", "CallError", "CallStatus", "Observation", "Run", "Usage"]
+__all__ = [
+    "CALL_STATUSES",
+    "UNFINISHED",
+    "Call",
+    "CallError",
+    "CallStatus",
+    "Observation",
+    "Run",
+    "Usage",
+    "unfinished",
+]
+
+UNFINISHED = "unfinished"
+"""The code of the error of a run whose end was never written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +65,7 @@ class Observation:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """The complete record of one script execution."""
 
@@ -71,10 +86,27 @@ class Run:
     """1 for the first run of that Repl."""
     seed: int = 0
     observations: tuple[Observation, ...] = ()
+    parent: str = ""
+    """The run that called the tool script of which this is an execution."""
+    tool: str = ""
+    """The tool script that was executed."""
     state_lost: bool = False
     """The worker ended with this run: globals defined before are gone, and the next run starts from nothing."""
+    kept: str = ""
+    """The name under which later scripts of the Repl find the value, where it is large."""
+    kept_output: str = ""
+    """The name under which they find what was printed, where that is long."""
     notes: tuple[Finding, ...] = ()
     """What a look at the script showed before it ran, and is likely a mistake."""
+
+    def __repr__(self) -> str:
+        if self.error is not None:
+            came_to = f"{self.error.kind}: {self.error.message[:100]}"
+        else:
+            came_to = ", ".join(short(value, 100) for value in self.values[:3]) or "no value"
+            came_to = f"ok: {came_to}{', …' * (len(self.values) > 3)}"
+        calls = f", {counted(len(self.calls), 'call')}" if self.calls else ""
+        return f"<Run {self.id[:8]} {came_to}{calls}, {self.usage.wall:.3f} s>"
 
     @property
     def ok(self) -> bool:
@@ -138,6 +170,17 @@ class Run:
         return cls.from_dict(json.loads(text))
 
 
+def unfinished(run: Run, calls: Iterable[Call]) -> Run:
+    """A run of which only the start and its calls were written: it is still under way, or its host died."""
+    error = ScriptError(
+        "crashed",
+        "the end of this run was never written: it is still under way, or its host died; "
+        "the calls that were started may have taken effect",
+        code=UNFINISHED,
+    )
+    return replace(run, calls=tuple(sorted(calls, key=lambda call: call.index)), error=error, state_lost=True)
+
+
 class RunRedactor(Protocol):
     """What hides parts of a run, such as `moonbox.audit.redaction.Redactor`."""
 
@@ -188,8 +231,12 @@ def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
         "started": run.started,
         "repl": run.repl,
         "number": run.number,
+        "parent": run.parent,
+        "tool": run.tool,
         "seed": run.seed,
         "observations": [[seen.name, lower(seen.value)] for seen in run.observations],
         "state_lost": run.state_lost,
+        "kept": run.kept,
+        "kept_output": run.kept_output,
         "notes": [note.to_dict() for note in run.notes],
     }

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["call", "iteration", "method"]
 
-_MOST_PROBLEMS = 3
-
 
 def call(walk: Walk, node: p.Call) -> Value:
     """What a call returns."""
@@ -128,11 +126,8 @@ def _arguments(walk: Walk, tool: ToolValue, at: int, arguments: tuple[p.Expressi
     given = [literal(argument) for argument in arguments]
     problems = binder.certain_problems(given, tool.tool.path, walk.language.first_index)
     if problems:
-        listed = "; ".join(problems[:_MOST_PROBLEMS])
-        parameters = binder.parameter_text
-        hint = f"parameters: {parameters}" if parameters else "it takes no parameters"
-        message = f"invalid arguments for {tool.tool.path}: {listed}"
-        walk.error(at, message, hint, code="invalid_arguments", tool=tool.tool.path)
+        error = binder.error(problems, tool.tool.path)  # word for word what the call itself would say
+        walk.error(at, error.message, code=error.code, tool=tool.tool.path)
 
 
 def method(walk: Walk, node: p.Method) -> Value:
@@ -155,6 +150,8 @@ def method(walk: Walk, node: p.Method) -> Value:
             node.key, "tools are called with a dot, not with a colon", f"write: {walk.words.form('call', written)}"
         )
         return None
+    if name in ("find", "match", "gmatch", "gsub") and node.arguments and walk.language.name == "lua":
+        slips.pattern(walk, node.arguments[0], plain=len(node.arguments) > 2)
     kinds = kinds_of(base) if isinstance(base, Data | Scalar) else None
     if kinds == TEXT:
         if name in walk.words.string_methods:
@@ -178,7 +175,9 @@ def _count(walk: Walk, base: Value, node: p.Method) -> None:
 
 
 def _no_method(walk: Walk, base: Value, node: p.Method, kind: str) -> None:
-    if node.name in walk.words.any_methods:
+    # In Rhai every function can be called as a method.
+    functions = walk.words.any_methods
+    if functions and (node.name in functions or not walk.is_unset(node.name) or walk.view.named(node.name)):
         return
     receiver = walk.text(node.value)
     texts = tuple(map(walk.text, node.arguments))

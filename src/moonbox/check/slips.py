@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
 from moonbox.check.values import (
@@ -29,7 +29,6 @@ __all__ = [
     "comparator",
     "condition",
     "declaration",
-    "ignore",
     "ipairs_of_fields",
     "library_call",
     "lost_variable",
@@ -42,11 +41,8 @@ _TEXT_FUNCTIONS = frozenset(
     for name in ("byte", "find", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse", "sub", "upper")
 )
 _QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
+_MOST_LOOKED = 2_000
 _PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
-
-
-def ignore(_: Value) -> None:
-    """A statement's value, which nobody uses."""
 
 
 def used(walk: Walk, node: p.Expression, value: Value) -> Value:
@@ -111,6 +107,43 @@ def lost_variable(walk: Walk, name: str, at: int) -> None:
         f"this '{name}' is a new variable in each round of the loop: the one outside does not change",
         f"write: {walk.words.form('assign', name)}",
     )
+
+
+def count_from_zero(walk: Walk, node: p.Count) -> None:
+    """`for i = 0, #list - 1 do … list[i]`, which reads list[0] and never the last element."""
+    if walk.language.first_index != 1 or len(node.bounds) != 2:
+        return
+    first, last = node.bounds
+    is_zero = type(first) is p.Constant and first.value == 0
+    if not is_zero or type(last) is not p.Operation or last.operator != "-" or type(last.left) is not p.Length:
+        return
+    counted = last.left.value
+    if type(counted) is not p.Name or not _reads_at(node.body, counted.name, node.name):
+        return
+    name = counted.name
+    message = f"lists start at 1: this loop reads {name}[0], which is nil, and not {name}[#{name}]"
+    hint = f"write: for {node.name} = 1, #{counted.name} do"
+    if isinstance(walk.quiet(counted), Data | Results):
+        walk.error(node.at, message, hint)
+    else:
+        walk.note(node.at, message, hint)
+
+
+def _reads_at(node: Any, list_: str, index: str) -> bool:
+    """Whether `list[index]` is read anywhere in a part of the program."""
+    waiting, looked = [node], 0
+    while waiting and looked < _MOST_LOOKED:
+        part = waiting.pop()
+        looked += 1
+        if type(part) is p.Item and _is_name(part.value, list_) and _is_name(part.key, index):
+            return True
+        if isinstance(part, tuple):
+            waiting.extend(item for item in part if isinstance(item, tuple))
+    return False
+
+
+def _is_name(node: p.Expression, name: str) -> bool:
+    return type(node) is p.Name and node.name == name
 
 
 def comparator(walk: Walk, function: p.Function) -> None:
@@ -189,7 +222,7 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) ->
 
 def _extreme(walk: Walk, name: str, at: p.Expression, first: Value, kinds: frozenset[str] | None) -> None:
     hint = f"write: {name}(table.unpack({walk.text(at)}))"
-    if type(at) is p.Record:
+    if isinstance(first, Made):
         walk.note(at.at, f"{name} takes numbers, not a table", hint)
     elif isinstance(first, Data) and kinds == LIST:
         walk.about(first, at.at, f"{name} takes numbers, not a list", hint)

@@ -73,32 +73,6 @@ class Walk:
         self._globals: dict[str, Variable] = {}
         self._given: list[list[Value]] = []
         self._parameters: set[str] = set()
-        self._expressions: dict[type, Callable[[Any], Value]] = {
-            p.Name: self.name,
-            p.Constant: self._constant,
-            p.Field: lambda node: reads.field(self, node),
-            p.Item: lambda node: reads.item(self, node),
-            p.Length: lambda node: reads.length(self, node),
-            p.Call: lambda node: calls.call(self, node),
-            p.Method: lambda node: calls.method(self, node),
-            p.Record: self._record,
-            p.Function: lambda node: Script(self.function(node)),
-            p.Operation: lambda node: operators.operation(self, node),
-            p.Other: self._other,
-        }
-        self._statements: dict[type, Callable[[Any], None]] = {
-            p.Block: self.block,
-            p.Guarded: self._guarded,
-            p.Declare: self._declare,
-            p.Assign: self._assign,
-            p.Define: self._define,
-            p.Evaluate: lambda node: slips.ignore(self.value(node.value)),
-            p.Give: self._give,
-            p.Branches: self._branches,
-            p.Loop: self._loop,
-            p.Count: self._count,
-            p.Each: self._each,
-        }
 
     # What was found
 
@@ -144,7 +118,9 @@ class Walk:
 
     def _new(self, name: str, value: Value, at: int, *, replaces: bool = False) -> None:
         assigned = self.program.assigned.get(name, 0)
-        known = None if assigned or name in self.program.filled else value
+        known = None if assigned else value
+        if name in self.program.filled:
+            known = Made(value.record._replace(exact=False)) if isinstance(value, Made) and not assigned else None
         self._scopes[-1][name] = Variable(known, at, self.loops, replaces)
 
     def _leave(self) -> None:
@@ -161,9 +137,8 @@ class Walk:
         self._leave()
 
     def statements(self, node: p.Block) -> None:
-        handlers = self._statements
         for statement in node.statements:
-            handlers[type(statement)](statement)
+            _STATEMENTS[type(statement)](self, statement)
 
     def _guarded(self, node: p.Guarded) -> None:
         self.lenient += 1
@@ -212,6 +187,9 @@ class Walk:
             else:
                 self._set(target, Script(result))
 
+    def _evaluate(self, node: p.Evaluate) -> None:
+        self.value(node.value)
+
     def _give(self, node: p.Give) -> None:
         values = [slips.used(self, value, self.value(value)) for value in node.values]
         if self._given:
@@ -232,6 +210,7 @@ class Walk:
         self.loops -= 1
 
     def _count(self, node: p.Count) -> None:
+        slips.count_from_zero(self, node)
         for bound in node.bounds:
             self.value(bound)
         self._rounds({node.name: Scalar("number", f"'{node.name}' counts")}, node.at, node.body)
@@ -253,10 +232,10 @@ class Walk:
     # Values
 
     def value(self, node: p.Expression | p.Statement) -> Value:
-        handler = self._expressions.get(type(node))
+        handler = _EXPRESSIONS.get(type(node))
         if handler is not None:
-            return handler(node)
-        self._statements[type(node)](node)
+            return handler(self, node)
+        _STATEMENTS[type(node)](self, node)
         return None
 
     def function(self, node: p.Function, given: tuple[Value, ...] = ()) -> Value:
@@ -322,6 +301,8 @@ class Walk:
             node = node.value
         if type(node) is not p.Name:
             return None
+        if not path and self.language.texts.separator == "::" and self.is_unset(node.name):
+            return self.view.named(node.name)
         outer, self.quietly = self.quietly, True
         value = self.name(node)
         self.quietly = outer
@@ -363,6 +344,9 @@ class Walk:
             return Scalar("boolean")
         return Scalar("number") if isinstance(value, int | float) else None
 
+    def _function(self, node: p.Function) -> Value:
+        return Script(self.function(node))
+
     def _record(self, node: p.Record) -> Value:
         for _, item in node.entries:
             self.value(item)
@@ -373,6 +357,34 @@ class Walk:
         if node.what == "not" and node.parts:
             slips.condition(self, node.parts[0], values[0])
         return Scalar("string") if node.what == "text" else Scalar("boolean") if node.what == "not" else None
+
+
+_EXPRESSIONS: dict[type, Callable[[Walk, Any], Value]] = {
+    p.Name: Walk.name,
+    p.Constant: Walk._constant,
+    p.Field: reads.field,
+    p.Item: reads.item,
+    p.Length: reads.length,
+    p.Call: calls.call,
+    p.Method: calls.method,
+    p.Record: Walk._record,
+    p.Function: Walk._function,
+    p.Operation: operators.operation,
+    p.Other: Walk._other,
+}
+_STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {
+    p.Block: Walk.block,
+    p.Guarded: Walk._guarded,
+    p.Declare: Walk._declare,
+    p.Assign: Walk._assign,
+    p.Define: Walk._define,
+    p.Evaluate: Walk._evaluate,
+    p.Give: Walk._give,
+    p.Branches: Walk._branches,
+    p.Loop: Walk._loop,
+    p.Count: Walk._count,
+    p.Each: Walk._each,
+}
 
 
 def dotted(node: p.Expression) -> str:

@@ -1,4 +1,4 @@
-"""The commands `moonbox audit list`, `show`, `stats` and `prune`."""
+"""The commands `moonbox audit list`, `show`, `stats`, `prune` and `verify`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moonbox.audit.compact import short
-from moonbox.audit.query import moment
+from moonbox.audit.query import RunSummary, moment
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.audit.terminal import seconds, size, visible
 from moonbox.cli.options import Json  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.output import console, is_terminal, lexer_of, print_json, reporting_errors
+from moonbox.cli.output import confirmed, console, is_terminal, lexer_of, print_json, reporting_errors
 from moonbox.errors import UsageError
 from moonbox.wording import counted
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from moonbox.audit.query import DayStats, RunSummary, Stats, ToolStats
+    from moonbox.audit.query import DayStats, Stats, ToolStats
     from moonbox.audit.records import Call, Run, Usage
     from moonbox.audit.sinks import Store
 
@@ -69,19 +69,66 @@ def list_runs(
 
 @app.command("show")
 def show_run(
-    id: Annotated[str, typer.Argument(help="The run's id, or the beginning of it.", metavar="ID")],
+    id: Annotated[
+        str | None,
+        typer.Argument(help="The run's id, or the beginning of it.", metavar="[ID]", show_default=False),
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="The latest run.")] = False,
     db: Db = None,
     as_json: Json = False,
 ) -> None:
     """Show one run: its source, its result, and its calls on a timeline."""
     with reporting_errors():
-        run = _trail(db).get(id)
+        trail = _trail(db)
+        run = trail.get(_chosen(trail, id, last=last))
         if as_json:
             print_json(run.to_dict())
             return
         screen = console()
         for part in _run_parts(run, screen.width):
             screen.print(part, soft_wrap=isinstance(part, str))
+        for line in _tree(trail, run):
+            screen.print(line, no_wrap=True, overflow="ellipsis")
+
+
+def _tree(trail: Store, run: Run) -> Iterator[Text]:
+    """The runs of tool scripts that this run called, and those that they called, below one another."""
+    end = run.started + run.usage.wall + 1.0
+    later = [item.id for item in trail.list(_MOST_RELATED, since=run.started) if item.started <= end]
+    related = [trail.get(id) for id in reversed(later)]
+    children: dict[str, list[Run]] = {}
+    for item in related:
+        if item.parent:
+            children.setdefault(item.parent, []).append(item)
+    if run.id in children:
+        yield _heading("tool scripts")  # type: ignore[misc]  # a heading is a Text
+        yield from _branches(children, run.id, "")
+
+
+def _branches(children: Mapping[str, list[Run]], id: str, indent: str) -> Iterator[Text]:
+    from rich.text import Text
+
+    for place, child in enumerate(children.get(id, ()), 1):
+        last = place == len(children[id])
+        result = Text("ok", "green") if child.error is None else Text(child.error.kind, "red")
+        head = f"{indent}{'└─' if last else '├─'} {visible(child.tool, keep='')}  {child.id[:8]}  "
+        calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
+        yield Text.assemble(head, result, f"  {seconds(child.usage.wall)}{calls}")
+        yield from _branches(children, child.id, indent + ("   " if last else "│  "))
+
+
+_MOST_RELATED = 500
+
+
+def _chosen(trail: Store, id: str | None, *, last: bool) -> str:
+    if (id is None) != last:
+        raise UsageError("name one run: an id from `moonbox audit list`, or --last")
+    if id is not None:
+        return id
+    latest = trail.list(1)
+    if not latest:
+        raise UsageError("no runs in this trail")
+    return latest[0].id
 
 
 @app.command("stats")
@@ -129,6 +176,40 @@ def prune(
         typer.echo(f"{counted(trail.prune(older_than=age, keep=keep), 'run')} deleted")
 
 
+@app.command("verify")
+def verify(
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="HASH",
+            help="A hash that an earlier check printed: it must be there.",
+            show_default=False,
+        ),
+    ] = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Check that nobody changed, removed or added records.
+
+    Each record has a hash over itself and the record before. The first
+    record that does not fit is named, and the exit status is 1. Whoever can
+    write the file can also write all hashes anew: keep the hash that is
+    printed in another place, and give it to --expect the next time.
+    """
+    with reporting_errors():
+        report = _trail(db).verify(expect=expect)
+        if as_json:
+            print_json(report.to_dict())
+        elif report.ok:
+            pruned = f", {counted(report.pruned, 'run')} deleted by pruning" if report.pruned else ""
+            typer.echo(f"ok: {counted(report.records, 'record')}{pruned}\nhash: {report.head or '(none)'}")
+        else:
+            typer.echo(f"not intact: {visible(report.problem or '', keep='')}")
+        if not report.ok:
+            raise typer.Exit(1)
+
+
 def _border(text: str | None) -> float | None:
     now = time.time()
     border = None if text is None else moment(text, now)
@@ -150,7 +231,7 @@ def _confirm(question: str) -> None:
         raise UsageError(
             "no terminal to ask for confirmation; use --yes to delete the runs, or --dry-run to count them"
         )
-    if not typer.confirm(question, err=True):
+    if not confirmed(question):
         typer.echo("nothing was deleted", err=True)
         raise typer.Exit(1)
 
@@ -224,9 +305,11 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
 
     from moonbox.audit.timeline import timeline_text
 
-    result = Text("ok", style="green") if run.error is None else Text(run.error.kind, style="red")
+    kind = RunSummary.of(run).kind
+    result = Text("ok", style="green") if kind is None else Text(kind, style="red")
     yield Text.assemble("run ", (visible(run.id), "bold"), "  ", result)
-    yield f"{_when(run.started)}, {run.language}, run {run.number} of Repl {visible(run.repl) or '(unnamed)'}"
+    where = f"run {run.number} of Repl {visible(run.repl)}" if run.repl else "a run by itself"
+    yield f"{_when(run.started)}, {run.language}, {where}"
     yield _usage(run.usage)
     yield _heading("source")
     source, lexer = visible(run.source).strip("\n"), lexer_of(run.language)

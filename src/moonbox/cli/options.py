@@ -19,6 +19,7 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from moonbox.config import Config
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.sandbox import Sandbox
@@ -35,6 +36,8 @@ __all__ = [
     "byte_count",
     "count",
     "duration",
+    "json_or_text",
+    "language_names",
     "parse_arguments",
     "with_run_options",
 ]
@@ -144,11 +147,12 @@ def parse_arguments(given: Sequence[str], tool: Tool, name: str) -> dict[str, An
             raise UsageError(f"{name} must be key=value or one JSON object, not '{item}'")
         part = properties.get(key)
         is_text = isinstance(part, dict) and part.get("type") == "string"
-        arguments[key] = text if is_text else _value(text)
+        arguments[key] = text if is_text else json_or_text(text)
     return arguments
 
 
-def _value(text: str) -> Any:
+def json_or_text(text: str) -> Any:
+    """What a person typed as a value: JSON where it is valid JSON, else the text itself."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except ValueError:
@@ -174,6 +178,23 @@ def _isolations() -> list[str]:
     return ["process", "inline"]
 
 
+def _feature_names() -> list[str]:
+    from moonbox.languages.registry import LANGUAGES
+
+    return sorted({feature for language in LANGUAGES.values() for feature in language.features})
+
+
+def _trail_words() -> list[str]:
+    return ["on", "off"]
+
+
+def language_names() -> list[str]:
+    """For the completion of --language."""
+    from moonbox.languages.registry import LANGUAGES
+
+    return list(LANGUAGES)
+
+
 def _limit(flag: str, parser: Callable[[str], Quantity], metavar: str, help: str) -> Any:
     return typer.Option(
         flag, parser=_parser(parser), metavar=metavar, help=help, rich_help_panel="Limits", show_default=False
@@ -197,6 +218,10 @@ class RunOptions:
     """How scripts run: tools, isolation, trail and limits."""
 
     tools: Tools = None
+    config: ConfigFile = None
+    no_config: Annotated[
+        bool, typer.Option("--no-config", metavar="", help="Without the tools of the nearest moonbox.toml.")
+    ] = False
     isolation: Annotated[
         str,
         typer.Option(
@@ -207,13 +232,19 @@ class RunOptions:
     ] = "process"
     features: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Allow coroutines or metatables. Repeatable.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Allow coroutines or metatables. Repeatable.",
+            autocompletion=_feature_names,
+            show_default=False,
+        ),
     ] = None
     audit: Annotated[
         str | None,
         typer.Option(
             metavar="PATH|on|off",
             envvar="MOONBOX_AUDIT",
+            autocompletion=_trail_words,
             help="Record every run in a .db or .jsonl file, or (on) in the trail that `moonbox audit` shows.",
             show_default="off",
         ),
@@ -264,6 +295,7 @@ class RunOptions:
         approve: Callable[[ToolCall], Any] | None = None,
         on_call: Callable[[CallEntry], None] | None = None,
         audit: Any = None,
+        on_output: Callable[[str], None] | None = None,
     ) -> Sandbox:
         """The Sandbox that the options describe; UsageError says which of them is wrong."""
         from moonbox.project.python_tools import load_tools
@@ -280,7 +312,19 @@ class RunOptions:
             approve=approve,
             audit=audit,
             on_call=on_call,
+            on_output=on_output,
         )
+
+    def project(self) -> Config | None:
+        """The configuration whose tools scripts find; None without one."""
+        from moonbox.config import Config
+
+        if self.no_config:
+            if self.config is not None:
+                raise UsageError("use either --config or --no-config, not both")
+            return None
+        config = Config.load(self.config)
+        return config if config.path is not None else None
 
     def _limits(self) -> Limits:
         """The preset, with the single limits that were given."""
@@ -295,9 +339,7 @@ class RunOptions:
 
     def _features(self) -> frozenset[str]:
         """The features, given one by one or in a row."""
-        from moonbox.languages.registry import LANGUAGES
-
-        known = sorted({feature for language in LANGUAGES.values() for feature in language.features})
+        known = _feature_names()
         names = [name for part in self.features or () for name in part.replace(",", " ").split()]
         for name in names:
             if name not in known:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
 
 __all__ = [
+    "confirmed",
     "console",
+    "forget_typed",
     "is_terminal",
     "lexer_of",
     "print_error",
@@ -41,6 +43,17 @@ __all__ = [
 _PIPED_WIDTH = 160
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
+_NOTHING = {"lua": "nil", "rhai": "()"}
+_LIMIT_OPTIONS = {
+    "time": "--timeout TIME",
+    "calls": "--max-calls N",
+    "operations": "--max-operations N",
+    "memory": "--max-memory BYTES",
+    "output": "--max-output BYTES",
+    "string": "--max-string BYTES",
+    "array": "--max-array N",
+    "depth": "--max-depth N",
+}
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
 
 
@@ -55,6 +68,22 @@ def console(*, stderr: bool = False) -> Console:
 
     width = None if is_terminal(stderr=stderr) else _PIPED_WIDTH
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def forget_typed(terminal: int) -> None:
+    """Drop what was typed and not read yet: whoever typed it had not seen the question that follows."""
+    try:
+        import termios
+    except ImportError:  # no such terminals on this platform
+        return
+    with contextlib.suppress(termios.error):  # not a terminal
+        termios.tcflush(terminal, termios.TCIFLUSH)
+
+
+def confirmed(question: str) -> bool:
+    """Whether the person at the terminal says yes; nothing typed before the question counts."""
+    forget_typed(sys.stdin.fileno())
+    return typer.confirm(question, err=True)
 
 
 @contextlib.contextmanager
@@ -93,9 +122,12 @@ def _in_colour() -> bool:
 # What came of a run
 
 
-def show_output(run: Run) -> None:
-    """What the script printed: as it is, except that a terminal does not obey its escape codes."""
-    if run.output:
+def show_output(run: Run, *, printed: bool = False) -> None:
+    """What the script printed: as it is, except that a terminal does not obey its escape codes.
+
+    With `printed`, it was shown while the script ran; then only what is missing of it is told.
+    """
+    if run.output and not printed:
         text = visible(run.output) if is_terminal() else run.output
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
     if run.output_cut:
@@ -120,6 +152,9 @@ def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bo
     for value in run.values:
         if isinstance(value, str) and not quote:
             screen.print(visible(value), soft_wrap=True)
+            continue
+        if value is None:
+            screen.print(_NOTHING.get(run.language, "null"), style="magenta")
             continue
         shown = pretty(value, screen.width, rows=rows, items=items)
         shortened = shortened or shown.shortened
@@ -172,6 +207,9 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     if error.hint:
         text.append("\nhint: ", "bold green")
         text.append(visible(error.hint))
+    if error.limit in _LIMIT_OPTIONS:
+        text.append("\nlimit: ", "bold green")
+        text.append(f"{_LIMIT_OPTIONS[error.limit]} sets it")
     return text
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from moonbox.audit.terminal import size, visible
-from moonbox.cli.options import RunOptions, with_run_options
+from moonbox.cli.options import RunOptions, language_names, with_run_options
 from moonbox.cli.output import (
     console,
     is_terminal,
@@ -27,7 +28,7 @@ from moonbox.suggest import nearest, suggestion
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
@@ -51,7 +52,9 @@ def register(app: typer.Typer) -> None:
 
 def repl(
     *,
-    language: Annotated[str, typer.Option(metavar="NAME", help="The language of the scripts.")] = DEFAULT_LANGUAGE,
+    language: Annotated[
+        str, typer.Option(metavar="NAME", help="The language of the scripts.", autocompletion=language_names)
+    ] = DEFAULT_LANGUAGE,
     options: RunOptions,
 ) -> None:
     """Run scripts at a prompt that keeps its globals.
@@ -80,6 +83,7 @@ def _converse(session: Session) -> None:
     names = Names.of(session.sandbox)
     completer = ScriptCompleter(names, language.keywords, COMMANDS)
     prompt = Prompt(language.name, completer, language.completeness())
+    locals_before = _Locals()
     _greet(session)
     while True:
         try:
@@ -93,15 +97,38 @@ def _converse(session: Session) -> None:
         try:
             if text.startswith(":"):
                 _do(text, session)
+                completer.names = names.with_globals(session.repl.globals())
             else:
-                _show(session.run(text), session)
-            completer.names = names.with_globals(session.repl.globals())
+                run = session.run(text)
+                _show(run, session)
+                defined = session.repl.globals()
+                completer.names = names.with_globals(defined)
+                locals_before.explain(run, defined)
         except _Quit:
             return
         except KeyboardInterrupt:
             print_note("\ninterrupted")
         except MoonboxError as problem:  # a worker that is not available now may be at the next script
             print_error(str(problem))
+
+
+class _Locals:
+    """The local variables of earlier scripts, which ended with their scripts: people expect them to be there."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def explain(self, run: Run, defined: Mapping[str, str]) -> None:
+        """Say so where a script reads one, then remember those of the script."""
+        own = {name for names in _LOCAL.findall(run.source) for name in re.findall(r"\w+", names)}
+        if run.error is not None or None in run.values:
+            words = set(re.findall(r"\w+", run.source))
+            for name in sorted((self._names & words) - own - set(defined)):
+                print_note(f"{name} is nil: `local {name}` ended with its script; write {name} = … to keep it")
+        self._names |= own
+
+
+_LOCAL = re.compile(r"\blocal\s+(?:function\s+)?(\w+(?:\s*,\s*\w+)*)")
 
 
 def _greet(session: Session) -> None:

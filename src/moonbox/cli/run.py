@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import RunOptions, with_run_options
+from moonbox.audit.terminal import visible
+from moonbox.cli.options import START_SECONDS, RunOptions, json_or_text, language_names, with_run_options
 from moonbox.cli.output import is_terminal, print_error, print_json, print_note, reporting_errors
 from moonbox.errors import UsageError
 from moonbox.suggest import suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from moonbox.audit.records import Run
 
-__all__ = ["Script", "read_script", "register", "show_run"]
+__all__ = ["Script", "read_inputs", "read_script", "register", "show_run"]
 
 INTERRUPTED = 130
 _ROWS, _ITEMS = 500, 200
@@ -27,6 +31,7 @@ _EXAMPLES = """[bold]Examples[/]
 
   moonbox run -e '6 * 7'
   moonbox run report.lua --tools crm:tools --timeout 10s
+  moonbox run report.lua --set month=3 --input rows.json
   moonbox run strange.lua --limits untrusted --audit on
   echo 'return #"abc"' | moonbox run - --json
 
@@ -52,7 +57,32 @@ def run(
     ] = False,
     language: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Its language; by default that of the file's suffix.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Its language; by default that of the file's suffix.",
+            autocompletion=language_names,
+            show_default=False,
+        ),
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "-s",
+            metavar="NAME=VALUE",
+            help="A global of the script: JSON, or else text. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    input_file: Annotated[
+        str | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="FILE|-",
+            help="A JSON file whose keys are globals of the script; any other JSON is the global `input`.",
+            show_default=False,
+        ),
     ] = None,
     options: RunOptions,
 ) -> None:
@@ -63,32 +93,69 @@ def run(
     print, go to standard error.
     """
     with reporting_errors():
+        if file == "-" and input_file == "-":
+            raise UsageError("standard input is either the script or the input, not both")
         script = read_script(file, expression, language)
-        finished = _execute(script, options)
+        live = _LiveOutput() if not as_json else None
+        finished = _execute(script, options, read_inputs(inputs or (), input_file), live)
+        if live is not None:
+            live.end()
         if as_json:
             print_json(finished.to_dict())
         else:
-            show_run(finished, script, recorded=options.trail is not None)
+            show_run(finished, script, recorded=options.trail is not None, printed=live is not None and live.used)
     if finished.error is not None:
         raise typer.Exit(INTERRUPTED if finished.error.kind == "cancelled" else 1)
 
 
-def _execute(script: Script, options: RunOptions) -> Run:
+class _LiveOutput:
+    """What the script prints, on standard output as it comes."""
+
+    def __init__(self) -> None:
+        self._stream, self._last = sys.stdout, ""
+
+    @property
+    def used(self) -> bool:
+        return bool(self._last)
+
+    def __call__(self, text: str) -> None:
+        if text:
+            self._last = text[-1]
+            self._stream.write(visible(text) if self._stream.isatty() else text)
+            self._stream.flush()
+
+    def end(self) -> None:
+        """Nothing else begins in the middle of a line."""
+        if self._last not in ("", "\n"):
+            self._stream.write("\n")
+
+
+def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], live: _LiveOutput | None) -> Run:
     """Run it; after Ctrl-C the record of what it did until then."""
     from moonbox.cli.session import Session
 
     # Tools print to stdout as they please: only the script's own output belongs there.
-    with contextlib.redirect_stdout(sys.stderr), Session(options, script.language) as session:
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        Session(
+            options, script.language, wait=START_SECONDS if "tools" in script.text else 0.0, on_output=live
+        ) as session,
+    ):
+        for name, value in inputs.items():
+            session.repl.define(name, value)
         return session.run(script.text)
 
 
-def show_run(run: Run, script: Script, *, recorded: bool) -> None:
-    """Everything that a person wants to know of it; `recorded` where `moonbox audit` can show more."""
+def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False) -> None:
+    """Everything that a person wants to know of it; `recorded` where `moonbox audit` can show more.
+
+    `printed` where its output was shown while it ran.
+    """
     from moonbox.cli.output import show_error, show_output, show_values, summary
 
     if run.error is not None and run.error.kind == "cancelled" and not run.calls:
         print_note("")  # after the terminal's own ^C; with calls, the line of calls has removed it
-    show_output(run)
+    show_output(run, printed=printed)
     shortened = show_values(run, quote=False, rows=_ROWS, items=_ITEMS)
     sys.stdout.flush()
     if run.error is not None:
@@ -131,6 +198,30 @@ def read_script(file: str | None, expression: str | None, language: str | None) 
     data = _read(path)  # before its language: a missing file is the more important error
     chosen = _language(language, path)
     return Script(_text(data, f"'{file}'", chosen), chosen, file)
+
+
+def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
+    """The globals that --input and --set describe; a --set has the last word."""
+    from moonbox.languages.names import is_identifier
+
+    inputs: dict[str, Any] = {}
+    if file is not None:
+        name = "standard input" if file == "-" else f"'{file}'"
+        data = _read_stdin() if file == "-" else _read(Path(file))
+        try:
+            given = json.loads(data)
+        except ValueError as problem:
+            raise UsageError(f"--input: {name} is not valid JSON: {problem}") from None
+        inputs = given if isinstance(given, dict) else {"input": given}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--set must be NAME=VALUE, not '{pair}'")
+        inputs[key] = json_or_text(text)
+    for key in inputs:
+        if not is_identifier(key):
+            raise UsageError(f"'{key}' is not a name that a script can use; use letters, digits and _")
+    return inputs
 
 
 def _language(given: str | None, path: Path | None) -> str:

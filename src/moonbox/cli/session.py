@@ -14,7 +14,7 @@ from moonbox.cli.output import console, is_terminal
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from rich.console import Console
@@ -35,9 +35,19 @@ _PER_SECOND = 12
 
 
 class Session:
-    """Opens the Sandbox that the options describe, and one Repl in it."""
+    """Opens the Sandbox that the options describe, with the tools of its project, and one Repl in it.
 
-    def __init__(self, options: RunOptions, language: str) -> None:
+    `wait` is how many seconds MCP servers have to start; `on_output` gets what scripts print, as it comes.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        language: str,
+        *,
+        wait: float = 0.0,
+        on_output: Callable[[str], None] | None = None,
+    ) -> None:
         self._closing = contextlib.ExitStack()
         self._line: CallLine | None = None
         self._approver: Approver | None = None
@@ -50,13 +60,32 @@ class Session:
         try:
             self._latest = _LatestRun(options.trail)
             self.sandbox: Sandbox = options.open(
-                language=language, approve=self._approver, on_call=self._line, audit=self._latest
+                language=language,
+                approve=self._approver,
+                on_call=self._line,
+                audit=self._latest,
+                on_output=on_output and self._beside_line(on_output),
             )
             self._closing.callback(self.sandbox.close)
+            config = options.project()
+            if config is not None:
+                from moonbox.project.assembly import add_project_tools
+
+                add_project_tools(config, self.sandbox, self._closing, wait=wait)
             self.repl: Repl = self.sandbox.repl()
         except BaseException:
             self._closing.close()
             raise
+
+    def _beside_line(self, show: Callable[[str], None]) -> Callable[[str], None]:
+        """Show text while the line of calls is away: both would be drawn in one place."""
+        line = self._line
+
+        def shown(text: str) -> None:
+            with line.hidden() if line is not None else contextlib.nullcontext():
+                show(text)
+
+        return shown
 
     @property
     def latest(self) -> Run | None:

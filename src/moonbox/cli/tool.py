@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import shlex
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from moonbox.cli.options import ConfigFile, Json, parse_arguments
-from moonbox.cli.output import console, print_json, reporting_errors
-from moonbox.errors import UsageError
+from moonbox.cli.output import (
+    console,
+    print_error,
+    print_json,
+    print_note,
+    reporting_errors,
+    show_error,
+    show_output,
+    show_values,
+)
+from moonbox.cli.trust import Trust, trusted_config
+from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from moonbox.scripts.library import LoadedScript
+    from moonbox.audit.records import Run
+    from moonbox.config import Config
+    from moonbox.scripts.configured import ToolsSettings
+    from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
 __all__ = ["app", "register"]
 
@@ -34,9 +51,12 @@ def init_project(
 ) -> None:
     """Write a commented moonbox.toml and a folder for tool scripts."""
     with reporting_errors():
+        from moonbox.config import Config
+        from moonbox.project.trust import TrustStore
         from moonbox.scripts.templates import write_config
 
         path = write_config(folder)
+        TrustStore.default().trust(Config.load(path, any_owner=True))  # whoever makes it agrees to it
         steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
         if folder.resolve() != Path.cwd():
             steps.insert(0, f"cd {shlex.quote(str(folder))}")
@@ -60,7 +80,9 @@ def init(
 def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
     """List the configured tool scripts."""
     with reporting_errors():
-        scripts = _library(config)
+        from moonbox.config import Config
+
+        scripts = _library(Config.load(config))
         if as_json:
             print_json([_summary(script) for script in scripts])
         elif not scripts:
@@ -73,13 +95,15 @@ def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
 def check(config: ConfigFile = None, as_json: Json = False) -> None:
     """Load and validate every configured tool script; exit status 1 when one is broken."""
     with reporting_errors():
-        scripts = _library(config)
+        from moonbox.config import Config
+
+        scripts = _library(Config.load(config))
         broken = [script for script in scripts if script.problem is not None]
         if as_json:
             print_json([_summary(script) for script in scripts])
         else:
             for script in broken:
-                typer.echo(f"{script.settings.name}: {script.problem}\n", err=True)
+                _show_broken(script)
             typer.echo(f"{counted(len(scripts), 'tool script')} checked, {len(broken)} broken")
         if broken:
             raise typer.Exit(1)
@@ -87,33 +111,112 @@ def check(config: ConfigFile = None, as_json: Json = False) -> None:
 
 @app.command("test")
 def test(
-    path: Annotated[Path, typer.Argument(help="The script, or the name of a configured script.", metavar="PATH")],
-    params: Annotated[
-        list[str] | None, typer.Option("--param", "-p", help="A parameter: key=value. Repeatable.", metavar="KEY=VALUE")
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The script, or the name of a configured script; by default all that have examples.",
+            metavar="[PATH]",
+            show_default=False,
+        ),
     ] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param", "-p", help="A parameter: key=value, or one JSON object. Repeatable.", metavar="KEY=VALUE|JSON"
+        ),
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", metavar="", help="Run again when the file changes.")] = False,
     config: ConfigFile = None,
     as_json: Json = False,
+    trust: Trust = False,
 ) -> None:
-    """Run one tool script with the given parameters and show its result."""
-    with reporting_errors():
-        run = _test(path, params or [], config)
-        if as_json:
-            print_json(run.to_dict())
-        else:
-            typer.echo(run.for_model(), err=run.error is not None)
-        if run.error is not None:
+    """Run one tool script with the given parameters and show its result.
+
+    Without parameters, the examples beside the script are run, if there are
+    any: web.examples.json holds a list of {"params": {…}, "result": …}, or
+    {"params": {…}, "error": "a part of the message"}. The exit status is 1
+    when one of them differs.
+    """
+    with reporting_errors(), _shown_logs():
+        chosen = trusted_config(config, trust=trust)
+        if watch:
+            _watch(path, params or [], chosen)
+            return
+        if not _try(path, params or [], chosen, as_json=as_json):
             raise typer.Exit(1)
 
 
-def _test(path: Path, params: Sequence[str], config: Path | None) -> Any:
-    from moonbox.errors import ArgumentError
-    from moonbox.scripts.library import ScriptLibrary
+def _try(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
+    """Run it, or the examples; whether all went well."""
+    from moonbox.scripts.examples import examples_of, run_example
 
-    settings = _settings_for(path, config)
-    with ScriptLibrary(settings) as library:
+    settings = _all_with_examples(config) if path is None else _settings_for(path, config)
+    if path is not None and (params or not examples_of(settings.scripts[0].path)):
+        return _show_test(_test(settings, params, config), settings.scripts[0].path, as_json=as_json)
+    failed = total = 0
+    with _opened(settings, config) as library:
+        for script in library.scripts:
+            if script.problem is not None:
+                _show_broken(script)
+                failed += 1
+                continue
+            for example in examples_of(script.settings.path):
+                total += 1
+                problem = run_example(library, script, example)
+                failed += problem is not None
+                mark = "ok" if problem is None else "failed"
+                typer.echo(f"{mark:<7} {script.settings.name}: {example.title}" + (f"\n  {problem}" if problem else ""))
+    typer.echo(f"{counted(total, 'example')}, {failed} failed")
+    return not failed
+
+
+def _show_test(run: Run, path: Path, *, as_json: bool) -> bool:
+    if as_json:
+        print_json(run.to_dict())
+    else:
+        show_output(run)
+        show_values(run, quote=False)
+        sys.stdout.flush()
+        if run.error is not None:
+            show_error(run.error, language=run.language, name=_relative(path))
+    return run.error is None
+
+
+def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
+    """Run it now and after each change, until Ctrl-C."""
+    from moonbox.scripts.environment import file_stamp
+    from moonbox.scripts.examples import examples_file
+
+    settings = _all_with_examples(config) if path is None else _settings_for(path, config)
+    scripts = [item.path for item in settings.scripts]
+    files = [*scripts, *(examples_file(script) for script in scripts)]
+    stamps = None
+    try:
+        while True:
+            now = [file_stamp(file) for file in files]
+            if now != stamps:
+                stamps = now
+                try:
+                    _try(path, params, config)
+                except MoonboxError as problem:  # a script that is broken now may be whole after the next change
+                    print_error(str(problem))
+                print_note("waiting for changes; Ctrl-C stops")
+            time.sleep(_POLL_SECONDS)
+    except KeyboardInterrupt:
+        print_note("")
+
+
+_POLL_SECONDS = 0.2
+
+
+def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run:
+    from moonbox.errors import ArgumentError
+
+    with _opened(settings, config) as library:
         script = library.scripts[0]
         if script.tool is None:
-            raise UsageError(str(script.problem))
+            _show_broken(script)
+            raise typer.Exit(1)
         try:
             bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
         except ArgumentError as problem:
@@ -121,13 +224,60 @@ def _test(path: Path, params: Sequence[str], config: Path | None) -> Any:
         return library.execute(script.settings.name, bound)
 
 
-def _settings_for(path: Path, config_file: Path | None) -> Any:
+def _show_broken(script: LoadedScript) -> None:
+    """What is wrong with it, as `moonbox run` shows errors."""
+    if script.error is not None:
+        show_error(script.error, language="lua", name=_relative(script.settings.path))
+    else:
+        print_error(f"{_relative(script.settings.path)}: {script.problem}")
+
+
+def _relative(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+@contextlib.contextmanager
+def _shown_logs() -> Iterator[None]:
+    """While this lasts, what scripts log is shown on standard error."""
+    logger = logging.getLogger("moonbox.script")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("log.%(levelname)s: %(message)s"))
+    level, logger.propagate = logger.level, False
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = True
+
+
+@contextlib.contextmanager
+def _opened(settings: ToolsSettings, config: Config) -> Iterator[ScriptLibrary]:
+    """These scripts, with the context that they find in their project."""
+    from moonbox.project.assembly import script_library
+
+    with script_library(config, settings=settings) as library:
+        yield library
+
+
+def _all_with_examples(config: Config) -> ToolsSettings:
+    from moonbox.scripts.configured import ToolsSettings
+    from moonbox.scripts.examples import examples_of
+
+    chosen = [script.settings for script in _library(config) if examples_of(script.settings.path)]
+    if not chosen:
+        raise UsageError("no tool script has examples; name the script to test, or write NAME.examples.json beside it")
+    return ToolsSettings(tuple(chosen))
+
+
+def _settings_for(path: Path, config: Config) -> ToolsSettings:
     """The one script: with its grants if it is configured, else without any."""
-    from moonbox.config import Config
     from moonbox.project.sections import read_tools
     from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 
-    configured = read_tools(Config.load(config_file))
+    configured = read_tools(config)
     for item in configured.scripts:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))
@@ -142,11 +292,10 @@ def _settings_for(path: Path, config_file: Path | None) -> Any:
     return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
 
 
-def _library(config_file: Path | None) -> tuple[LoadedScript, ...]:
-    from moonbox.config import Config
+def _library(config: Config) -> tuple[LoadedScript, ...]:
     from moonbox.scripts.library import ScriptLibrary
 
-    with ScriptLibrary.from_config(Config.load(config_file)) as library:
+    with ScriptLibrary.from_config(config) as library:
         return library.scripts
 
 
@@ -155,7 +304,7 @@ def _summary(script: LoadedScript) -> dict[str, Any]:
     return {
         "name": script.settings.name,
         "path": str(script.settings.path),
-        "ok": tool is not None,
+        "ok": script.problem is None,
         "problem": script.problem,
         "description": tool.description if tool else None,
         "version": script.definition.version if script.definition else None,
@@ -171,7 +320,7 @@ def _print_table(scripts: Sequence[LoadedScript]) -> None:
 
     table = Table("tool", "state", "what it does", box=None, pad_edge=False)
     for script in scripts:
-        if script.tool is not None:
+        if script.tool is not None and script.problem is None:
             table.add_row(script.settings.name, "ok", visible(render(script.tool, "brief")))
         else:
             table.add_row(script.settings.name, "broken", visible((script.problem or "").partition("\n")[0]))

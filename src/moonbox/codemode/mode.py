@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.answer import json_reply
 from moonbox.codemode.catalog import Catalog, Choice, choose, make_catalog, rough_tokens
 from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import (
@@ -22,6 +23,7 @@ from moonbox.codemode.routing import Routes, explain_misdirected
 from moonbox.config.sections import CodeModeSettings
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
+from moonbox.sandbox.sandbox import Sandbox
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.sandbox.repl import Repl
-    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 
 __all__ = ["Choice", "CodeMode", "Reply"]
@@ -49,20 +50,23 @@ class Reply:
 class CodeMode:
     """What the model is shown of a Sandbox's tools, and the handler of its calls.
 
+    In place of a Sandbox, give what `Sandbox(tools=…)` takes: `CodeMode([get_expenses])`.
     `settings` are those of `CodeModeSettings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
     """
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: Any,
         *,
         count_tokens: Callable[[str], int] | None = None,
         idle_seconds: float | None = 3600.0,
         max_conversations: int = _MOST_CONVERSATIONS,
         **settings: Any,
     ) -> None:
-        self.sandbox = sandbox
-        self.settings = CodeModeSettings.from_dict(settings)
+        self.settings = CodeModeSettings.from_dict(settings, "")
+        self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
+        self.sandbox: Sandbox = self._own_sandbox or sandbox
+        sandbox = self.sandbox
         self._texts = language(sandbox.language).texts
         self._count = count_tokens or rough_tokens
         self._routes = Routes(
@@ -75,9 +79,9 @@ class CodeMode:
         self._closed = False
 
     @classmethod
-    def from_config(cls, sandbox: Sandbox, config: Mapping[str, Any], **options: Any) -> CodeMode:
-        """From a dict or a TOML table; unknown keys, wrong types and unknown tools are refused."""
-        return cls(sandbox, **options, **vars(CodeModeSettings.from_dict(config)))
+    def from_config(cls, sandbox: Any, config: Mapping[str, Any] | None, **options: Any) -> CodeMode:
+        """From a dict or a TOML table, or None for the defaults; wrong keys, types and tools are refused."""
+        return cls(sandbox, **options, **vars(CodeModeSettings.from_dict(config or {})))
 
     @staticmethod
     def config_schema() -> dict[str, Any]:
@@ -193,9 +197,11 @@ class CodeMode:
         return self._conversations.end(conversation)
 
     def close(self) -> None:
-        """End every conversation; the Sandbox stays open."""
+        """End every conversation; a Sandbox that was given stays open."""
         self._closed = True
         self._conversations.end_all()
+        if self._own_sandbox is not None:
+            self._own_sandbox.close()
 
     def __enter__(self) -> CodeMode:
         return self
@@ -318,7 +324,10 @@ class CodeMode:
         return Reply(f"error: {problem}", True)
 
     def _answer(self, run: Run) -> Reply:
-        return Reply(run.for_model(self.settings.max_chars), not run.ok, run)
+        text = run.for_model(self.settings.max_chars)
+        if self.settings.reply == "json":
+            text = json_reply(run, text, self.settings.max_chars)
+        return Reply(text, not run.ok, run)
 
 
 @dataclass(frozen=True, slots=True)

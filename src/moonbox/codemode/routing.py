@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ConfigError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
     from moonbox.tools.tool import Tool
 
-__all__ = ["Routes", "explain_misdirected", "is_eligible"]
+__all__ = ["Routes", "explain_misdirected", "is_eligible", "is_pattern"]
 
 _LONGEST_LINE = 10_000
 """Of what is looked through for each direct tool: a script may be one line of megabytes."""
@@ -48,19 +49,26 @@ class Routes:
 
     def __init__(self, toolbox: Toolbox, *, keep_visible: Collection[str] = (), approvals: bool = False) -> None:
         self._source = toolbox
-        self._kept = frozenset(keep_visible)
+        self._kept = frozenset(name for name in keep_visible if not is_pattern(name))
+        self._patterns = tuple(name for name in keep_visible if is_pattern(name))
         self._approvals = approvals
         self._seen = -1
         self._direct: tuple[Tool, ...] = ()
         self.hidden = Toolbox()
         """What scripts reach."""
         for name in keep_visible:
-            if name not in toolbox:
+            if name in self._kept and name not in toolbox:
                 raise ConfigError(f"keep_visible: {unknown('tool', name, toolbox.paths())}")
         self.update()
 
     def is_hidden(self, tool: Tool) -> bool:
-        return tool.path not in self._kept and is_eligible(tool, approvals=self._approvals)
+        return not self._is_kept(tool) and is_eligible(tool, approvals=self._approvals)
+
+    def _is_kept(self, tool: Tool) -> bool:
+        if tool.path in self._kept:
+            return True
+        # A pattern names tools by their path or, in any namespace, by their own name.
+        return any(fnmatchcase(tool.path, pattern) or fnmatchcase(tool.name, pattern) for pattern in self._patterns)
 
     def update(self) -> bool:
         """Take over what has changed in the toolbox; whether anything had."""
@@ -80,6 +88,10 @@ class Routes:
     def direct(self) -> tuple[Tool, ...]:
         """What the model calls itself, in the toolbox's order."""
         return self._direct
+
+
+def is_pattern(name: str) -> bool:
+    return any(mark in name for mark in "*?[")
 
 
 def explain_misdirected(run: Run, direct: Mapping[str, Tool]) -> Run:

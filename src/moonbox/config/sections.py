@@ -24,6 +24,7 @@ __all__ = [
     "DEFAULT_STORE",
     "DEFAULT_TIMEOUT",
     "SOURCE_NAME",
+    "STATE_FOLDER",
     "AuditSettings",
     "CodeModeSettings",
     "KnowledgeTable",
@@ -70,6 +71,12 @@ class AuditSettings:
     """Wait for the disk after each run, so that a run survives a loss of power."""
     redact: tuple[str, ...] = ()
     """Names of fields whose values are never recorded."""
+    max_bytes: Annotated[int, Field(ge=0)] = 1_000_000_000
+    """Past this size the oldest runs are deleted; 0 keeps everything."""
+    max_runs: Annotated[int, Field(ge=0)] = 0
+    """Past this number the oldest runs are deleted; 0 keeps everything."""
+    max_days: Annotated[float, Field(ge=0)] = 0
+    """Runs older than this are deleted; 0 keeps everything."""
 
 
 def read_limits(config: Config) -> Limits:
@@ -140,6 +147,12 @@ class ToolsTable:
 
     folders: tuple[str, ...] = ()
     """Every `.lua` file in these folders is a tool script."""
+    python: tuple[str, ...] = ()
+    """Python tools: `module:name`, `module`, or `file.py:name`, relative to the configuration file."""
+    disabled: tuple[str, ...] = ()
+    """Tools that nobody can use, whoever brings them: names, patterns (`github.delete_*`), or `category:admin`."""
+    max_risk: Literal["low", "medium", "high"] | None = None
+    """Tools of a higher risk cannot be used; those that do not state their risk can."""
     script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """One table for each tool script with settings of its own: `[tools.script.<name>]`."""
 
@@ -155,7 +168,7 @@ class CodeModeSettings:
     __pydantic_config__: ClassVar = CLOSED
 
     keep_visible: tuple[str, ...] = ()
-    """Tools that stay direct although scripts could call them."""
+    """Tools that stay direct although scripts could call them: names, or patterns such as `bash*`."""
     full_schemas: bool = False
     """Add each tool's JSON Schema to the catalog."""
     learned_shapes: bool = False
@@ -178,6 +191,8 @@ class CodeModeSettings:
     """The longest description that the provider takes (1024 for some); the code tool's parameter holds the rest."""
     max_chars: Annotated[int, Field(ge=500)] = 50_000
     """The longest answer to the model."""
+    reply: Literal["text", "json"] = "text"
+    """text: an answer that reads well; json: `{"result": …, "output": "…"}`, and `error` where the script failed."""
 
     def __post_init__(self) -> None:
         for key in ("name", "parameter"):
@@ -198,7 +213,9 @@ class CodeModeSettings:
         return schema(cls)
 
 
-DEFAULT_STORE = Path(".moonbox") / "knowledge.db"
+STATE_FOLDER = Path(".moonbox")
+"""What a project keeps from one start to the next, beside its moonbox.toml."""
+DEFAULT_STORE = STATE_FOLDER / "knowledge.db"
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 

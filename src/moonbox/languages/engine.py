@@ -33,9 +33,16 @@ if TYPE_CHECKING:
         def output_cut(self) -> int:
             """Bytes printed past the limit in the last run."""
 
+        @property
+        def is_native(self) -> bool:
+            """Whether scripts run and call without entering Python."""
+
         def connect(self, wire: Wire) -> None: ...
         def configure(self, config: Mapping[str, Any]) -> None: ...
         def set_limits(self, limits: Mapping[str, Any]) -> None: ...
+        def set_inputs(self, inputs: list[tuple[str, Any]]) -> None:
+            """Globals of the next run only."""
+
         def run(self, source: bytes, number: int, seed: int) -> EngineReport: ...
         def check(self, source: bytes) -> EngineReport:
             """Compile only: "ok", or what running it would report of its syntax."""
@@ -52,7 +59,7 @@ __all__ = ["EngineReport", "create_engine"]
 class EngineReport:
     """How a run ended, in the engine's words."""
 
-    __slots__ = ("cpu", "extra", "frames", "kind", "limit", "memory", "message", "operations", "values")
+    __slots__ = ("cpu", "extra", "frames", "kept", "kind", "limit", "memory", "message", "operations", "values")
 
     def __init__(self) -> None:
         self.kind = "ok"
@@ -64,10 +71,12 @@ class EngineReport:
         self.operations: int | None = None
         self.memory = 0
         self.cpu = 0.0
+        self.kept = 0
+        """What stays in the environment under a name: 1 for the value, 2 for the output, 3 for both."""
 
 
-def create_engine() -> Engine:
-    """A new engine: Lua's, on which every language of the registry runs."""
+def create_engine(native: Any = None) -> Engine:
+    """A new engine: Lua's, on which every language of the registry runs. `native` is the native part of a worker."""
     from moonbox.languages.lua.vm import LuaVM
 
-    return LuaVM()
+    return LuaVM(native)

@@ -1,7 +1,8 @@
 """A language that scripts can be written in: what every other part of moonbox may know of it.
 
 A language is one folder. Its module `language.py` fills in one `Language`; its words for models (`texts.toml`) and for
-scripts (`docs.toml`) are plain files, which know nothing of Python, so that a host in another language can read them.
+scripts (`docs.toml`, and `library.toml` for each function of its libraries) are plain files, which know nothing of
+Python, so that a host in another language can read them.
 
 Lua's engine runs Lua as it is. A language that is compiled to Lua brings its compiler and its runtime as Lua files,
 which both run in the worker; see `translation.py`. A language with an engine of its own brings that engine under the
@@ -127,7 +128,12 @@ class Language:
     @property
     def docs(self) -> Mapping[str, str]:
         """What scripts read through `docs`, for everything that each of them finds."""
-        return _docs(self.folder)
+        return _docs(self.folder, "docs.toml")
+
+    @property
+    def library_docs(self) -> Mapping[str, str]:
+        """The same for each function of its libraries."""
+        return _docs(self.folder, "library.toml")
 
     def tool_name(self, alias: str) -> str:
         """A tool as scripts write it."""
@@ -141,8 +147,8 @@ def _texts(folder: Path) -> Texts:
 
 
 @cache
-def _docs(folder: Path) -> dict[str, str]:
-    return {name: text.strip() for name, text in _toml(folder / "docs.toml").items()}
+def _docs(folder: Path, file: str) -> dict[str, str]:
+    return {name: text.strip() for name, text in _toml(folder / file).items()}
 
 
 def _toml(path: Path) -> dict[str, Any]:

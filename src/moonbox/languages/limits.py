@@ -51,7 +51,10 @@ def limit_hint(limit: str, limits: Limits, message: str) -> str | None:
                 "do less in one run: filter in the tool calls, work on fewer items, or split the work over several runs"
             )
         case "calls":
-            return f"a run may make {_calls(limits)}: ask for more with each call, or split the work over several runs"
+            return (
+                f"a run may make {_calls(limits)} (max_tool_calls): "
+                "ask for more with each call, or split the work over several runs"
+            )
         case "memory":
             return "process the data in parts and keep only what is needed"
         case "output":

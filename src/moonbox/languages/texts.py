@@ -30,6 +30,8 @@ class Texts:
     """How one field of the kept value is returned; `{key}` is filled in."""
     part_of_list: str
     part_of_text: str
+    kept: str
+    """The name of a value that was kept because it is large; `{number}` is filled in."""
     limits: str = ""
     """What one script may spend; `{what}` is filled in."""
     call: str = "{name}"

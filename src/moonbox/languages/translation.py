@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["completeness_of", "explain_translated", "pointed"]
+__all__ = ["completeness_of", "explain_translated", "pointed", "syntax_error"]
 
 _LONGEST_LINE = 200
 _LONGEST_MESSAGE = 4_000
@@ -60,11 +60,7 @@ def explain_translated(
 
 def completeness_of(runtime: Callable[[], str]) -> Callable[[str], bool]:
     """Whether a text is complete, for a language whose compiler says where it stopped; it is asked in this process."""
-    from moonbox.languages.engine import create_engine
-
-    engine = create_engine()
-    environment = {"tools": [], "functions": [], "values": [], "features": [], "runtime": runtime().encode()}
-    engine.configure(environment)
+    engine = _compiler(runtime)
 
     def is_complete(text: str) -> bool:
         report = engine.check(text.encode("utf-8", "replace"))
@@ -76,6 +72,28 @@ def completeness_of(runtime: Callable[[], str]) -> Callable[[str], bool]:
         return not at_end or b"string" in report.message
 
     return is_complete
+
+
+def syntax_error(source: str, runtime: Callable[[], str] | None) -> EngineError | None:
+    """Why a text does not compile, asked in this process; None when it does."""
+    from moonbox.languages.language import EngineError
+
+    report = _compiler(runtime).check(source.encode("utf-8", "replace"))
+    if report.kind != "syntax":
+        return None
+    return EngineError.from_report("syntax", report.message.decode("utf-8", "replace"), extra=json.loads(report.extra))
+
+
+def _compiler(runtime: Callable[[], str] | None) -> Any:
+    """An engine that scripts are compiled by and not run in."""
+    from moonbox.languages.engine import create_engine
+
+    engine = create_engine()
+    environment: dict[str, Any] = {"tools": [], "functions": [], "values": [], "features": []}
+    if runtime is not None:
+        environment["runtime"] = runtime().encode()
+    engine.configure(environment)
+    return engine
 
 
 def pointed(source: str, line: int | None, column: int | None) -> str:

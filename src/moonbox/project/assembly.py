@@ -11,10 +11,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink
+from moonbox.codemode.routing import is_pattern
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
 from moonbox.errors import ConfigError, MissingExtra, UsageError
@@ -26,6 +29,7 @@ from moonbox.project.sections import (
     read_servers,
     read_tools,
 )
+from moonbox.tools.hints import RISKS
 
 if TYPE_CHECKING:
     import os
@@ -42,8 +46,12 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.library import ScriptLibrary
     from moonbox.tools.tool import Tool
+    from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Assembly", "assemble"]
+__all__ = ["Assembly", "add_project_tools", "assemble", "script_library"]
+
+
+_LOG = logging.getLogger("moonbox.scripts")
 
 
 @dataclass(slots=True)
@@ -77,7 +85,16 @@ class Assembly:
 
     def refresh(self) -> bool:
         """Load tool scripts that have changed; whether there were any."""
-        return self.scripts is not None and self.scripts.refresh()
+        if self.scripts is None or not self.scripts.refresh():
+            return False
+        self.report_broken()
+        return True
+
+    def report_broken(self) -> None:
+        """Log each tool script that cannot be used, and why."""
+        for script in self.scripts.scripts if self.scripts is not None else ():
+            if script.problem is not None:
+                _LOG.warning("the tool script %s is broken: %s", script.settings.path.name, script.problem)
 
     def close(self) -> None:
         self._closing.close()
@@ -116,6 +133,8 @@ def assemble(
         hooks = {"approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         toolbox = sandbox.toolbox
+        _gate(config, toolbox)
+        _add_python_tools(config, toolbox)
         knowledge = _open_knowledge(config, closing)
         built_in = _knowledge_tools(knowledge)
         with _in_section(config, "knowledge"):
@@ -140,6 +159,30 @@ def assemble(
             config, sandbox, mode, upstreams, scripts, knowledge, media, trail, sandbox_in, closing.pop_all()
         )
     raise AssertionError
+
+
+def add_project_tools(config: Config, sandbox: Sandbox, closing: contextlib.ExitStack, *, wait: float = 0.0) -> None:
+    """Give a Sandbox the tools of a project: its tool scripts, knowledge base, Python tools and MCP servers.
+
+    `wait` is how many seconds the servers have to start. What is opened is closed with `closing`.
+    """
+    toolbox = sandbox.toolbox
+    _gate(config, toolbox)
+    _add_python_tools(config, toolbox)
+    knowledge = _open_knowledge(config, closing)
+    built_in = _knowledge_tools(knowledge)
+    with _in_section(config, "knowledge"):
+        toolbox.add(built_in)
+    scripts = _open_scripts(config, None, built_in, closing)
+    if scripts is not None:
+        with _in_section(config, "tools"):
+            toolbox.follow(scripts.toolbox)
+    upstreams, _ = _make_upstreams(read_servers(config), closing)
+    if upstreams is not None:
+        with _in_section(config, "mcp.servers"):
+            toolbox.follow(upstreams.toolbox)
+        upstreams.start()
+        upstreams.wait(wait)
 
 
 @contextlib.contextmanager
@@ -187,19 +230,50 @@ def _open_sandbox(
 
 
 def _open_sink(config: Config) -> Sink | None:
-    from moonbox.audit.sinks import default_path, open_sink
+    from moonbox.audit.sinks import Retention, default_path, open_sink
 
     settings = read_audit(config)
     if not settings.enabled:
         return None
+    retention = Retention(
+        max_age=settings.max_days * 86_400 or None,
+        max_runs=settings.max_runs or None,
+        max_bytes=settings.max_bytes or None,
+    )
     if settings.path is None:
-        return open_sink(default_path(), fsync=settings.fsync)
+        return open_sink(default_path(), fsync=settings.fsync, retention=retention)
     kind, colon, rest = settings.path.partition(":")
     prefix, path = (f"{kind}:", rest) if colon and kind in ("sqlite", "jsonl") else ("", settings.path)
     with _in_section(config, "audit"):
         if settings.path == "memory":
             return open_sink("memory")
-        return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync)
+        return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync, retention=retention)
+
+
+def _gate(config: Config, toolbox: Toolbox) -> None:
+    """Leave out the tools that the configuration disables, whoever brings them."""
+    settings = read_tools(config)
+    if not settings.disabled and settings.max_risk is None:
+        return
+    most = RISKS.index(settings.max_risk) if settings.max_risk is not None else len(RISKS)
+
+    def allowed(tool: Tool) -> bool:
+        if tool.hints.risk is not None and RISKS.index(tool.hints.risk) > most:
+            return False
+        names = (tool.path, tool.name, f"category:{tool.hints.category}")
+        return not any(fnmatchcase(name, pattern) for name in names for pattern in settings.disabled)
+
+    toolbox.only(allowed)
+
+
+def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
+    """The Python tools that the configuration names: the one place that runs a project's Python code."""
+    references = read_tools(config).python
+    if references:
+        from moonbox.project.python_tools import load_tools
+
+        with _in_section(config, "tools"):
+            toolbox.add(load_tools(references, folder=config.folder, option="python:"))
 
 
 def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> KnowledgeBase | None:
@@ -231,6 +305,30 @@ def _open_scripts(
     audit = None if sink is None else _SharedSink(sink)
     with config.naming_file():
         return closing.enter_context(ScriptLibrary(settings, audit=audit, context=context))
+
+
+def script_library(config: Any, **options: Any) -> ScriptLibrary:
+    """The tool scripts of a configuration by themselves, with the context that they find in the whole project.
+
+    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base.
+    """
+    from moonbox.scripts.library import ScriptLibrary
+
+    if not isinstance(config, Config) and not isinstance(config, dict):
+        config = Config.load(config)
+    if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
+        return ScriptLibrary.from_config(config, **options)
+    from moonbox.knowledge.base import KnowledgeBase
+
+    knowledge = KnowledgeBase.from_config(read_knowledge(config))
+    context = {tool.name: _context_function(tool) for tool in _knowledge_tools(knowledge)}
+    try:
+        library = ScriptLibrary.from_config(config, context=context, **options)
+    except BaseException:
+        knowledge.close()
+        raise
+    library.closing(knowledge)
+    return library
 
 
 def _context_function(tool: Tool) -> Callable[..., Any]:
@@ -274,7 +372,7 @@ def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[C
     """Tools of servers are not known yet: `keep_visible` becomes a rule of the server that will have them."""
     kept, changed = list(settings.keep_visible), []
     for server in servers:
-        mine = [name for name in kept if name.startswith(f"{server.name}.")]
+        mine = [name for name in kept if name.startswith(f"{server.name}.") and not is_pattern(name)]
         kept = [name for name in kept if name not in mine]
         changed.append(server.with_direct([name.removeprefix(f"{server.name}.") for name in mine]) if mine else server)
     return replace(settings, keep_visible=tuple(kept)), changed
@@ -296,6 +394,14 @@ class _SharedSink:
 
     def write(self, run: Any) -> None:
         self.inner.write(run)
+
+    def start_run(self, run: Any) -> None:
+        if hasattr(self.inner, "start_run"):
+            self.inner.start_run(run)
+
+    def start_call(self, run: str, call: Any) -> None:
+        if hasattr(self.inner, "start_call"):
+            self.inner.start_call(run, call)
 
     def close(self) -> None:
         """Not ours to close."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from moonbox.config.ownership import ownership_problem
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
@@ -25,25 +26,27 @@ __all__ = ["load_tools"]
 _MOST_LISTED = 8
 
 
-def load_tools(references: Sequence[str]) -> Toolbox:
-    """The tools that the references name, in one toolbox. Modules in the working folder are found first.
+def load_tools(references: Sequence[str], *, folder: Path | None = None, option: str = "--tools") -> Toolbox:
+    """The tools that the references name, in one toolbox. Modules in `folder`, by default this one, are found first.
 
-    UsageError names the reference, as an argument of --tools.
+    UsageError names the reference, as an argument of `option`.
     """
-    here = str(Path.cwd())
+    here = str(folder or Path.cwd())
     if references and here not in sys.path:
         sys.path.insert(0, here)
     toolbox = Toolbox()
     for reference in references:
         try:
-            toolbox.add(_resolve(reference))
+            toolbox.add(_resolve(reference, folder))
         except MoonboxError as problem:
-            raise UsageError(f"--tools {reference}: {problem}") from problem.__cause__
+            raise UsageError(f"{option} {reference}: {problem}") from problem.__cause__
     return toolbox
 
 
-def _resolve(reference: str) -> Any:
+def _resolve(reference: str, folder: Path | None) -> Any:
     place, colon, path = reference.partition(":")
+    if folder is not None and place.endswith(".py"):
+        place = str(folder / place)
     if not place or (colon and not path):
         raise UsageError("write module:name, for example crm:find_customer")
     _check_place(place)
@@ -66,6 +69,9 @@ def _check_place(place: str) -> None:
 
 
 def _module(place: str) -> ModuleType:
+    file = next((path for path in _files_of(place) if path.is_file()), None)
+    if file is not None and (problem := ownership_problem(file)) is not None:
+        raise UsageError(f"{problem}; it was not loaded")
     try:
         return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except ModuleNotFoundError as problem:
@@ -80,6 +86,14 @@ def _module(place: str) -> ModuleType:
     except Exception as problem:
         where = _line_in(place, problem)
         raise UsageError(f"'{place}' cannot be loaded: {type(problem).__name__}: {problem}{where}") from problem
+
+
+def _files_of(place: str) -> list[Path]:
+    """Where a module of the working folder would be."""
+    if place.endswith(".py"):
+        return [Path(place)]
+    base = Path(*place.split("."))
+    return [base.with_suffix(".py"), base / "__init__.py"]
 
 
 def _from_file(path: Path) -> ModuleType:

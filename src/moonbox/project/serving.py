@@ -11,6 +11,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
+from moonbox.config.sections import STATE_FOLDER
 from moonbox.errors import MissingExtra, MoonboxError, UsageError
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import need_mcp
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from moonbox.audit.records import Run
+    from moonbox.audit.sinks import Sink
     from moonbox.config import Config
     from moonbox.config.serve import ServeSettings
     from moonbox.http.app import Service
@@ -26,10 +29,13 @@ if TYPE_CHECKING:
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.server.server import MoonboxServer
     from moonbox.project.assembly import Assembly
+    from moonbox.sandbox.record import CallEntry
 
 __all__ = ["http_app", "listen", "mcp_server", "need_console", "run_http", "run_stdio", "serve_app", "service_of"]
 
 _LOG = logging.getLogger("moonbox.serve")
+_RUNS = logging.getLogger("moonbox.runs")
+_CALLS = logging.getLogger("moonbox.calls")
 _GRACE = 10
 """Seconds that running scripts have to end when the server is stopped."""
 _BACKLOG = 2048
@@ -218,8 +224,9 @@ def _assembled(
     from moonbox.mcp import caller
 
     if not console or settings is None:
-        hooks: dict[str, Any] = {"approve": caller.approve, "on_call": caller.watch}
+        hooks: dict[str, Any] = {"approve": caller.approve, "on_call": _watch, "wrap_sink": _LoggedSink}
         with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly:
+            _keep_shapes(assembly)
             _warm_in_background(assembly)
             yield assembly, None
         return
@@ -234,12 +241,53 @@ def _assembled(
         watchers=(caller.watch,),
         timeout=settings.answer_seconds,
     ) as pair:
+        _keep_shapes(pair[0])
         _warm_in_background(pair[0])
         yield pair
 
 
+def _watch(entry: CallEntry) -> None:
+    """Log calls, and inform the client."""
+    from moonbox.mcp import caller
+
+    if not entry.open:
+        level = logging.INFO if entry.status == "ok" else logging.WARNING
+        _CALLS.log(level, "call", extra={"fields": {"tool": entry.tool, "status": entry.status}})
+    caller.watch(entry)
+
+
+class _LoggedSink:
+    """A sink that logs each run before it passes it on."""
+
+    def __init__(self, inner: Sink) -> None:
+        self._inner = inner
+
+    def write(self, run: Run) -> None:
+        result = "ok" if run.error is None else run.error.kind
+        fields = {
+            "id": run.id,
+            "result": result,
+            "calls": len(run.calls),
+            "ms": round(run.usage.wall * 1000),
+            **({"tool": run.tool} if run.tool else {}),
+        }
+        _RUNS.log(logging.INFO if run.error is None else logging.WARNING, "run", extra={"fields": fields})
+        self._inner.write(run)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the sink can do."""
+        return getattr(self._inner, name)
+
+
+def _keep_shapes(assembly: Assembly) -> None:
+    """What results look like is known again after the next start."""
+    if assembly.config.path is not None:
+        assembly.sandbox.toolbox.learned.keep_in(assembly.config.folder / STATE_FOLDER / "shapes.json")
+
+
 def _warm_in_background(assembly: Assembly) -> None:
     """Beside the start: a client connects at once, and its first search finds the model loaded."""
+    assembly.report_broken()
     if assembly.knowledge is not None:
         threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
 

@@ -17,28 +17,44 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Docs"]
+__all__ = ["DISCOVERY_BUDGET", "Docs"]
 
+DISCOVERY_BUDGET = 1000
+"""What one run may spend on questions to docs: they are answered by the host, beside its other work."""
 _MOST_RESULTS = 50
+_TOOLS_PER_UNIT = 20
 _MOST_TEXT = 500
+_MOST_NAMES = 10_000
 
 
 class Docs:
     """Answers `docs[name]`, `docs.search` and `docs.describe` for one Repl."""
 
     def __init__(
-        self, toolbox: Toolbox, entries: Mapping[str, str], language: str, learned: LearnedShapes | None = None
+        self,
+        toolbox: Toolbox,
+        entries: Mapping[str, str],
+        language: str,
+        learned: LearnedShapes | None = None,
+        search: ToolSearch | None = None,
     ) -> None:
         self._toolbox = toolbox
         self._entries = entries
         self._language = language
         self._learned = toolbox.learned if learned is None else learned
-        self._search: ToolSearch | None = None
-        self._searched = -1
+        self._search = search
+
+    def cost(self, what: str) -> int:
+        """What a question costs: searching, and finding the nearest name, look at every tool."""
+        return 1 if what == "get" else 1 + len(self._toolbox) // _TOOLS_PER_UNIT
 
     def answer(self, what: str, arguments: list[Any]) -> Any:
         """The value for the script; ToolError where the question is malformed."""
+        if what == "names":
+            return self.names()[:_MOST_NAMES]
         first = arguments[0] if arguments else None
+        if what == "search" and isinstance(first, str) and not first.strip():
+            return self.listing(self._limit(arguments, _MOST_RESULTS))
         if not isinstance(first, str) or not first.strip():
             raise ArgumentError(f'docs.{what} expects text, for example docs.{what}("…")', code="invalid_arguments")
         if len(first) > _MOST_TEXT:
@@ -50,13 +66,22 @@ class Docs:
         if what == "describe":
             return self.describe(first)
         if what == "search":
-            limit = arguments[1] if len(arguments) > 1 and arguments[1] is not None else 10
-            if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-                raise ArgumentError(
-                    "docs.search: the second argument is a whole number of results", code="invalid_arguments"
-                )
-            return self.search(first, min(limit, _MOST_RESULTS))
+            return self.search(first, min(self._limit(arguments, 10), _MOST_RESULTS))
         raise ArgumentError(f"docs has no '{what}'", code="unknown_function")
+
+    def _limit(self, arguments: list[Any], default: int) -> int:
+        limit = arguments[1] if len(arguments) > 1 and arguments[1] is not None else default
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise ArgumentError(
+                "docs.search: the second argument is a whole number of results", code="invalid_arguments"
+            )
+        return limit
+
+    def listing(self, limit: int) -> list[dict[str, Any]]:
+        """What there is, tools first, in the order in which they were added."""
+        tools = [_of_tool(tool) for tool in self._toolbox if tool.policy != "direct"]
+        texts = {**self._entries, **self._builtins()}
+        return [*tools, *(_of_entry(name, text) for name, text in texts.items())][: min(limit, _MOST_NAMES)]
 
     def get(self, name: str) -> str | None:
         """The entry of that name: an added one, a tool, or a part of the environment."""
@@ -67,7 +92,7 @@ class Docs:
             tool = self._tool(name)
         if tool is not None:
             return self._written(tool)
-        return self._builtins().get(name)
+        return self._builtins().get(name) or language_named(self._language).library_docs.get(name)
 
     def describe(self, name: str) -> str:
         """One tool's full documentation, or an entry; an unknown name is an error that names the nearest."""
@@ -80,28 +105,24 @@ class Docs:
         """Tools and entries that fit the words, best first."""
         from moonbox.tools.search import ToolSearch
 
-        if self._search is None or self._searched != self._toolbox.revision:
-            self._search, self._searched = ToolSearch(self._toolbox), self._toolbox.revision
-        found = [
-            {
-                "name": tool.path,
-                "signature": render(tool, "signature"),
-                "summary": render(tool, "brief").partition(" — ")[2],
-            }
-            for tool, _ in self._search.search(words, limit)
-            if tool.policy != "direct"
-        ]
+        if self._search is None:
+            self._search = ToolSearch(self._toolbox)
+        found = [_of_tool(tool) for tool, _ in self._search.search(words, limit) if tool.policy != "direct"]
         if len(found) < limit:
             wanted = words.lower().split()
             for name, text in {**self._builtins(), **self._entries}.items():
                 if all(word in f"{name} {text}".lower() for word in wanted):
-                    found.append({"name": name, "signature": text.splitlines()[0], "summary": ""})
+                    found.append(_of_entry(name, text))
+            for name, text in language_named(self._language).library_docs.items():
+                if all(word in name.lower() for word in wanted):
+                    found.append(_of_entry(name, text))
         return found[:limit]
 
     def names(self) -> list[str]:
         """Every name that `get` answers."""
         tools = [f"tools.{tool.path}" for tool in self._toolbox if tool.policy != "direct"]
-        return [*self._builtins(), *self._entries, *tools]
+        library = language_named(self._language).library_docs
+        return list(dict.fromkeys([*tools, *self._entries, *self._builtins(), *library]))
 
     def _written(self, tool: Tool) -> str:
         """One tool, with the shape of what it has returned where it does not say what it returns."""
@@ -117,6 +138,15 @@ class Docs:
 
     def _builtins(self) -> Mapping[str, str]:
         return builtin_docs(self._language)
+
+
+def _of_tool(tool: Any) -> dict[str, Any]:
+    summary = render(tool, "brief").partition(" — ")[2]
+    return {"name": tool.path, "signature": render(tool, "signature"), "summary": summary}
+
+
+def _of_entry(name: str, text: str) -> dict[str, Any]:
+    return {"name": name, "signature": text.splitlines()[0], "summary": ""}
 
 
 def builtin_docs(language: str) -> Mapping[str, str]:

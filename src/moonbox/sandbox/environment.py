@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ from moonbox.sandbox.calls import HostFunction
 from moonbox.values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
+    from moonbox.languages.registry import Language
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Additions", "check_name", "describe_environment"]
+__all__ = ["Additions", "check_name", "describe_environment", "lower_inputs"]
 
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
@@ -45,6 +47,24 @@ class Additions:
     def document(self, name: str, text: str) -> Additions:
         """With an entry of the documentation."""
         return replace(self, docs={**self.docs, name: text})
+
+
+def lower_inputs(inputs: Mapping[str, Any] | None, language: Language) -> list[tuple[str, Any]]:
+    """The inputs of a run as plain values. Their names must hide nothing of what scripts find."""
+    if not inputs:
+        return []
+    taken = language.docs if language.runtime is None else ()  # elsewhere functions and variables are apart
+    if not isinstance(inputs, Mapping):
+        raise UsageError(f"inputs must be a mapping from names to values, not {type(inputs).__name__}")
+    return [(_input_name(name, taken), _lowered(name, value)) for name, value in inputs.items()]
+
+
+def _input_name(name: Any, taken: Collection[str]) -> str:
+    if not isinstance(name, str) or not is_identifier(name):
+        raise UsageError(f"{name!r} is not a name that a script can write; use letters, digits and _")
+    if name in taken:
+        raise UsageError(f"the input {name!r} would hide what scripts find under that name: choose another name")
+    return name
 
 
 def _lowered(name: str, value: Any) -> Any:

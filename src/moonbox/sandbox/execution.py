@@ -17,6 +17,7 @@ go; its driver then kills it and calls `lose`.
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections import deque
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,11 @@ from moonbox.audit.records import Observation, Run, Usage
 from moonbox.errors import ScriptError, ToolError, WorkerError
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.calls import error_value
+from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.sandbox.record import CallEntry, RunClock
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder, packed
+from moonbox.worker.encoding import Decoder, message_pack, packed
 from moonbox.worker.link import Gone
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import RunSpan, Telemetry
     from moonbox.findings import Finding
     from moonbox.sandbox.calls import CallPath
+    from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
 
 __all__ = ["GRACE", "Execution"]
@@ -46,6 +49,7 @@ GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
+_TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
 _REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled", protocol.REASON_CALLS: "calls"}
 
@@ -68,6 +72,7 @@ class Execution:
         on_call: Callable[[CallEntry], None] | None = None,
         on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
+        intents: Intents | None = None,
     ) -> None:
         limits = calls.limits
         self.id = run_id
@@ -81,6 +86,8 @@ class Execution:
         """The worker must be interrupted for this reason; the driver sets it back to 0."""
         self.stopping = 0
         """Why the run is being stopped; 0 while it is not."""
+        self.intents = intents
+        """Writes calls down before they are made; None where the trail is not durable."""
         self.over = False
         self.calls_expected = False
         """A guess: the script will make calls."""
@@ -96,6 +103,7 @@ class Execution:
         self._sources = sources or {}
         self._lost_before = state_lost_before
         self._on_call, self._on_output = on_call, on_output
+        self._text_of = getincrementaldecoder("utf-8")("replace").decode if on_output is not None else None
         self._limits = limits
         self._budget = limits.max_tool_calls
         self._decode = Decoder(
@@ -105,6 +113,7 @@ class Execution:
         ).decode
         self._started = time()
         self._stop_until = 0.0
+        self._native = False
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []
         self._answered: list[CallEntry] = []
@@ -113,8 +122,10 @@ class Execution:
         self._failed: list[CallEntry] = []
         self._batches = self._last_id = 0
         self._output: list[bytes] = []
+        self._kept = 0
         self._printed = self._sent = self._received = 0
         self._observations: list[Observation] = []
+        self._discovery = DISCOVERY_BUDGET
         self._report: RunReport | None = None
         self._error: ScriptError | None = None
         self._telemetry = telemetry
@@ -124,9 +135,10 @@ class Execution:
 
     # What goes in
 
-    def begin(self, update: bytes, program: bytes) -> None:
+    def begin(self, update: bytes, program: bytes, *, native: bool = False) -> None:
         """Ask the worker to run this program, after that frame which brings it up to date."""
-        self._unsent = update + protocol.pack(protocol.RUN, (program, self.number, self._seed))
+        self._native = native
+        self._unsent = update + protocol.pack_run(program, self.number, self._seed)
 
     def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; the worker hears nothing of it."""
@@ -148,8 +160,12 @@ class Execution:
             if not payload or self._printed > self._limits.max_output:
                 raise WorkerError("the worker sent more output than max_output allows, or none")
             self._output.append(payload)
-            if self._on_output is not None:
-                self._on_output(payload.decode("utf-8", "replace"))
+            if self._on_output is not None and self._text_of is not None and (text := self._text_of(payload)):
+                self._on_output(text)
+        elif kind == protocol.KEPT:
+            if payload not in (b"\1", b"\2", b"\3"):
+                raise WorkerError("the worker kept something that a run does not have")
+            self._kept = payload[0]
         elif kind == protocol.CANCEL:
             for call in read_cancelled(payload, self._decode):
                 if call in self._open:
@@ -167,6 +183,8 @@ class Execution:
         if entry.failures_before:
             self._find_retry(entry)
         entry.close(status, result, error)
+        if self.intents is not None:
+            self.intents.answered(entry)
         self._answered.append(entry)
         if error is None:
             self._replies.append((entry.id, True, result))
@@ -202,7 +220,7 @@ class Execution:
         if not self.stopping and not self.over:
             self.stopping = self.interrupting = reason
             self._stop_until = now + GRACE
-            self._unsent += protocol.pack(protocol.HALT, reason)
+            self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
         """The worker is gone: by itself, or ended for what it did. `closed` says that we hung up on it before."""
@@ -252,6 +270,18 @@ class Execution:
         for entry in self._open.values():
             entry.leave()
 
+    def head(self) -> Run:
+        """What is known of the run before it ends."""
+        return Run(
+            id=self.id,
+            source=self.source,
+            language=self._language,
+            started=self._started,
+            repl=self.repl_id,
+            number=self.number,
+            seed=self._seed,
+        )
+
     def finish(self) -> Run:
         """The record of the run, which is over."""
         if self._open:
@@ -271,6 +301,7 @@ class Execution:
     def record(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The record with these values or this error."""
         report = self._report
+        kept = self.calls.language.texts.kept.format(number=self.number) if self._kept and self.repl_id else ""
         run = Run(
             id=self.id,
             source=self.source,
@@ -295,6 +326,8 @@ class Execution:
             seed=self._seed,
             observations=tuple(self._observations),
             state_lost=self.worker_lost or self._lost_before,
+            kept=kept if self._kept & 1 and values else "",
+            kept_output=f"{kept}_printed" if kept and self._kept & 2 else "",
             notes=self.notes,
         )
         if self._span is not None:
@@ -340,6 +373,9 @@ class Execution:
             self._replies.append((call_id, True, value))
             return
         try:
+            self._discovery -= self.calls.docs.cost(name)
+            if self._discovery < 0:
+                raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
             self._replies.append((call_id, True, self.calls.docs.answer(name, arguments)))
         except ToolError as error:
             self._replies.append((call_id, False, error_value(error, None)))
@@ -352,7 +388,10 @@ class Execution:
     def _pack_answers(self) -> None:
         replies, self._replies = self._replies, []
         answered, self._answered = self._answered, []
-        frame = protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in replies])
+        if self._native:
+            frame = protocol.frame(protocol.ANSWERS, message_pack(replies))
+        else:
+            frame = protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in replies])
         self._unsent += frame
         for entry in answered:
             entry.bytes_out = len(frame) // len(replies)

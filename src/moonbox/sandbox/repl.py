@@ -12,14 +12,17 @@ from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
+from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
+from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.threads import Slots
+from moonbox.wording import counted
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder
+from moonbox.worker.encoding import Decoder, packed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from moonbox.audit.records import Run
@@ -57,8 +60,10 @@ class Repl:
         toolbox: Toolbox | None,
         before_write: Callable[[Run], Run] | None,
         on_close: Callable[[Repl], None],
+        for_one_run: bool = False,
+        check: bool | None = None,
     ) -> None:
-        self.id = f"{setup.random.getrandbits(48):012x}"
+        self.id = "" if for_one_run else f"{setup.random.getrandbits(48):012x}"
         self.toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
         self._worker = HeldWorker(setup, pool, template, timeout)
@@ -66,24 +71,42 @@ class Repl:
         self._before_write = before_write
         self._on_close = on_close
         self._additions = setup.additions
-        self._always: set[str] = set()
+        self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
         self._checker = Checker(setup.language)
+        self._checks = setup.check if check is None else check
         self._turn = Slots()
         self._number = 0
+        self._kept_names: frozenset[str] = frozenset()  # of values that answers may have cut; see prelude/kept.lua
         self._sources: dict[str, str] = {}
         self._closed = False
         self._paused = False  # a step-by-step run waits for its caller's answers
 
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ", paused" if self._paused else ""
+        about = f"{self._setup.language.name}, {counted(len(self.toolbox), 'tool')}, {counted(self._number, 'run')}"
+        return f"<Repl {self.id or 'for one run'}: {about}{state}>"
+
     # Running
 
-    def run(self, source: str, *, limits: Limits | None = None) -> Run:
-        """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised."""
+    def run(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run:
+        """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised.
+
+        `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
+        """
+        given = lower_inputs(inputs, self._setup.language)
         self._enter()
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits or self._limits)
+            execution = self._begin(link, source, limits or self._limits, given, on_output)
             if not execution.over:
                 driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
                 driver.run()
@@ -94,15 +117,23 @@ class Repl:
         finally:
             self._turn.leave()
 
-    async def arun(self, source: str, *, limits: Limits | None = None) -> Run:
+    async def arun(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
+        given = lower_inputs(inputs, self._setup.language)
         await self._aenter()
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
-            execution = self._begin(link, source, limits or self._limits)
+            execution = self._begin(link, source, limits or self._limits, given, on_output)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
             return self._finish(execution)
@@ -112,23 +143,38 @@ class Repl:
         finally:
             self._turn.leave()
 
-    def start(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
+    def start(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepped import SteppedDriver
 
+        given = lower_inputs(inputs, self._setup.language)
         self._enter()
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits or self._limits)
+            execution = self._begin(link, source, limits or self._limits, given, on_output)
         except BaseException:
             self._turn.leave()
             raise
         driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
         return SteppedDriver(driver, execution, self._set_paused, self._end_steps).begin()
 
-    async def astart(self, source: str, *, limits: Limits | None = None) -> Run | Pause:
+    async def astart(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run | Pause:
         """The same, awaited."""
-        return await asyncio.to_thread(self.start, source, limits=limits)
+        return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
 
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.
@@ -137,7 +183,11 @@ class Repl:
         for one that is too long or too deep to follow.
         """
         _require_text(source)
-        return self._checker.check(source, self._setup.tool_view(self.toolbox), self._known_names())
+        return self._findings(source)
+
+    def _findings(self, source: str, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
+        names = self._known_names() | self._kept_names | set(inputs)
+        return self._checker.check(source, self._setup.tool_view(self.toolbox), names)
 
     # The environment
 
@@ -189,6 +239,12 @@ class Repl:
         """The layers of its worker's jail, as the worker told when it came up; none before the first run and inline."""
         link = self._worker.link
         return () if link is None else link.layers()
+
+    @property
+    def worker_native(self) -> bool:
+        """Whether its worker runs scripts on the native loop; False before the first run and inline."""
+        link = self._worker.link
+        return link is not None and link.native
 
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
@@ -267,7 +323,9 @@ class Repl:
 
     # One run
 
-    def _begin(self, link: Link, source: str, limits: Limits) -> Execution:
+    def _begin(
+        self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]], on_output: Any
+    ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
         _require_text(source)
         setup = self._setup
@@ -286,28 +344,31 @@ class Repl:
             sources=self._sources,
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
-            on_output=setup.on_output,
             telemetry=setup.telemetry,
+            intents=Intents.to(setup.sink, setup.redactor, self._before_write),
+            on_output=on_output or setup.on_output,
         )
         self._worker.loss_unseen = False
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
             return execution
-        if not self._look_at(source, execution):
+        if not self._look_at(source, execution, [name for name, _ in inputs]):
             return execution
         # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
         execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
         update = self._worker.update(link, self.toolbox, self._additions, limits)
-        execution.begin(update, source.encode("utf-8", "replace"))
+        if inputs:
+            update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
+        execution.begin(update, source.encode("utf-8", "replace"), native=link.native)
         return execution
 
-    def _look_at(self, source: str, execution: Execution) -> bool:
+    def _look_at(self, source: str, execution: Execution, inputs: list[str]) -> bool:
         """Whether the script can be run; what else a look at it shows goes into the record."""
-        if not self._setup.check:
+        if not self._checks:
             self._checker.skip()
             return True
-        findings = self.check(source)
+        findings = self._findings(source, inputs)
         if findings:
             execution.notes = tuple(finding for finding in findings if finding.severity == "note")
             error = refusal(findings, source)
@@ -337,6 +398,9 @@ class Repl:
             self._checker.forget()
         self._worker.has_state = not execution.worker_lost
         run = execution.finish()
+        if run.kept or run.kept_output:
+            newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
+            self._kept_names |= {run.kept, run.kept_output, newest}
         if self._before_write is not None:
             run = self._before_write(run)
         if self._setup.sink is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import ClosedError
@@ -11,8 +12,9 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.repl import Repl
-from moonbox.sandbox.setup import Setup, check_options, open_redactor, open_sink, open_telemetry
+from moonbox.sandbox.setup import Setup, check_limits, check_options, open_redactor, open_sink, open_telemetry
 from moonbox.tools.toolbox import Toolbox
+from moonbox.wording import counted
 from moonbox.worker.pool import Pool
 from moonbox.worker.sources import InlineSource, ProcessSource
 
@@ -51,7 +53,7 @@ class Sandbox:
     globals        values and functions that every script finds under their names
     allow_nan      let NaN and infinity leave a script
     on_call        called with each call's record entry when it starts and when it ends (for progress displays)
-    on_output      called with printed text as it comes
+    on_output      called with what a script prints, while it runs
     """
 
     def __init__(
@@ -115,6 +117,12 @@ class Sandbox:
             self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink
         )
 
+    def __repr__(self) -> str:
+        setup = self._setup
+        about = f"{setup.language.name}, {counted(len(setup.toolbox), 'tool')}"
+        state = "closed" if self._closed else counted(self.workers.in_use, "worker") + " in use"
+        return f"<Sandbox: {about}, {state}>"
+
     @property
     def toolbox(self) -> Toolbox:
         return self._setup.toolbox
@@ -151,40 +159,53 @@ class Sandbox:
         timeout: float | None = 30.0,
         toolbox: Toolbox | None = None,
         before_write: Callable[[Run], Run] | None = None,
+        check: bool | None = None,
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
         With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
-        on each Run, before it is kept or returned (to take secrets out).
+        on each Run, before it is kept or returned (to take secrets out). `check` overrides the Sandbox's own.
         """
+        return self._make_repl(limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write, check=check)
+
+    def _make_repl(self, **options: Any) -> Repl:
         if self._closed:
             raise ClosedError("the Sandbox is closed")
-        repl = Repl(
-            self._setup,
-            self._pool,
-            self._template,
-            limits=limits,
-            timeout=timeout,
-            toolbox=toolbox,
-            before_write=before_write,
-            on_close=self._repls.discard,
-        )
+        repl = Repl(self._setup, self._pool, self._template, on_close=self._repls.discard, **options)
         self._repls.add(repl)
         return repl
 
-    def run(self, source: str, *, limits: Limits | None = None) -> Run:
-        """Run one script in a fresh Repl."""
-        repl = self.repl()
+    def _repl_for_one_run(self) -> Repl:
+        """It has no id: the Run says that it belongs to no Repl, and so that nothing of its state is left."""
+        return self._make_repl(limits=None, timeout=30.0, toolbox=None, before_write=None, for_one_run=True)
+
+    def run(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run:
+        """Run one script in a fresh Repl; the options are those of `Repl.run`."""
+        repl = self._repl_for_one_run()
         try:
-            return repl.run(source, limits=limits)
+            return repl.run(source, limits=limits, inputs=inputs, on_output=on_output)
         finally:
             repl.close()
 
-    async def arun(self, source: str, *, limits: Limits | None = None) -> Run:
+    async def arun(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        on_output: Callable[[str], None] | None = None,
+    ) -> Run:
         """The same, awaited."""
-        repl = self.repl()
+        repl = self._repl_for_one_run()
         try:
-            return await repl.arun(source, limits=limits)
+            return await repl.arun(source, limits=limits, inputs=inputs, on_output=on_output)
         finally:
             repl.close()
 
@@ -248,10 +269,25 @@ class Sandbox:
         self.close()
 
 
-def run(source: str, tools: Any = (), **options: Any) -> Run:
-    """Run one script in a Sandbox of its own, and end the worker again; the options are those of Sandbox."""
+def run(source: str, tools: Any = (), *, inputs: Mapping[str, Any] | None = None, **options: Any) -> Run:
+    """Run one script with these inputs; the options are those of Sandbox.
+
+    Without tools, and with no options but `limits` and `language`, it runs in a Sandbox that the process keeps for that
+    until it exits. Otherwise it has a Sandbox of its own, which ends with the run.
+    """
+    if tools == () and options.keys() <= {"limits", "language"}:
+        limits = options.get("limits")
+        check_limits(limits)
+        return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(
+            source, limits=limits, inputs=inputs
+        )
     with Sandbox(tools, **{"min_workers": 0, **options}) as box:
-        return box.run(source)
+        return box.run(source, inputs=inputs)
+
+
+@cache
+def _shared_sandbox(pid: int, language: str) -> Sandbox:  # a fork of the process needs one of its own
+    return Sandbox(language=language)
 
 
 def _source(isolation: Any, config: dict[str, Any]) -> WorkerSource:

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from moonbox.languages.registry import Language
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
+    from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Tells one environment from another: which tools, their revision, that of what was added, and the limits."""
 
-__all__ = ["Setup", "check_options", "open_redactor", "open_sink", "open_telemetry"]
+__all__ = ["Setup", "check_limits", "check_options", "open_redactor", "open_sink", "open_telemetry"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,6 +64,14 @@ class Setup:
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
     """For the names of Repls and runs, which are no secrets, and the seeds of scripts."""
+    searches: WeakKeyDictionary[Toolbox, ToolSearch] = field(default_factory=WeakKeyDictionary)
+    """The index of each toolbox, which all Repls share: making one takes long."""
+
+    def search(self, toolbox: Toolbox) -> ToolSearch:
+        """The search over a toolbox, which follows its changes."""
+        from moonbox.tools.search import ToolSearch
+
+        return self.searches.setdefault(toolbox, ToolSearch(toolbox))
 
     def tool_view(self, toolbox: Toolbox) -> ToolView:
         """The toolbox as its scripts see it now."""
@@ -96,12 +105,17 @@ class Setup:
         }
 
 
+def check_limits(limits: Any) -> None:
+    """Raise UsageError where it is not a Limits value or None."""
+    if limits is not None and not isinstance(limits, Limits):
+        raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
+
+
 def check_options(
     *, limits: Any, language: Any, isolation: Any, features: Any, min_workers: Any, max_workers: Any
 ) -> None:
     """Raise UsageError where an option of a Sandbox is wrong."""
-    if limits is not None and not isinstance(limits, Limits):
-        raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
+    check_limits(limits)
     known = language_named(language).features
     if isolation not in ("process", "inline") and not hasattr(isolation, "spawn"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolDefinitionError
 from moonbox.suggest import unknown
+from moonbox.tools.naming import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,8 +54,11 @@ class ScriptDefinition:
     policy: Any
 
     @classmethod
-    def from_value(cls, value: Any, name: str) -> ScriptDefinition:
-        """From what READ_DEFINITION returned; ToolDefinitionError says what is wrong with it."""
+    def from_value(cls, value: Any, name: str | None, file_name: str) -> ScriptDefinition:
+        """From what READ_DEFINITION returned; ToolDefinitionError says what is wrong with it.
+
+        Without a configured `name` the script's own counts, or else the file's.
+        """
         if not isinstance(value, dict) or "problem" in value:
             problem = value.get("problem") if isinstance(value, dict) else "it returned no value"
             raise ToolDefinitionError(
@@ -62,7 +66,7 @@ class ScriptDefinition:
                 "and function tool.execute(params, context)"
             )
         return cls(
-            name=name,
+            name=name or _own_name(value, file_name),
             description=_text(value, "description"),
             version=_text(value, "version"),
             parameters=parameters_schema(value.get("parameters")),
@@ -70,6 +74,13 @@ class ScriptDefinition:
             hints=dict(value.get("hints") or {}),
             policy=value.get("policy") or "auto",
         )
+
+
+def _own_name(value: Mapping[str, Any], file_name: str) -> str:
+    name = value.get("name", file_name)
+    if not isinstance(name, str):
+        raise ToolDefinitionError(f"tool.name must be text, not {name!r}")
+    return check_name(name)
 
 
 def parameters_schema(given: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from moonbox.audit.records import Run
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.configured import ScriptSettings
@@ -53,13 +54,26 @@ def file_stamp(path: Path) -> tuple[int, int]:
 
 @contextmanager
 def script_repl(
-    sandbox: Sandbox, settings: ScriptSettings, *, section: str, make_api: Callable[..., HostApi] | None = None
+    sandbox: Sandbox,
+    settings: ScriptSettings,
+    *,
+    section: str,
+    make_api: Callable[..., HostApi] | None = None,
+    before_write: Callable[[Run], Run] | None = None,
 ) -> Iterator[Repl]:
-    """A fresh Repl for one execution of one script; the records of its runs contain no secrets."""
+    """A fresh Repl for one execution of one script; the records of its runs contain no secrets.
+
+    `before_write` may add to each record.
+    """
     api = (make_api or HostApi)(settings.grants, name=settings.name, section=section)
+
+    def finish(run: Run) -> Run:
+        redacted = api.redact_run(run)
+        return redacted if before_write is None else before_write(redacted)
+
     try:
         limits = Limits(timeout=settings.timeout, max_tool_calls=_MOST_HOST_CALLS)
-        with sandbox.repl(limits=limits, toolbox=Toolbox(), before_write=api.redact_run) as repl:
+        with sandbox.repl(limits=limits, toolbox=Toolbox(), before_write=finish, check=False) as repl:
             define_host_functions(repl, api)
             yield repl
     finally:

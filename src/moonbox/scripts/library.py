@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.chain import digest
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
 from moonbox.scripts.environment import file_stamp, read_source, script_repl
+from moonbox.tools.function import Context  # noqa: TC001 - read at run time: a tool that takes it is given it
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
+    from moonbox.errors import ScriptError
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.hostapi.api import HostApi
 
@@ -30,6 +35,8 @@ __all__ = ["LoadedScript", "ScriptLibrary"]
 
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
 _EXECUTE = "return tool.execute(params, context)"
+_SHADOWED = re.compile(r"^return\b|^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
+"""Scripts that the call cannot simply follow: they end with a return, or have locals of these names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,9 @@ class LoadedScript:
     definition: ScriptDefinition | None = None
     tool: Tool | None = None
     problem: str | None = None
+    """Why it cannot be used now; it may still have the tool that it was before it broke."""
+    error: ScriptError | None = None
+    """What went wrong in the script, where that is the problem."""
 
 
 class ScriptLibrary:
@@ -64,6 +74,7 @@ class ScriptLibrary:
         self.settings = settings
         self.toolbox = Toolbox()
         self._own = sandbox is None
+        self._closing = contextlib.ExitStack()
         self._sandbox = sandbox or Sandbox(audit=audit)
         self._context = dict(context or {})
         self._make_api = make_api
@@ -72,8 +83,16 @@ class ScriptLibrary:
         self.refresh()
 
     @classmethod
-    def from_config(cls, config: Config | str | os.PathLike[str] | Mapping[str, Any], **options: Any) -> ScriptLibrary:
-        """From moonbox.toml, its path, or the [tools] table as a dict."""
+    def from_config(
+        cls,
+        config: Config | str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        settings: ToolsSettings | None = None,
+        **options: Any,
+    ) -> ScriptLibrary:
+        """From moonbox.toml, its path, or the [tools] table as a dict; `settings` replaces what is in there."""
+        if settings is not None:
+            return cls(settings, **options)
         if isinstance(config, dict):
             return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
         if not isinstance(config, Config):
@@ -97,19 +116,28 @@ class ScriptLibrary:
                 before = self._scripts.get(name)
                 if before is not None and before.settings == settings and before.stamp == file_stamp(settings.path):
                     continue
-                self._scripts[name] = self._load(settings)
+                loaded = self._load(settings)
+                if loaded.problem is not None and before is not None:
+                    # Its callers are told what is wrong with it, not that it is unknown.
+                    loaded = replace(loaded, definition=before.definition, tool=before.tool)
+                self._scripts[name] = loaded
                 changed = True
             if changed:
                 self._publish()
             return changed
 
-    def execute(self, name: str, arguments: Mapping[str, Any]) -> Run:
-        """Run one script's tool with arguments that have been validated; the whole Run."""
-        return self._execute(self._scripts[name], arguments)
+    def execute(self, name: str, arguments: Mapping[str, Any], *, parent: str = "") -> Run:
+        """Run one script's tool with arguments that have been validated; the whole Run. `parent` called it."""
+        return self._execute(self._scripts[name], arguments, parent)
 
     def close(self) -> None:
         if self._own:
             self._sandbox.close()
+        self._closing.close()
+
+    def closing(self, part: Any) -> None:
+        """Close this part with the library: what its context reaches."""
+        self._closing.callback(part.close)
 
     def __enter__(self) -> ScriptLibrary:
         return self
@@ -138,25 +166,28 @@ class ScriptLibrary:
         try:
             source = read_source(settings.path)
             definition = self._define(settings, source)
-            tool = self._make_tool(settings, definition)
+            tool = self._make_tool(settings, definition, source)
+        except _BrokenScript as problem:
+            return LoadedScript(settings, source, stamp, problem=str(problem), error=problem.error)
         except MoonboxError as problem:
             return LoadedScript(settings, source, stamp, problem=str(problem))
         return LoadedScript(settings, source, stamp, definition, tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
-        with self._sandbox.repl(limits=_LOAD_LIMITS) as repl:
+        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False) as repl:  # its host functions are absent here
             for step in (source, READ_DEFINITION):
                 run = repl.run(step)
                 if run.error is not None:
-                    raise ToolDefinitionError(f"{settings.path.name} cannot be loaded: {run.error}")
-            return ScriptDefinition.from_value(run.value, settings.name)
+                    raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
+            name = settings.name if settings.configured else None
+            return ScriptDefinition.from_value(run.value, name, settings.name)
 
-    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition) -> Tool:
-        def call(arguments: dict[str, Any]) -> Any:
-            return self._value(settings.name, arguments)
+    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
+        def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
+            return self._value(settings.name, arguments, context.run_id if context is not None else "")
 
         return Tool.from_schema(
-            name=settings.name,
+            name=definition.name,
             description=definition.description,
             parameters=definition.parameters,
             returns=definition.returns,
@@ -164,11 +195,21 @@ class ScriptLibrary:
             policy=definition.policy,
             call=call,
             timeout=settings.timeout + 1.0,  # the script's own limit comes first and says more
-            meta={"version": definition.version, "script": str(settings.path)},
+            meta={"version": definition.version, "script": str(settings.path), "source": digest(source.encode())},
         )
 
     def _publish(self) -> None:
-        tools = {item.tool.path: item.tool for item in self._scripts.values() if item.tool is not None}
+        tools: dict[str, Tool] = {}
+        for key, item in self._scripts.items():
+            if item.tool is None:
+                continue
+            if item.tool.path in tools:
+                taken = (
+                    f"{item.settings.path.name}: another tool script is called '{item.tool.path}'; rename one of them"
+                )
+                self._scripts[key] = replace(item, tool=None, problem=taken)
+                continue
+            tools[item.tool.path] = item.tool
         for path in self.toolbox.paths():
             if path not in tools:
                 self.toolbox.remove(path)
@@ -176,32 +217,69 @@ class ScriptLibrary:
 
     # Executing
 
-    def _value(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    def _value(self, name: str, arguments: Mapping[str, Any], parent: str) -> Any:
         """The tool's result; a failed run becomes a ToolError."""
-        run = self.execute(name, arguments)
+        run = self.execute(name, arguments, parent=parent)
         if run.error is None:
             return run.value
-        error = run.error
-        raise ToolError(
-            error.message if error.kind == "tool" else str(error),
-            code=error.code or (f"limit_{error.limit}" if error.limit else error.kind),
-            retryable=error.retryable or error.limit == "time",
-            data=error.data if isinstance(error.data, dict | list | str | int | float) else None,
-            tool=name,
-            detail=error.traceback,
-        )
+        raise _tool_error(run.error, name, self._scripts[name].settings.path.name)
 
-    def _execute(self, script: LoadedScript, arguments: Mapping[str, Any]) -> Run:
-        """In a fresh environment: load the script, then call tool.execute."""
+    def _execute(self, script: LoadedScript, arguments: Mapping[str, Any], parent: str) -> Run:
+        """In a fresh environment: load the script, then call tool.execute.
+
+        Both in one run where that is possible: lines of errors are then lines of the file, and the trail has one row.
+        """
         settings = script.settings
-        if script.tool is None:
+        if script.tool is None or script.problem is not None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
+        name = script.tool.name
         section = f"tools.script.{settings.name}"
-        with script_repl(self._sandbox, settings, section=section, make_api=self._make_api) as repl:
+
+        def described(run: Run) -> Run:
+            return replace(run, parent=parent, tool=name)
+
+        with script_repl(
+            self._sandbox, settings, section=section, make_api=self._make_api, before_write=described
+        ) as repl:
             repl.define("params", dict(arguments))
             repl.define("context.config", dict(settings.config))
-            repl.define("context.tool", settings.name)
-            for name, value in self._context.items():
-                repl.define(f"context.{name}", value)
+            repl.define("context.tool", name)
+            for key, value in self._context.items():
+                repl.define(f"context.{key}", value)
+            if _SHADOWED.search(script.source) is None:
+                run = repl.run(f"{script.source}\n{_EXECUTE}")
+                if run.error is None or run.error.kind not in ("syntax", "check"):
+                    return run
             loaded = repl.run(script.source)
             return loaded if loaded.error is not None else repl.run(_EXECUTE)
+
+
+def _tool_error(error: ScriptError, tool: str, file: str) -> ToolError:
+    """A failed run as the error of its tool: what the script raised as {code, message, retryable, data} arrives so."""
+    line = next((frame.line for frame in error.frames if frame.chunk == "script"), None)
+    where = f"{file}:{line}" if line is not None else None
+    raised = error.data if error.kind == "runtime" and isinstance(error.data, dict) else {}
+    if isinstance(raised.get("message"), str):
+        message, data, retryable = raised["message"], raised.get("data"), raised.get("retryable") is True
+    elif error.kind == "tool":
+        message, data, retryable = error.message, error.data, error.retryable
+    else:
+        at = f"{where}: " if where else f"{file}: "
+        message, data, retryable = f"{at}{error.message}", error.data, error.limit == "time"
+    return ToolError(
+        message,
+        code=error.code or (f"limit_{error.limit}" if error.limit else error.kind),
+        retryable=retryable,
+        data=data if isinstance(data, dict | list | str | int | float) else None,
+        tool=tool,
+        detail="\n".join(part for part in (where, error.traceback) if part),
+        where=where,
+    )
+
+
+class _BrokenScript(ToolDefinitionError):
+    """A script that failed while it was loaded."""
+
+    def __init__(self, message: str, error: ScriptError) -> None:
+        super().__init__(message)
+        self.error = error

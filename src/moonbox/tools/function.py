@@ -119,8 +119,6 @@ def inspect_function(call: Callable[..., Any]) -> Function:
     if not callable(inner):
         raise ToolDefinitionError(f"{inner!r} is not callable")
     target = _caller(inner)
-    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
-        raise ToolDefinitionError(f"{name} is a generator; a tool returns one value, so return a list instead")
     try:
         signature = inspect.signature(call)
     except (ValueError, TypeError):
@@ -130,8 +128,16 @@ def inspect_function(call: Callable[..., Any]) -> Function:
     first = parameters[0].name if parameters else ""
     unbound = first in {"self", "cls"} and _is_in_class(target) and not inspect.ismethod(inner)
     returns = hints.get("return", signature.return_annotation)
+    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+        returns = _rows(returns)
     doc = inspect.getdoc(target) or inspect.getdoc(inner)
     return Function(name, doc, tuple(parameters[1:] if unbound else parameters), returns, is_async(call), unbound)
+
+
+def _rows(returns: Any) -> Any:
+    """What a generator yields, as the list that crosses: Iterator[int] becomes list[int]."""
+    yielded = get_args(returns)[:1]
+    return list[yielded[0]] if yielded else list  # type: ignore[valid-type]  # a type made at run time
 
 
 def is_async(call: Any) -> bool:
@@ -142,10 +148,6 @@ def is_async(call: Any) -> bool:
 
 def injections(call: Callable[..., Any]) -> tuple[Parameter, ...]:
     """The injected parameters of a callable that takes its arguments as one dict."""
-    inner, _ = _unwrap(call)
-    target = _caller(inner)
-    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
-        raise ToolDefinitionError(f"{_name(inner)} is a generator; a tool returns one value, so return a list instead")
     try:
         alone = len(inspect.signature(call).parameters) <= 1
     except (ValueError, TypeError):  # built in: it says nothing about itself, so it takes the dict and no more

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 __all__ = ["LearnedShapes", "merge", "shape_of"]
 
@@ -77,6 +77,14 @@ class LearnedShapes:
             self.revision += 1
             self._save()
 
+    def add(self, shapes: Mapping[str, Any]) -> None:
+        """Take over the shapes of an earlier time, of tools that have none yet."""
+        with self._lock:
+            for name, shape in list(shapes.items())[:_MOST_TOOLS]:
+                if isinstance(shape, dict) and len(json.dumps(shape)) <= _LARGEST:
+                    self._shapes.setdefault(name, shape)
+            self.revision += 1
+
     def to_dict(self) -> dict[str, Any]:
         return {"version": _FORMAT, "shapes": dict(self._shapes)}
 
@@ -89,11 +97,7 @@ class LearnedShapes:
             return
         shapes = data.get("shapes") if isinstance(data, dict) and data.get("version") == _FORMAT else None
         if isinstance(shapes, dict):
-            with self._lock:
-                for name, shape in list(shapes.items())[:_MOST_TOOLS]:
-                    if isinstance(shape, dict) and len(json.dumps(shape)) <= _LARGEST:
-                        self._shapes.setdefault(name, shape)
-                self.revision += 1
+            self.add(shapes)
 
     def _save(self) -> None:
         """Write the file anew; a file that cannot be written costs nothing but its memory."""

@@ -23,6 +23,8 @@ from __future__ import annotations
 import json
 import re
 import traceback
+from collections.abc import AsyncGenerator, Generator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
@@ -31,11 +33,52 @@ from moonbox.values import measure, plain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["convert", "scrub", "to_tool_error"]
+__all__ = ["collect_rows", "convert", "scrub", "to_tool_error"]
 
 LONGEST_MESSAGE = 500
 _LONGEST_DETAIL = 20_000
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def collect_rows(value: Any, most: int) -> Any:
+    """A generator, an asynchronous one (as an awaitable) or a data frame as a list of rows; all else as it is.
+
+    Only one row more than `most` is taken, so that the limit is noticed and an endless generator ends.
+    """
+    if isinstance(value, Generator):
+        try:
+            return list(islice(value, most + 1))
+        finally:
+            value.close()
+    if isinstance(value, AsyncGenerator):
+        return _drained(value, most)
+    # Known by name: neither package is imported just to be recognised.
+    match (type(value).__module__.partition(".")[0], type(value).__name__):
+        case ("polars", "LazyFrame"):
+            return value.head(most + 1).collect().to_dicts()
+        case ("polars", "DataFrame"):
+            return value.head(most + 1).to_dicts()
+        case ("pandas", "DataFrame"):
+            rows = value.head(most + 1)
+            return rows.astype(object).where(rows.notna(), None).to_dict("records")
+        case ("polars", "Series"):
+            return value.head(most + 1).to_list()
+        case ("pandas", "Series" | "Index"):
+            rows = value[: most + 1].to_series() if type(value).__name__ == "Index" else value.head(most + 1)
+            return rows.astype(object).where(rows.notna(), None).to_list()
+    return value
+
+
+async def _drained(rows: AsyncGenerator[Any, Any], most: int) -> list[Any]:
+    taken: list[Any] = []
+    try:
+        async for row in rows:
+            taken.append(row)
+            if len(taken) > most:
+                break
+    finally:
+        await rows.aclose()
+    return taken
 
 
 def convert(
@@ -45,6 +88,7 @@ def convert(
     if parse_json and isinstance(value, str):
         value = _parsed(value, max_depth)
     try:
+        value = collect_rows(value, max_array)
         lowered = plain(value, allow_nan=allow_nan, max_depth=max_depth, path="result")
         measure(lowered, max_string=max_string, max_array=max_array, max_depth=max_depth, path="result")
     except ConversionError as error:

@@ -2,17 +2,18 @@
 
 A frame is one byte of type, four bytes of length (little endian), and the payload.
 
-    host → worker   trusted: payloads are marshal data, made and read by the same interpreter
-        CONFIGURE   the environment: names of tools and functions, values, features, limits
-        RUN         (source, number, seed)
-        ANSWERS     [(call id, ok, value or error), …] for some of the calls under way
-        HALT        the run must end instead of being answered
+    host → worker   trusted: payloads are marshal data, made and read by the same interpreter, unless noted
+        CONFIGURE   the environment: names of tools and functions, values, features, limits; inputs of the next run
+        RUN         what RUN_HEAD has (number, seed), then the source
+        ANSWERS     [(call id, ok, value or error), …] for some of the calls under way; MessagePack for a native worker
+        HALT        the run must end instead of being answered: one byte, the reason
         GLOBALS     tell what the scripts have defined
     worker → host   assumed hostile: payloads are JSON or raw text, bounded, checked before use, never marshal
         READY       the layers of the jail: lines of name, 0 or 1, detail, with tabs between
         OUTPUT      printed bytes
         CALLS       [[id, target, [arguments]], …]
         CANCEL      [id, …]
+        KEPT        before VALUE or DONE, one byte: 1 the run's value, 2 its output, 3 both stay there under a name
         VALUE       a run ended well: what it spent (SPENT), then the JSON list of its values
         DONE        how else a run ended
         DEFINED     [[name, kind], …]
@@ -29,14 +30,15 @@ TYPE_CHECKING = False  # `typing` itself takes a worker's start longer than ever
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["HEADER", "STOP", "frame", "pack"]
+__all__ = ["HEADER", "RUN_HEAD", "STOP", "frame", "pack", "pack_run"]
 
 HEADER = struct.Struct("<BI")
 STOP = struct.Struct("<IB")
+RUN_HEAD = struct.Struct("<IQ")
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
 CONFIGURE, RUN, ANSWERS, HALT, GLOBALS = 1, 2, 3, 4, 5
-READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE = 16, 17, 18, 19, 20, 21, 22
+READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT = 16, 17, 18, 19, 20, 21, 22, 23
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3
 
@@ -49,3 +51,7 @@ def pack(kind: int, value: Any) -> bytes:
     """A frame for the worker."""
     payload = marshal.dumps(value)
     return HEADER.pack(kind, len(payload)) + payload
+
+
+def pack_run(source: bytes, number: int, seed: int) -> bytes:
+    return HEADER.pack(RUN, RUN_HEAD.size + len(source)) + RUN_HEAD.pack(number, seed) + source

@@ -5,4 +5,4 @@
 -- value: "true"
 -- value: "0.1"
 -- value: "1.0"
-return json.encode(1), json.encode("x"), json.encode(null), json.encode(nil), json.encode(true), json.encode(0.1), json.encode(1.0)
+return json.encode(1), json.encode("x"), json.encode(json.null), json.encode(nil), json.encode(true), json.encode(0.1), json.encode(1.0)

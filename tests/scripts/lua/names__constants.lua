@@ -3,4 +3,4 @@
 -- value: true
 -- value: true
 -- value: "number"
-return _VERSION, math.pi, utf8.charpattern == "[\0-\x7F\xC2-\xFD][\x80-\xBF]*", json.null == null, type(math.huge)
+return _VERSION, math.pi, utf8.charpattern == "[\0-\x7F\xC2-\xFD][\x80-\xBF]*", json.null == json.null, type(math.huge)

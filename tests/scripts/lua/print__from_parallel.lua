@@ -1,3 +1,3 @@
 -- prints: "1\n2\n"
--- value: []
+-- value: [null, null]
 return array(parallel{ function() print(1) end, function() print(2) end })

@@ -1,2 +1,2 @@
 -- prints: "1\tx\ttrue\tnil\tnull\t1.5\n"
-print(1, "x", true, nil, null, 1.5)
+print(1, "x", true, nil, json.null, 1.5)

@@ -2,4 +2,4 @@
 -- value: "true"
 -- value: "x"
 -- value: "null"
-return tostring(nil), tostring(true), tostring("x"), tostring(null)
+return tostring(nil), tostring(true), tostring("x"), tostring(json.null)

@@ -12,41 +12,42 @@ if TYPE_CHECKING:
 
 __all__ = ["Inbound"]
 
+_NONE = type(None)
 _DIRECT = frozenset({bytes, int, float, bool})
+_DIRECT_OR_NONE = _DIRECT | {_NONE}
 
 
 class Inbound:
-    """Converts for one Lua runtime."""
+    """Converts for one Lua runtime. None is nil there; tables remember where it was (prelude/nulls.lua)."""
 
     def __init__(self, runtime: Any, engine: Any) -> None:
         self._table_from = runtime.table_from
         self._mark = engine[b"mark"]
         self._rows = engine[b"rows"]
-        self._null = engine[b"null"]
-
-    def top(self, value: Any) -> Any:
-        """A value handed to the script by itself: None is nil there, not null."""
-        return None if value is None else self.value(value)
+        self._mark_array = engine[b"nulls"][b"array"]
+        self._mark_fields = engine[b"nulls"][b"fields"]
 
     def value(self, value: Any) -> Any:
         kind = type(value)
         if kind is str:
             return _encode(value)
-        if kind in _DIRECT:
+        if kind in _DIRECT or value is None:
             return value
-        if value is None:
-            return self._null
         if kind is list:
-            return self._mark(self._list(value))
+            return self._array(value)
         if kind is dict:
             return self._dict(value)
         if kind is tuple:
             return self._table(value)
         raise TypeError(f"not a plain value: {kind.__name__}")
 
-    def _list(self, items: list[Any] | tuple[Any, ...]) -> Any:
+    def _array(self, items: list[Any]) -> Any:
         kinds = set(map(type, items))
-        if kinds <= _DIRECT:
+        table = self._list(items, kinds)
+        return self._mark_array(table, len(items)) if _NONE in kinds else self._mark(table)
+
+    def _list(self, items: list[Any] | tuple[Any, ...], kinds: set[type]) -> Any:
+        if kinds <= _DIRECT_OR_NONE:
             return self._table_from(items)
         if kinds == {str}:
             return self._table_from(list(map(_encode, items)))
@@ -56,14 +57,23 @@ class Inbound:
     def _table(self, table: tuple[Any, ...]) -> Any:
         """(keys, column, …) as an array of tables; see worker/encoding.py."""
         keys, *columns = table
-        lists = self._table_from([self._list(column) for column in columns])
-        return self._rows(len(columns[0]), self._table_from(list(map(_encode, keys))), lists)
+        kinds = [set(map(type, column)) for column in columns]
+        lists = self._table_from([self._list(*column) for column in zip(columns, kinds, strict=True)])
+        nullable = self._table_from([number for number, of in enumerate(kinds, 1) if _NONE in of])
+        return self._rows(len(columns[0]), self._table_from(list(map(_encode, keys))), lists, nullable)
 
     def _dict(self, items: dict[Any, Any]) -> Any:
         convert = self.value
-        return self._table_from(
-            {(_encode(key) if type(key) is str else key): convert(item) for key, item in items.items()}
-        )
+        fields = {
+            (_encode(key) if type(key) is str else key): convert(item)
+            for key, item in items.items()
+            if item is not None
+        }
+        table = self._table_from(fields)
+        if len(fields) == len(items):
+            return table
+        absent = [_encode(key) if type(key) is str else key for key, item in items.items() if item is None]
+        return self._mark_fields(table, self._table_from([key for key in absent if key not in fields]))
 
 
 def _encode(text: str) -> bytes:

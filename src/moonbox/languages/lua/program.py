@@ -65,7 +65,7 @@ def lua_program(source: str) -> p.Program | None:
 def lua_vocabulary() -> p.Vocabulary:
     """The words of Lua as scripts find them here."""
     return p.Vocabulary(
-        globals=BASE | LIBRARIES.keys() | {"_G", "_ENV", "_VERSION"},
+        globals=BASE | LIBRARIES.keys() | {"_G", "_ENV", "_VERSION", "null"},
         libraries=LIBRARIES,
         constants=equivalents().constants,
         advice=_advice,
@@ -125,52 +125,16 @@ class _Reader:
         self.stops: dict[int, int] = {}
         """Where values end, of those whose text a message may quote."""
         self._kept: list[Any] = []  # what `stops` knows by identity must stay alive
-        self._expressions: dict[type, Callable[[Any], p.Expression]] = {
-            tree.Name: self._name,
-            tree.Literal: self._literal,
-            tree.Index: self._index,
-            tree.Call: self._call,
-            tree.Function: self.function,
-            tree.Table: self._table,
-            tree.Unary: self._unary,
-            tree.Operation: self._operation,
-            tree.Parentheses: lambda node: self.value(node.value),
-        }
-        self._statements: dict[type, Callable[[Any], p.Statement | None]] = {
-            tree.Local: lambda node: p.Declare(node.first, self._names(node.names), self.values(node.values)),
-            tree.Assignment: self._assignment,
-            tree.CallStatement: lambda node: p.Evaluate(node.first, self.value(node.call)),
-            tree.LocalFunction: self._local_function,
-            tree.FunctionStatement: self._function_statement,
-            tree.If: self._if,
-            tree.While: lambda node: p.Loop(node.first, self.value(node.condition), self.block(node.body)),
-            tree.Repeat: lambda node: p.Loop(
-                node.first,
-                None,
-                p.Block((*self.block(node.body).statements, p.Evaluate(node.first, self.value(node.condition)))),
-            ),
-            tree.NumericFor: lambda node: p.Count(
-                node.first, tokens[node.name].text, self.values(node.bounds), self.block(node.body)
-            ),
-            tree.GenericFor: lambda node: p.Each(
-                node.first, self._names(node.names), self.values(node.values), self.block(node.body)
-            ),
-            tree.Do: lambda node: self.block(node.body),
-            tree.Return: lambda node: p.Give(node.first, self.values(node.values)),
-            tree.Jump: lambda node: None,
-        }
 
     def block(self, node: tree.Block) -> p.Block:
-        statements = self._statements
-        made = [statements[type(statement)](statement) for statement in node.statements]
+        made = [_STATEMENTS[type(statement)](self, statement) for statement in node.statements]
         return p.Block(tuple([statement for statement in made if statement is not None]))
 
     def values(self, nodes: Sequence[tree.Expression]) -> tuple[p.Expression, ...]:
-        expressions = self._expressions
-        return tuple([expressions[type(node)](node) for node in nodes])
+        return tuple([_EXPRESSIONS[type(node)](self, node) for node in nodes])
 
     def value(self, node: tree.Expression) -> p.Expression:
-        return self._expressions[type(node)](node)
+        return _EXPRESSIONS[type(node)](self, node)
 
     def function(self, node: tree.Function, first: tuple[str, ...] = ()) -> p.Function:
         return p.Function(node.first, first + self._names(node.parameters), self.block(node.body))
@@ -304,6 +268,37 @@ class _Reader:
         self._note_target(target)
         return p.Define(node.first, target, self.function(node.function, ("self",)), False)
 
+    def _parentheses(self, node: tree.Parentheses) -> p.Expression:
+        return self.value(node.value)
+
+    def _local(self, node: tree.Local) -> p.Statement:
+        return p.Declare(node.first, self._names(node.names), self.values(node.values))
+
+    def _call_statement(self, node: tree.CallStatement) -> p.Statement:
+        return p.Evaluate(node.first, self.value(node.call))
+
+    def _while(self, node: tree.While) -> p.Statement:
+        return p.Loop(node.first, self.value(node.condition), self.block(node.body))
+
+    def _repeat(self, node: tree.Repeat) -> p.Statement:
+        body = self.block(node.body)
+        return p.Loop(node.first, None, p.Block((*body.statements, p.Evaluate(node.first, self.value(node.condition)))))
+
+    def _numeric_for(self, node: tree.NumericFor) -> p.Statement:
+        return p.Count(node.first, self.tokens[node.name].text, self.values(node.bounds), self.block(node.body))
+
+    def _generic_for(self, node: tree.GenericFor) -> p.Statement:
+        return p.Each(node.first, self._names(node.names), self.values(node.values), self.block(node.body))
+
+    def _do(self, node: tree.Do) -> p.Statement:
+        return self.block(node.body)
+
+    def _return(self, node: tree.Return) -> p.Statement:
+        return p.Give(node.first, self.values(node.values))
+
+    def _jump(self, node: tree.Jump) -> None:
+        return None
+
     def _if(self, node: tree.If) -> p.Statement:
         return p.Branches(
             node.first,
@@ -314,6 +309,34 @@ class _Reader:
                 ]
             ),
         )
+
+
+_EXPRESSIONS: dict[type, Callable[[_Reader, Any], p.Expression]] = {
+    tree.Name: _Reader._name,
+    tree.Literal: _Reader._literal,
+    tree.Index: _Reader._index,
+    tree.Call: _Reader._call,
+    tree.Function: _Reader.function,
+    tree.Table: _Reader._table,
+    tree.Unary: _Reader._unary,
+    tree.Operation: _Reader._operation,
+    tree.Parentheses: _Reader._parentheses,
+}
+_STATEMENTS: dict[type, Callable[[_Reader, Any], p.Statement | None]] = {
+    tree.Local: _Reader._local,
+    tree.Assignment: _Reader._assignment,
+    tree.CallStatement: _Reader._call_statement,
+    tree.LocalFunction: _Reader._local_function,
+    tree.FunctionStatement: _Reader._function_statement,
+    tree.If: _Reader._if,
+    tree.While: _Reader._while,
+    tree.Repeat: _Reader._repeat,
+    tree.NumericFor: _Reader._numeric_for,
+    tree.GenericFor: _Reader._generic_for,
+    tree.Do: _Reader._do,
+    tree.Return: _Reader._return,
+    tree.Jump: _Reader._jump,
+}
 
 
 def _join(values: list[p.Expression], waiting: list[tuple[int, int, str]]) -> None:

@@ -197,13 +197,6 @@ class _Reader:
         self.filled: set[str] = set()
         self.stops: dict[int, int] = {}
         self._kept: list[Any] = []  # what `stops` knows by identity must stay alive
-        self._primaries: dict[str, Callable[[], p.Expression]] = {
-            "(": self._parentheses, "[": self._array, "#{": self._map, "|": self._closure, "||": self._closure,
-            "if": self._if, "switch": self._switch, "{": self._block_value, "loop": self._loop, "while": self._while,
-            "do": self._do, "for": self._for, "try": self._try, _UNIT: self._unit, "!": self._unary, "-": self._unary,
-            "+": self._unary, "return": self._return, "throw": self._throw, "break": self._break,
-            "continue": self._break, "..": self._range, "..=": self._range,
-        }  # fmt: skip
 
     @property
     def text(self) -> str:
@@ -349,10 +342,10 @@ class _Reader:
         if token.text in ("true", "false") and token.kind == "keyword":
             self.at += 1
             return self._quotable(p.Constant(self.at - 1, token.text == "true"))  # type: ignore[no-any-return]
-        primary = self._primaries.get(self.text)
+        primary = _PRIMARIES.get(self.text)
         if primary is None:
             raise _Unreadable
-        return primary()
+        return primary(self)
 
     def _quotable(self, made: Any) -> Any:
         self.stops[id(made)] = self.at
@@ -616,6 +609,33 @@ class _Reader:
         if self.text in (";", "}", ",") or self.kind == "eof":
             return p.Other(at, ())
         return p.Other(at, (self.expression(),))
+
+
+_PRIMARIES: dict[str, Callable[[_Reader], p.Expression]] = {
+    "(": _Reader._parentheses,
+    "[": _Reader._array,
+    "#{": _Reader._map,
+    "|": _Reader._closure,
+    "||": _Reader._closure,
+    "if": _Reader._if,
+    "switch": _Reader._switch,
+    "{": _Reader._block_value,
+    "loop": _Reader._loop,
+    "while": _Reader._while,
+    "do": _Reader._do,
+    "for": _Reader._for,
+    "try": _Reader._try,
+    _UNIT: _Reader._unit,
+    "!": _Reader._unary,
+    "-": _Reader._unary,
+    "+": _Reader._unary,
+    "return": _Reader._return,
+    "throw": _Reader._throw,
+    "break": _Reader._break,
+    "continue": _Reader._break,
+    "..": _Reader._range,
+    "..=": _Reader._range,
+}
 
 
 def _constant(token: _Token) -> Any:

@@ -35,9 +35,6 @@ class EventLog(EventStore):
         self._prefix = secrets.token_hex(8)
         self._count = 0
 
-    def __len__(self) -> int:
-        return len(self._events)
-
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
         self._count += 1
         name = f"{self._prefix}-{self._count}"

@@ -16,7 +16,7 @@ from moonbox.errors import UsageError
 from moonbox.mcp.upstreams.login import Person
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 __all__ = ["browser", "parse_return"]
 
@@ -27,9 +27,9 @@ _PAGE = "<!doctype html><meta charset=utf-8><title>moonbox</title><p>{}</p>"
 
 @contextlib.asynccontextmanager
 async def browser(
-    show: Callable[[str], None], *, port: int = 0, open_browser: bool = True, seconds: float = 300.0
+    show: Callable[[str], Awaitable[None]], *, port: int = 0, paste: bool = False, seconds: float = 300.0
 ) -> AsyncIterator[Person]:
-    """A Person: `show` is called with the address to open. Without a browser the address it leads to is pasted."""
+    """A Person: `show` opens an address, or shows it to them. With `paste` they can paste the address it leads to."""
     returned: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -48,14 +48,10 @@ async def browser(
     async def open_address(address: str) -> None:
         if urlsplit(address).scheme not in ("https", "http"):
             raise UsageError(f"the authorization server's address is invalid: {visible(address[:200], keep='')}")
-        show(address)
-        if open_browser:
-            import webbrowser
-
-            await asyncio.to_thread(webbrowser.open, address)
+        await show(address)
 
     async def wait_for_return() -> AuthorizationCodeResult:
-        pasted = None if open_browser else asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
+        pasted = asyncio.create_task(asyncio.to_thread(sys.stdin.readline)) if paste else None
         waits: set[asyncio.Future[AuthorizationCodeResult] | asyncio.Task[str]] = {returned}
         if pasted is not None:
             waits.add(pasted)

@@ -226,8 +226,17 @@ class Person:
     wait_for_return: Callable[[], Awaitable[AuthorizationCodeResult]]
 
 
-def make_auth(settings: ServerSettings, store: LoginStore, person: Person | None = None) -> OAuthClientProvider | None:
-    """What adds tokens to requests; None if there is no login and nobody to log in."""
+def make_auth(
+    settings: ServerSettings,
+    store: LoginStore,
+    person: Person | None = None,
+    *,
+    on_required: Callable[[], None] = lambda: None,
+) -> OAuthClientProvider | None:
+    """What adds tokens to requests; None if there is no login and nobody to log in.
+
+    `on_required` is called when a login has ended and nobody is there to begin a new one.
+    """
     assert settings.url is not None
     oauth = settings.oauth or LoginSettings()
     if any(name.lower() == "authorization" for name in settings.headers):
@@ -239,7 +248,7 @@ def make_auth(settings: ServerSettings, store: LoginStore, person: Person | None
     elif person is not None:
         provider = _provider(settings, oauth, storage, person)
     elif store.login(settings) is not None:
-        provider = _provider(settings, oauth, storage, _nobody(settings.name))
+        provider = _provider(settings, oauth, storage, _nobody(settings.name, on_required))
     else:
         return None
     storage.restore(provider.context)
@@ -279,10 +288,11 @@ def _provider(settings: ServerSettings, oauth: LoginSettings, storage: _Storage,
     )
 
 
-def _nobody(server: str) -> Person:
+def _nobody(server: str, on_required: Callable[[], None]) -> Person:
     """Where nobody can log in: the login has ended, and the message says how to begin a new one."""
 
     async def refuse(_: str) -> None:
+        on_required()
         raise LoginRequired(server)
 
     async def never() -> AuthorizationCodeResult:

@@ -1,7 +1,8 @@
 """What servers offer besides tools: prompts, resources and templates, under names that are unique among all servers.
 
 prompt       <prefix>__<name>, or <name> if the server's prefix is empty
-resource     its own address; moonbox://servers/<server>/<address> if an earlier server has the same address
+resource     its own address; moonbox://servers/<server>/<address> if an earlier server has the same address, or
+             if it looks like an address of ours
 template     likewise
 """
 
@@ -76,11 +77,12 @@ class Directory:
             if settings.resources:
                 for resource in upstream.offers.resources:
                     uri = str(resource.uri)
-                    public = uri if uri not in resources else _within(settings.name, uri)
+                    public = _within(settings.name, uri) if uri in resources or _is_ours(uri) else uri
                     resources.setdefault(public, (upstream, resource))
                 for template in upstream.offers.templates:
                     pattern = template.uri_template
-                    public = pattern if pattern not in templates else _within(settings.name, pattern)
+                    taken = pattern in templates or _is_ours(pattern)
+                    public = _within(settings.name, pattern) if taken else pattern
                     templates.setdefault(public, (upstream, template))
         return cls(prompts, resources, templates)
 
@@ -99,6 +101,8 @@ class Directory:
             server, _, inner = uri.removeprefix(NAMESPACE).partition("/")
             upstream = upstreams.get(server)
             return None if upstream is None or not inner or not upstream.settings.resources else (upstream, inner)
+        if _is_ours(uri):
+            return None  # no server learns which runs and media clients look for
         if uri in self.resources:
             upstream, resource = self.resources[uri]
             return upstream, str(resource.uri)
@@ -114,6 +118,10 @@ class Directory:
             upstream, template = self.templates[pattern]
             return upstream, template.uri_template
         return self.find_resource(pattern, upstreams)
+
+
+def _is_ours(uri: str) -> bool:
+    return uri.lower().startswith("moonbox:")
 
 
 def _within(server: str, uri: str) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from moonbox.mcp.upstreams.login import Login
 
 __all__ = ["State", "Status"]
 
@@ -42,6 +45,8 @@ class Status:
     retry_at: float | None = None
     """When the next start is due, on the monotonic clock."""
     restarts: int = 0
+    login: Login | None = None
+    """The login at the server, if it has one."""
     said: str = ""
     """The end of what the process wrote to its standard error."""
 
@@ -75,6 +80,9 @@ class Status:
             "attempts": self.attempts,
             "retry_in": None if self.retry_at is None else round(self._retry_in(), 1),
             "restarts": self.restarts,
+            "login": None
+            if self.login is None
+            else {"expires_at": self.login.expires_at, "renews": self.login.renews, "scope": self.login.scope},
             "said": self.said,
         }
 

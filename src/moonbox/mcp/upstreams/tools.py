@@ -204,16 +204,36 @@ def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: M
         raise _error(result)
     if result.structured_content is not None:
         value = result.structured_content
-        if schema is not None and schema.get(_WRAPPED) and isinstance(value, dict) and set(value) == {"result"}:
-            return value["result"]
+        if _is_wrapped(result, schema) and isinstance(value, dict) and set(value) == {"result"}:
+            value = value["result"]
+        _check_told_as_data(value)
         return value
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     others = [reference(block, media) for block in result.content if not isinstance(block, TextContent)]
     if not others:
+        if len(texts) == 1 and '"isError"' in texts[0]:
+            _check_told_as_data(_json(texts[0]))
         return _text_value(texts)
     if len(others) == 1 and not texts:
         return others[0]
     return {**({"text": _text_value(texts)} if texts else {}), "content": others}
+
+
+def _is_wrapped(result: CallToolResult, schema: dict[str, Any] | None) -> bool:
+    """FastMCP says so in the tool's result schema, or with the result itself."""
+    if schema is not None and schema.get(_WRAPPED):
+        return True
+    told = (result.meta or {}).get("fastmcp")
+    return isinstance(told, dict) and told.get("wrap_result") is True
+
+
+def _check_told_as_data(value: Any) -> None:
+    """Raises ToolError where the value is itself the result of a call that failed: a server passed it on as data."""
+    if not (isinstance(value, dict) and value.get("isError") is True and isinstance(value.get("content"), list)):
+        return
+    texts = [block.get("text") for block in value["content"] if isinstance(block, dict)]
+    structured = value.get("structuredContent")
+    raise _failure([text for text in texts if isinstance(text, str)], structured)
 
 
 def _text_value(texts: list[str]) -> Any:
@@ -258,10 +278,13 @@ def _decoded_size(data: str) -> int:
 
 def _error(result: CallToolResult) -> ToolError:
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
+    return _failure(texts, result.structured_content)
+
+
+def _failure(texts: list[str], data: Any) -> ToolError:
     message = "\n".join(text.strip() for text in texts if text.strip()) or "the tool failed without a message"
     if len(message) > _MAX_ERROR:
         message = message[:_MAX_ERROR] + "…"
-    data = result.structured_content
     code = "tool_error"
     if isinstance(data, dict) and isinstance(data.get("code"), str) and 0 < len(data["code"]) <= 60:
         code = data["code"]

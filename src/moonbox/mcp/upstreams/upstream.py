@@ -6,15 +6,20 @@ import asyncio
 import contextlib
 import logging
 import random
+import secrets
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mcp_types import ElicitRequest, ElicitRequestURLParams, ElicitResult
+
 from moonbox.errors import ToolError
+from moonbox.mcp.caller import CALLER
+from moonbox.mcp.upstreams.browser import browser
 from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
 from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, unavailable
-from moonbox.mcp.upstreams.login import make_auth
+from moonbox.mcp.upstreams.login import LoginRequired, make_auth
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.mcp.upstreams.status import Status
 from moonbox.mcp.upstreams.tools import convert_tools, placeholder
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.connection import Transport
-    from moonbox.mcp.upstreams.login import LoginStore
+    from moonbox.mcp.upstreams.login import Login, LoginStore
     from moonbox.mcp.upstreams.tools import ToolCache
 
 __all__ = ["RelistDelay", "Timing", "Upstream"]
@@ -96,6 +101,10 @@ class Upstream:
     ) -> None:
         self.settings = settings
         self._logins = logins
+        self._login: Login | None = None
+        self._login_required = False
+        self._logging_in = asyncio.Lock()
+        self._retry_now = asyncio.Event()
         self.toolbox = Toolbox()
         self.status = Status(settings.name, "idle" if settings.enabled else "off", settings.where)
         self.callbacks = Callbacks(settings.name)
@@ -171,6 +180,7 @@ class Upstream:
         self._start_requested.clear()
         began = time.monotonic()
         self._set_state("starting", attempts=attempts, retry_at=None)
+        self._login_required = False
         self._transport = transport = make_transport(self.settings, await asyncio.to_thread(self._auth))
         features = self.callbacks.features if self.settings.questions else ClientFeatures()
         if not self.settings.sampling:
@@ -189,6 +199,7 @@ class Upstream:
                     attempts=0,
                     protocol=connection.protocol,
                     server=connection.server,
+                    login=self._login,
                     seconds=round(time.monotonic() - began, 3),
                 )
                 await self._save(listed)
@@ -205,9 +216,18 @@ class Upstream:
 
     def _auth(self) -> OAuthClientProvider | None:
         """The tokens of an earlier login; read in a thread, because a keyring may take its time."""
-        return None if self._logins is None or self.settings.url is None else make_auth(self.settings, self._logins)
+        if self._logins is None or self.settings.url is None:
+            return None
+        self._login = self._logins.login(self.settings)
+        return make_auth(self.settings, self._logins, on_required=self._require_login)
+
+    def _require_login(self) -> None:
+        self._login_required = True
 
     def _with_output(self, reason: str) -> str:
+        if self._login_required or (self._transport is not None and " 401 " in f"{self._transport.refusal} "):
+            self._login_required = True
+            return str(LoginRequired(self.settings.name))
         last = self._transport.output.last_line() if self._transport is not None else ""
         return f"{reason}; its last output: {last}" if last else reason
 
@@ -308,7 +328,10 @@ class Upstream:
         delay = min(self._timing.max_delay, self._timing.first_delay * 2 ** (attempts - 1)) * random.uniform(0.8, 1.2)
         self._set_state("retrying", retry_at=time.monotonic() + delay, **changes)
         self._offer_placeholder()
-        await asyncio.sleep(delay)
+        self._retry_now.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._retry_now.wait()
 
     def _set_state(self, state: Any, **changes: Any) -> None:
         self.status = replace(self.status, state=state, **changes)
@@ -354,9 +377,48 @@ class Upstream:
             level = None if caller is None else caller.log_level
             return await connection.call(tool, arguments, on_progress, level)
 
-        return await self._perform(
-            work, tool.name, self.settings.timeout_of(tool.name), harmless=bool(hints.read_only or hints.idempotent)
-        )
+        seconds, harmless = self.settings.timeout_of(tool.name), bool(hints.read_only or hints.idempotent)
+        try:
+            return await self._perform(work, tool.name, seconds, harmless=harmless)
+        except ToolError:
+            if not self._login_required or not await self._log_in():
+                raise
+        return await self._perform(work, tool.name, seconds, harmless=harmless)
+
+    async def _log_in(self) -> bool:
+        """Ask the person behind the client to log in, by an address that the client opens; whether that worked.
+
+        Only over stdio: the browser returns to this machine, and the login is this person's own.
+        """
+        if self._logins is None or self.callbacks.features.caller() is None:
+            return False
+        async with self._logging_in:
+            if not self._login_required:
+                return True
+            try:
+                async with browser(self._show_address) as person:
+                    auth = await asyncio.to_thread(make_auth, self.settings, self._logins, person)
+                    transport = make_transport(self.settings, auth)
+                    async with connect(transport, ClientFeatures(), self.callbacks.answer) as connection:
+                        await connection.tools()
+            except Exception as problem:  # noqa: BLE001 - the call fails with the reason that it had
+                log.warning("the login at the MCP server '%s' failed: %s", self.settings.name, describe(problem))
+                return False
+            self._login_required = False
+            if self._connection is not None:
+                self._connection.broken.set()
+            self._set_state("starting")
+            self._retry_now.set()
+            self._start_requested.set()
+            return True
+
+    async def _show_address(self, address: str) -> None:
+        message = f"Log in to use the MCP server '{self.settings.name}'."
+        params = ElicitRequestURLParams(message=message, url=address, elicitation_id=secrets.token_hex(8))
+        caller = CALLER.get() or self.callbacks.features.caller()
+        answer = None if caller is None else await caller.forward(ElicitRequest(params=params))
+        if not isinstance(answer, ElicitResult) or answer.action != "accept":
+            raise LoginRequired(self.settings.name)
 
     async def request(self, what: str, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Ask it for something that changes nothing; ToolError says why that failed."""
@@ -393,6 +455,10 @@ class Upstream:
                     try:
                         return await work(connection, caller)
                     except Exception as problem:
+                        if self._login_required:
+                            connection.broken.set()
+                            reason = f"the MCP server '{self.settings.name}': {LoginRequired(self.settings.name)}"
+                            raise ToolError(reason, code="login_required") from problem
                         if not is_lost(problem):
                             raise call_error(problem, self.settings.name, connection.transport.refusal) from problem
                         connection.broken.set()

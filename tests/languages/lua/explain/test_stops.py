@@ -143,7 +143,7 @@ def test_calls(most: int, message: str, hint: str) -> None:
     bench.sources["script"] = "tools.echo{}"
     error = bench.explain(EngineError("stop", limit="calls", frames=(("script", 1, "main chunk"),)))
     assert error.message == f"the script made {message}"
-    assert error.hint == f"{hint}: ask for more with each call, or split the work over several runs"
+    assert error.hint == f"{hint} (max_tool_calls): ask for more with each call, or split the work over several runs"
 
 
 @pytest.mark.parametrize(("limit", "message"), [("cancelled", "the run was cancelled"), ("", "the run was stopped")])

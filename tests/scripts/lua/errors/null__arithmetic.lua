@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
--- message: attempt to perform arithmetic on a null value (field 'price')
--- hint: item.price is JSON null: check it first with ~= null
+-- message: attempt to perform arithmetic on a nil value (field 'price')
+-- hint: item.price is nil; where it may be missing write: (item.price or 0)
 
 local item = json.decode('{"price": null}')
 return item.price * 2

@@ -20,7 +20,7 @@ __all__ = ["BASE", "LENGTHS", "LIBRARIES", "Equivalents", "Tools", "equivalents"
 BASE = frozenset(
     {
         *("assert", "error", "ipairs", "next", "pairs", "pcall", "print", "rawequal", "rawget", "rawlen", "rawset"),
-        *("select", "tonumber", "tostring", "type", "xpcall", "array", "null", "parallel", "docs", "tools"),
+        *("select", "tonumber", "tostring", "type", "xpcall", "array", "parallel", "docs", "tools"),
     }
 )
 """Names that every script finds, beside the libraries."""

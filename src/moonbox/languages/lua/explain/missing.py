@@ -136,14 +136,14 @@ def given_to_library(failure: RuntimeFailure) -> str | None:
 
 
 def null_parent(failure: RuntimeFailure) -> str | None:
-    """`x.y` where `x` is null; the message names `y`."""
+    """`x.y` where `x` is json.null; the message names `y`."""
     complaint = failure.complaint
     assert complaint is not None
     receivers = {value.receiver for value in fields_of(failure.listing, failure.line, complaint.name)} - {"…", "null"}
     if len(receivers) != 1:
-        return "JSON null has no fields: check for it with ~= null"
+        return "json.null has no fields: it is only for sending a null"
     what = receivers.pop()
-    return f"{what} is JSON null, which has no fields; check it first: if {what} ~= null then … end"
+    return f"{what} is json.null, which has no fields: it is only for sending a null"
 
 
 def pcall_result(failure: RuntimeFailure) -> str | None:

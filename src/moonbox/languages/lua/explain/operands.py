@@ -23,7 +23,7 @@ def operation_hint(failure: RuntimeFailure) -> str | None:
     assert complaint is not None
     what = value.text if value is not None and value.text != "…" else ""
     if complaint.type == "null":
-        return f"{what or 'the value'} is JSON null: check it first with ~= null"
+        return f"{what or 'the value'} is json.null, which is only for sending a null: write nil for a missing value"
     if complaint.type == "function":
         return f"{what} is a function: call it with {what}(…)" if what else None
     match complaint.action:
@@ -110,7 +110,7 @@ def comparison_hint(failure: RuntimeFailure) -> str | None:
         return "one side of the comparison is nil: check it first, or give it a default such as (x or 0)"
     if "null" in kinds:
         what = _compared_with_literal(failure) or "one side of the comparison"
-        return f"{what} is JSON null: check it first with ~= null"
+        return f"{what} is json.null, which is only for sending a null: write nil for a missing value"
     if kinds == {"number", "string"}:
         return "strings and numbers cannot be compared: convert the string with tonumber(s)"
     if kinds == {"table"}:
@@ -225,7 +225,7 @@ def _missing_argument(call: ScriptValue, number: int, got: str, wanted: str) -> 
     if not 0 <= position < len(arguments) or arguments[position] in ("…", "nil", "null"):
         return None
     name = f"{call.text}"
-    kind = "nil" if got == "nil" else "JSON null"
+    kind = "nil" if got == "nil" else "json.null"
     return f"{arguments[position]} is {kind}, but {name} needs a {wanted} there: check it first"
 
 

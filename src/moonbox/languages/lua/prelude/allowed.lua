@@ -2,12 +2,12 @@
 return {
   -- Taken from Lua as they are.
   base = {
-    "assert", "error", "next", "rawequal", "rawget", "rawlen", "select", "tonumber", "type", "_VERSION",
+    "assert", "error", "next", "rawequal", "rawget", "select", "tonumber", "type", "_VERSION",
   },
   -- Written anew in library.lua, stop.lua and calls.lua; listed so that this file stays the complete picture.
   replaced = {
-    "ipairs", "pairs", "pcall", "print", "rawset", "tostring", "xpcall",
-    "array", "docs", "json", "null", "os", "parallel", "tools",
+    "ipairs", "pairs", "pcall", "print", "rawlen", "rawset", "tostring", "xpcall",
+    "array", "docs", "json", "os", "parallel", "tools",
   },
   -- Constants of other languages. A script that reads one without having defined it fails, instead of going on with nil.
   elsewhere = { "FALSE", "False", "Infinity", "NULL", "NaN", "Nil", "None", "TRUE", "True", "undefined" },

@@ -2,15 +2,14 @@
 --
 -- A request is {target=, args=}. Outside `parallel` a call goes to the host and waits. Inside, the coroutine yields its
 -- requests to the scheduler above it; the outermost scheduler sends what has come together and hands answers back down.
-return function(host, stop, encode)
+return function(host, stop, encode, nulls)
   local type, select, tostring, setmetatable, raw_error = type, select, host.tostring, setmetatable, error
   local rawget, rawequal, rawlen, next = rawget, rawequal, rawlen, next
   local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
-  local isyieldable = coroutine.isyieldable
+  local isyieldable, raw_resume = coroutine.isyieldable, coroutine.resume
   local concat, format = table.concat, string.format
   local guard, resume, adopt = stop.guard, stop.resume, stop.adopt
   local exchange, kind = host.exchange, host.kind
-  local ARRAY = host.array
   local MOST_UNDER_WAY = 1000 -- the host refuses ten times as many at once
 
   local M = {}
@@ -144,25 +143,61 @@ return function(host, stop, encode)
     return scheduled[co] and isyieldable()
   end
 
-  -- Calls `target` of the host; returns its value or raises its error object.
-  function M.call(target, name, ...)
-    local count = select("#", ...)
-    local fine, args = stop.raw_pcall(encode.wire, "argument", count, { ... })
+  -- What a call comes to: true and the value; false and the error; "refused" and why its arguments cannot be sent; or, inside
+  -- parallel, "ask" and the request, which the coroutine that runs must hand to its scheduler.
+  local function attempt(scheduling, target, ...)
+    local fine, args = stop.raw_pcall(encode.wire, "argument", select("#", ...), { ... })
     if not fine then
       local refusal = encode.refusal(args)
-      if refusal then raw_error(name .. ": " .. refusal, 3) end
+      if refusal then return "refused", refusal end
       raw_error(args, 0)
     end
     local request = { target = target, args = args }
-    local ok, value
-    if in_schedule() then
-      local answer = below({ request })[1]
-      ok, value = answer[2], answer[3]
-    else
-      ok, value = direct(request)
+    if scheduling then return "ask", request end
+    return direct(request)
+  end
+
+  -- Where operations are counted, the work for a call is done in a coroutine of its own: hooks are a thread's own, so what is
+  -- counted is what the script does, exactly. Nothing of a script runs there, and all that does is bounded.
+  local apart, counting
+
+  local function work(...)
+    return work(yield(attempt(...)))
+  end
+
+  function M.count(operations)
+    counting = operations
+    apart = nil
+  end
+
+  local function settle_call(name, fate, value)
+    if fate == "ask" then
+      local answer = below({ value })[1]
+      fate, value = answer[2], answer[3]
+      if fate then return value end
     end
-    if ok then return value end
+    if fate == "refused" then raw_error(name .. ": " .. value, 4) end
     raw_error(as_error(value), 0)
+  end
+
+  local function fail(problem)
+    apart = nil -- it ended with the error
+    stop.again(false, problem)
+    raw_error(problem, 0)
+  end
+
+  -- Calls `target` of the host; returns its value or raises its error object.
+  function M.call(target, name, ...)
+    if not counting then
+      local fate, value = attempt(in_schedule(), target, ...)
+      if fate == true then return value end
+      return (settle_call(name, fate, value))
+    end
+    apart = apart or create(work)
+    local alive, fate, value = raw_resume(apart, in_schedule(), target, ...)
+    if not alive then fail(fate) end
+    if fate == true then return value end
+    return (settle_call(name, fate, value))
   end
 
   local function cancel(requests)
@@ -239,7 +274,7 @@ return function(host, stop, encode)
         end
       end
     end
-    return setmetatable(results, ARRAY)
+    return nulls.array(results, count)
   end
   M.schedule = schedule
 
@@ -290,7 +325,7 @@ return function(host, stop, encode)
     local function job(index)
       return function() return f(list[index], index) end
     end
-    return (schedule(rawlen(list), job, width, settle))
+    return (schedule(nulls.length(list), job, width, settle))
   end
 
   M.parallel = host.seal(members, "parallel", {

@@ -4,7 +4,7 @@
 --   {"\u0001b": "..."}              a string that is not UTF-8, each byte as one character
 --   {"\u0001m": [[key, value], …]}  a table whose keys are not all strings (or start with the byte 1)
 --   {"\u0001t": [[keys], [column], …]}  an array of tables that all have the same keys
-return function(host, stop)
+return function(host, stop, nulls)
   local type, next, rawlen, rawget, rawequal = type, next, rawlen, rawget, rawequal
   local tostring, tonumber = tostring, tonumber
   local getmetatable, raw_error = debug.getmetatable, error
@@ -17,7 +17,11 @@ return function(host, stop)
   local M = {}
   local limits = {}
   local spent = 0 -- elements that the run has sent so far: the host keeps a record of them all
-  function M.configure(values) limits = values end
+  local native -- what is ordinary, it encodes at once
+  function M.configure(values)
+    limits = values
+    native = not values.max_operations and host.encode -- operations are counted alike, whatever loop it is
+  end
   function M.begin() spent = 0 end
 
   local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
@@ -120,8 +124,14 @@ return function(host, stop)
 
   -- Columns of an array whose elements are tables with the same string keys and plain values; nil where it is not one.
   local function columns(list, count)
-    local names = {}
-    for key, value in next, rawget(list, 1) do
+    local names, first = {}, rawget(list, 1)
+    local _, absent = nulls.of(first)
+    for key in next, absent or {} do
+      if type(key) ~= "string" or byte(key) == 1 or #names == 24 then return nil end
+      if find(key, "[\128-\255]") and not ulen(key) then return nil end
+      names[#names + 1] = key
+    end
+    for key, value in next, first do
       if type(key) ~= "string" or byte(key) == 1 or type(value) == "table" or #names == 24 then return nil end
       if find(key, "[\128-\255]") and not ulen(key) then return nil end
       names[#names + 1] = key
@@ -135,12 +145,18 @@ return function(host, stop)
     end
     for row = 1, count do
       local item = rawget(list, row)
-      if type(item) ~= "table" or getmetatable(item) then return nil end
-      local size = 0
+      if type(item) ~= "table" then return nil end
+      local size, fields = 0, nil
       for _ in next, item do size = size + 1 end
+      if getmetatable(item) then
+        if not nulls.is_mark(getmetatable(item)) then return nil end
+        _, fields = nulls.of(item)
+        for _ in next, fields or {} do size = size + 1 end
+      end
       if size ~= width then return nil end
       for column = 1, width do
-        local value = item[names[column]]
+        local value = rawget(item, names[column])
+        if value == nil and fields and fields[names[column]] then value = null end
         local kind = mtype(value) or type(value)
         if value == nil or kind == "table" or kind == "function" then return nil end
         cols[column][row] = value
@@ -249,12 +265,28 @@ return function(host, stop)
     out[n] = "]"
   end
 
-  local function write_pairs(list)
+  -- next, and after it the null fields, which have no value.
+  local function each_of(object, absent)
+    if not absent then return next, object end
+    local behind = false
+    return function(_, key)
+      local value
+      if not behind then
+        key, value = next(object, key)
+        if key ~= nil then return key, value end
+        behind = true
+      end
+      repeat key = next(absent, key) until key == nil or rawget(object, key) == nil
+      return key, nil
+    end, object
+  end
+
+  local function write_pairs(list, absent)
     if not wire then refuse("has keys that are neither all strings nor 1..n") end
     n = n + 1
     out[n] = '{"\\u0001m":['
     local level, first = depth, true
-    for key, value in next, list do
+    for key, value in each_of(list, absent) do
       local kind = type(key)
       keys[level] = key
       if kind ~= "string" and mtype(key) ~= "integer" then
@@ -279,9 +311,9 @@ return function(host, stop)
     out[n] = "]}"
   end
 
-  local function ordered(object)
+  local function ordered(object, absent)
     local names = {}
-    for key in next, object do names[#names + 1] = key end
+    for key in each_of(object, absent) do names[#names + 1] = key end
     sort(names)
     local index = 0
     return function()
@@ -291,16 +323,14 @@ return function(host, stop)
     end
   end
 
-  -- Tables with string keys; integer keys become text in plain JSON.
-  local function write_object(object)
+  -- Tables with string keys; integer keys become text in plain JSON. `absent` is the set of fields that are null, or nil.
+  local function write_object(object, absent)
     local size = 0
     local odd = false
-    local indexes = false
-    for key in next, object do
+    for key in each_of(object, absent) do
       size = size + 1
       if type(key) ~= "string" then
         odd = true
-        indexes = indexes or mtype(key) == "integer"
       elseif find(key, "[\128-\255]") and not ulen(key) then
         depth = depth - 1
         refuse("has a key that is not UTF-8 text; keys must be text or integers")
@@ -310,24 +340,24 @@ return function(host, stop)
     end
     if size > limits.max_array and wire then too_many(size) end
     nodes = nodes + size
-    if odd and wire then return write_pairs(object) end
+    if odd and wire then return write_pairs(object, absent) end
     if odd then
       local copy = {}
-      for key, value in next, object do
+      for key, value in each_of(object, absent) do
         if type(key) ~= "string" and mtype(key) ~= "integer" then
           refuse("has a key that is a " .. (mtype(key) or type(key)) .. "; keys must be strings or integers")
         end
         local name = tostring(key)
         if copy[name] ~= nil then refuse("has the key " .. name .. " both as a number and as text") end
-        copy[name] = value
+        copy[name] = value == nil and null or value
       end
-      object = copy
+      object, absent = copy, nil
     end
     n = n + 1
     out[n] = "{"
     local level, first = depth, true
     local each, state
-    if wire then each, state = next, object else each = ordered(object) end
+    if wire then each, state = each_of(object, absent) else each = ordered(object, absent) end
     for key, value in each, state do
       keys[level] = key
       if indent then
@@ -368,6 +398,40 @@ return function(host, stop)
     return top <= 2 * count + 16 and top or nil
   end
 
+  -- Whether all keys of a table are in 1..count. Its first element must be there: a map by number often begins elsewhere.
+  local function is_within(list, count)
+    if rawget(list, 1) == nil then return false end
+    for key in next, list do
+      if mtype(key) ~= "integer" or key < 1 or key > count then return false end
+    end
+    return true
+  end
+
+  -- How many elements a table has as a list, -1 for one that is an object; and the set of an object's null fields.
+  local function shape(value)
+    local meta = getmetatable(value)
+    local marked = rawequal(meta, ARRAY)
+    local count, absent = rawlen(value), nil
+    if meta and not marked then
+      local length
+      length, absent = nulls.of(value)
+      if length then
+        for key in next, value do
+          if mtype(key) ~= "integer" or key < 1 or key > length then return extent(value) or -1, nil end
+        end
+        return length, nil
+      end
+    end
+    if count > 0 then
+      -- A border says nothing of other keys, and they may stand before or behind it: only counting tells.
+      local all = 0
+      for _ in next, value do all = all + 1 end
+      if all ~= count and (all > count or not is_within(value, count)) or absent then count = -1 end
+    end
+    if marked and count <= 0 then return extent(value) or -1, nil end
+    return count > 0 and count or -1, absent
+  end
+
   function write(value)
     if host.is_sealed(value) then refuse("is a library, which cannot leave the script") end
     depth = depth + 1
@@ -376,19 +440,11 @@ return function(host, stop)
       too_deep(value)
     end
     stack[depth] = value
-    local marked = rawequal(getmetatable(value), ARRAY)
-    local count = rawlen(value)
-    if count > 0 then
-      -- A border says nothing of other keys, and they may stand before or behind it: only counting tells.
-      local all = 0
-      for _ in next, value do all = all + 1 end
-      if all ~= count then count = -1 end
-    end
-    if marked and (count <= 0) then count = extent(value) or -1 end
-    if count > 0 or (marked and count == 0) then
+    local count, absent = shape(value)
+    if count >= 0 then
       write_list(value, count)
     else
-      write_object(value)
+      write_object(value, absent)
     end
     if nodes > most_nodes and wire then too_many(nodes) end
     keys[depth] = nil
@@ -418,9 +474,23 @@ return function(host, stop)
     return '"' .. gsub(text, '[\0-\31"\\]', escapes) .. '"'
   end
 
+  local function spend(elements)
+    spent = spent + elements
+    if spent > limits.max_nodes * 2 then
+      stop.stop("array", format("the script sent values of %d elements in one run; %d are allowed", spent, limits.max_nodes * 2))
+    end
+  end
+
   -- `count` values as a JSON list for the wire. Raises a refusal.
   -- At most `most` elements in all, where that is given and less than the limit.
   function M.wire(name, count, values, most)
+    if native then
+      local text, elements = native(count, values, most)
+      if text then
+        spend(elements)
+        return text
+      end
+    end
     begin(name, true, limits.allow_nan)
     if most and most < most_nodes then most_nodes = most end
     if count > limits.max_array then too_many(count) end
@@ -435,10 +505,7 @@ return function(host, stop)
     end
     n = n + 1
     out[n] = "]"
-    spent = spent + nodes
-    if spent > limits.max_nodes * 2 then
-      stop.stop("array", format("the script sent values of %d elements in one run; %d are allowed", spent, limits.max_nodes * 2))
-    end
+    spend(nodes)
     local text = concat(out)
     out, stack = nil, nil
     return text

@@ -1,7 +1,7 @@
 -- Guest languages: compiled to Lua and run here by a compiler and a runtime of their own, with the same stops, calls and values.
 --
 -- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see translation.py beside the languages' folders.
-return function(host, stop, encode, calls)
+return function(host, stop, encode, calls, nulls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
   local gsub, concat, unpack = string.gsub, table.concat, table.unpack
   local getmetatable, setmetatable = debug.getmetatable, debug.setmetatable
@@ -9,6 +9,8 @@ return function(host, stop, encode, calls)
 
   local M = {}
   local R, state
+  local latest -- the value of the last run, as the runtime has it
+  local lent = {}
   local limits, targets = {}, {}
 
   -- The library that a runtime builds on; its scripts see nothing of it.
@@ -20,6 +22,13 @@ return function(host, stop, encode, calls)
   }
 
   local surroundings = { lib = lib, limits = limits, null = host.null, array_mt = host.array }
+
+  -- The set of an object's null fields, or nil. An array's length counts its nulls.
+  function surroundings.null_fields(value)
+    local _, fields = nulls.of(value)
+    return fields
+  end
+  surroundings.is_array = nulls.is_array
 
   function surroundings.has_tool(name) return targets[name] ~= nil end
 
@@ -61,7 +70,7 @@ return function(host, stop, encode, calls)
 
   -- Tools and functions by the names that runtimes know them under: parts are joined by dots.
   function M.configure(config)
-    targets = { docs_get = "docs.get", docs_search = "docs.search", docs_describe = "docs.describe" }
+    targets = { docs_get = "docs.get", docs_search = "docs.search", docs_describe = "docs.describe", docs_names = "docs.names" }
     for _, entries in next, { config.functions, config.tools } do
       for _, entry in next, entries do targets[(gsub(entry[1], "\31", "."))] = entry[2] end
     end
@@ -73,9 +82,33 @@ return function(host, stop, encode, calls)
   -- The script, ready to be called: it is compiled when it runs, under the same limits.
   function M.script(source)
     return function()
-      local value = R.export(R.run(state, source))
-      if value ~= nil then return value end -- else no value at all
+      latest = nil
+      local returned = R.run(state, source)
+      local value = R.export(returned)
+      if value ~= nil then
+        latest = returned
+        return value
+      end -- else no value at all
     end
+  end
+
+  -- The value of the last run as a list of one, in the runtime's own form; nil where no runtime is loaded.
+  function M.latest()
+    local value = latest
+    latest = nil
+    return R and { value, n = value ~= nil and 1 or 0 } or nil
+  end
+
+  -- A variable for one run: what stood in its place comes back. `foreign` says that the value is in the host's form.
+  function M.lend(name, value, foreign)
+    if lent[name] == nil then lent[name] = state.vars[name] or false end
+    state.vars[name] = { foreign and R.import(value) or value, not foreign }
+  end
+
+  function M.give_back()
+    if next(lent) == nil then return end
+    for name, before in next, lent do state.vars[name] = before or nil end
+    lent = {}
   end
 
   -- Raises the problem of a script that does not compile.

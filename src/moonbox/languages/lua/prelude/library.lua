@@ -1,6 +1,6 @@
 -- The standard library as scripts see it: checked, deterministic, and sealed against change.
-return function(host, allowed, stop)
-  local type, tostring, tonumber, select, next, rawset, rawget = type, tostring, tonumber, select, next, rawset, rawget
+return function(host, allowed, stop, nulls)
+  local type, tostring, tonumber, select, next, rawget = type, tostring, tonumber, select, next, rawget
   local rawequal = rawequal
   local setmetatable, getmetatable, raw_error = setmetatable, debug.getmetatable, error
   local find, gsub, raw_format, raw_rep, sub = string.find, string.gsub, string.format, string.rep, string.sub
@@ -123,6 +123,36 @@ return function(host, allowed, stop)
     return (checked_string(concat(list, separator, first, last)))
   end
 
+  -- In arrays with nulls, nulls move with the other elements.
+  local raw_insert, raw_remove, raw_sort = table.insert, table.remove, table.sort
+  local is_array, tointeger = nulls.is_array, math.tointeger
+  function replaced.table.insert(list, ...)
+    if getmetatable(list) and is_array(list) and select("#", ...) == 2 then
+      local position = tointeger((...))
+      if position and position >= 1 and position <= #list then
+        nulls.insert(list, position, (select(2, ...)))
+        return
+      end
+    end
+    return raw_insert(list, ...)
+  end
+
+  function replaced.table.remove(list, position)
+    if position ~= nil and getmetatable(list) and is_array(list) then
+      local whole = tointeger(position)
+      if whole and whole >= 1 and whole < #list then return (nulls.remove(list, whole)) end
+    end
+    return raw_remove(list, position)
+  end
+
+  function replaced.table.sort(list, compare)
+    if is_array(list) and (compare == nil or type(compare) == "function") then
+      nulls.sort(list, compare)
+      return
+    end
+    return raw_sort(list, compare)
+  end
+
   function replaced.table.move(from, first, last, to, into)
     local a, b = math.tointeger(first), math.tointeger(last)
     if a and b and b - a > 10000000 then
@@ -221,6 +251,8 @@ return function(host, allowed, stop)
   function base.pairs(value)
     local contents = sealed[value]
     if contents then
+      local each = rawget(getmetatable(value), "__pairs")
+      if each then return each() end
       local copy = {} -- the contents themselves could be changed
       for key, member in next, contents do copy[key] = member end
       return next, copy, nil
@@ -228,6 +260,7 @@ return function(host, allowed, stop)
     if value == nil or value == host.null then
       raw_error("bad argument #1 to 'pairs' (table expected, got " .. M.kind(value) .. ")", 2)
     end
+    if is_array(value) then return nulls.each_pair, value, nil end
     return raw_pairs(value)
   end
 
@@ -237,12 +270,19 @@ return function(host, allowed, stop)
     if value == nil or value == null then
       raw_error("bad argument #1 to 'ipairs' (table expected, got " .. M.kind(value) .. ")", 2)
     end
+    if is_array(value) then return nulls.each, value, 0 end
     return first_step, value, 0
   end
 
   function base.rawset(target, key, value)
     if sealed[target] then raw_error("this table is read-only", 2) end
-    return rawset(target, key, value)
+    return (nulls.rawset(target, key, value))
+  end
+
+  local raw_rawlen = rawlen
+  function base.rawlen(value)
+    if is_array(value) then return #value end
+    return raw_rawlen(value)
   end
 
   M.base = base

@@ -5,9 +5,9 @@ local rawset, rawget, rawequal, raw_xpcall = rawset, rawget, rawequal, xpcall
 local getmetatable = debug.getmetatable
 local find, match, format, gmatch = string.find, string.match, string.format, string.gmatch
 local concat, pack, unpack = table.concat, table.pack, table.unpack
-local collect = collectgarbage
+local collect, tonumber, tointeger = collectgarbage, tonumber, math.tointeger
 
--- null is a light userdata: one value, equal to itself only, that nothing can be stored in.
+-- The explicit null, json.null, is a light userdata: one value, equal to itself only, that nothing can be stored in.
 local anchor
 local null = debug.upvalueid(function() return anchor end, 1)
 debug.setmetatable(null, {
@@ -22,16 +22,20 @@ local ARRAY = host.array
 
 local allowed = import("allowed")
 local stop = import("stop")(host)
-local library = import("library")(host, allowed, stop)
+local nulls = import("nulls")(host)
+local library = import("library")(host, allowed, stop, nulls)
 host.seal = library.seal
 host.is_sealed = library.is_sealed
 host.tostring = library.tostring
 ARRAY.__index = library.no_field("list")
-local encode = import("encode")(host, stop)
-local calls = import("calls")(host, stop, encode)
-local guest = import("guest")(host, stop, encode, calls)
+local encode = import("encode")(host, stop, nulls)
+local calls = import("calls")(host, stop, encode, nulls)
+local guest = import("guest")(host, stop, encode, calls, nulls)
+local kept = import("kept")(host, stop, nulls)
 
 local builtins, features, baseline = {}, {}, {}
+local inputs = {} -- {name, value} of the next run, and of that run only
+local lent = {}   -- names of kept values and inputs that the run found among its globals -> what stood there before
 -- Globals are looked up in a table with room for twice as many as there are: few share a slot, whatever the seed of the hash.
 local env = load("return {" .. string.rep("x=nil,", 128) .. "}", "=moonbox", "t", {})()
 local elsewhere = {}
@@ -47,7 +51,7 @@ local MOST_NAMES, MOST_NAME = 10000, 200
 
 local function text_of(value)
   local meta = getmetatable(value)
-  if type(value) == "table" and not meta or rawequal(meta, ARRAY) then
+  if type(value) == "table" and (not meta or rawequal(meta, ARRAY) or nulls.is_mark(meta)) then
     local ok, text = stop.pcall(encode.json, value)
     if ok then return text end
   end
@@ -64,6 +68,7 @@ end
 function host.write(text)
   stop.guard()
   local fate = host.emit(text)
+  kept.print(text)
   if fate == 1 then
     stop.stop("output", "the script printed more than max_output = " .. host.max_output .. " bytes")
   elseif fate == -1 then
@@ -114,6 +119,7 @@ local function array(items)
   if items == nil then items = {} end
   if type(items) ~= "table" then raw_error("array expects a table, got " .. library.kind(items), 2) end
   if host.is_sealed(items) then raw_error("array expects a table of your own", 2) end
+  if nulls.is_array(items) then return items end
   return setmetatable(items, ARRAY)
 end
 
@@ -121,6 +127,14 @@ local docs = {}
 function docs.search(words, limit) return (calls.call("docs.search", "docs.search", words, limit)) end
 function docs.describe(name) return (calls.call("docs.describe", "docs.describe", name)) end
 local docs_table = library.seal(docs, "docs", {
+  __pairs = function()
+    local names, index = calls.call("docs.names", "docs"), 0
+    return function()
+      index = index + 1
+      local name = names[index]
+      if name ~= nil then return name, (calls.call("docs.get", "docs", name)) end
+    end, nil, nil
+  end,
   __index = function(_, name)
     local member = docs[name]
     if member then return member end
@@ -231,7 +245,7 @@ local function safe_metatables(into)
   function into.getmetatable(value)
     if type(value) ~= "table" then return nil end
     local meta = getmetatable(value)
-    if meta == nil or rawequal(meta, ARRAY) or rawequal(meta, ENVIRONMENT) then return nil end
+    if meta == nil or rawequal(meta, ARRAY) or rawequal(meta, ENVIRONMENT) or nulls.is_mark(meta) then return nil end
     local field = rawget(meta, "__metatable")
     if field ~= nil then return field end
     return meta
@@ -244,13 +258,13 @@ local function safe_metatables(into)
       raw_error("bad argument #2 to 'setmetatable' (nil or table expected, got " .. library.kind(meta) .. ")", 2)
     end
     local before = getmetatable(value)
-    if before and not rawequal(before, ARRAY) and rawget(before, "__metatable") ~= nil then
+    if before and not rawequal(before, ARRAY) and not nulls.is_mark(before) and rawget(before, "__metatable") ~= nil then
       raw_error("cannot change a protected metatable", 2)
     end
     if meta and (rawget(meta, "__gc") ~= nil or rawget(meta, "__mode") ~= nil) then
       raw_error("the metamethods __gc and __mode are not available", 2)
     end
-    return setmetatable(value, meta)
+    return nulls.setmetatable(value, meta)
   end
 end
 
@@ -259,7 +273,7 @@ local function rebuild(config)
   for name, value in next, library.base do builtins[name] = value end
   for name, value in next, library.libraries do builtins[name] = value end
   builtins.pcall, builtins.xpcall = stop.pcall, stop.xpcall
-  builtins.print, builtins.array, builtins.null = print, array, null
+  builtins.print, builtins.array = print, array
   builtins.json = library.seal(json, "json")
   builtins.docs = docs_table
   builtins.parallel = calls.parallel
@@ -280,6 +294,31 @@ local function furnish()
   rawset(env, "_G", env)
 end
 
+-- Kept values and inputs are globals for one run: what stood in their place comes back.
+local function lend(number)
+  kept.begin(number)
+  if guest.loaded() then
+    kept.each(guest.lend, "kept_", "kept")
+    for _, entry in next, inputs do guest.lend(entry[1], entry[2], true) end
+  else
+    local function set(name, value)
+      if lent[name] == nil then lent[name] = { rawget(env, name) } end
+      rawset(env, name, value)
+    end
+    kept.each(set, "_", "_")
+    for _, entry in next, inputs do set(entry[1], entry[2]) end
+  end
+  inputs = {}
+end
+
+local function give_back(...)
+  guest.give_back()
+  for name, before in next, lent do rawset(env, name, before[1]) end
+  lent = {}
+  return ...
+end
+stop.trust(give_back)
+
 -- Entry points for the engine ----------------------------------------------------------------------------------------
 
 local engine = {}
@@ -289,6 +328,7 @@ function engine.configure(config)
   if config.runtime and not guest.loaded() then guest.load(config.runtime) end
   if guest.loaded() then guest.configure(config) end
   rebuild(config)
+  for name in next, baseline do rawset(env, name, nil) end -- what was there and is not any more, or is nil now
   furnish()
   baseline = {}
   for name in next, builtins do baseline[name] = true end
@@ -296,7 +336,9 @@ function engine.configure(config)
 end
 
 function engine.limits(limits)
+  if host.limits then host.limits(limits) end
   host.max_output = limits.max_output
+  kept.configure(limits)
   library.configure(limits)
   encode.configure(limits)
   guest.limits(limits)
@@ -318,13 +360,17 @@ end
 
 -- Returns "ok", JSON of the values; or "stop", limit, message, frames; or kind, message, frames, extra.
 -- Last comes the number of operations, where they are counted.
-function engine.run(source, chunk, seed, limits)
+local function run(source, chunk, seed, limits)
+  local number = tointeger(tonumber(match(chunk, "#(%d+)$") or 1))
   furnish()
+  lend(number)
   library.seed(seed)
   calls.begin()
   encode.begin()
   report.begin()
-  stop.begin(limits, not guest.loaded()) -- guests count their operations themselves
+  local counting = not guest.loaded() -- guests count their operations themselves
+  stop.begin(limits, counting)
+  calls.count(counting and limits.max_operations ~= nil)
   local script, problem = compile(source, chunk)
   if not script then
     stop.finish()
@@ -344,6 +390,7 @@ function engine.run(source, chunk, seed, limits)
     stopped = stopped or { external = 0 }
     return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations
   end
+  stop.raw_pcall(kept.keep, number, ok and (guest.latest() or results) or {}, ok and #text or 0)
   if ok then return "ok", text, "", "", operations end
   if text == "not enough memory" then
     results, script = nil, nil
@@ -360,7 +407,18 @@ function engine.run(source, chunk, seed, limits)
   return kind, message, frames, extra, operations
 end
 
+stop.trust(run)
+
+function engine.run(source, chunk, seed, limits)
+  return give_back(run(source, chunk, seed, limits))
+end
 stop.trust(engine.run)
+
+-- Globals of the next run only: a list of {name, value}.
+function engine.inputs(list) inputs = list end
+
+-- What of the last run was kept: 1 for its value, 2 for its output, 3 for both.
+function engine.kept() return kept.flags() end
 
 -- Whether a script compiles; it is not run. Returns what `run` returns for one that does not, or "ok".
 function engine.check(source, chunk)
@@ -392,12 +450,33 @@ end
 function engine.mark(list) return setmetatable(list, ARRAY) end
 
 local builders, builder_count = {}, 0
+local MOST_MASKS = 256
+
+-- The metatables for rows with nulls, by the mask of the columns that are null.
+local function row_metatables(names, nullable)
+  local known, count = {}, 0
+  return function(mask)
+    local meta = known[mask]
+    if meta then return meta end
+    local keys = {}
+    for bit = 1, #nullable do
+      if mask & (1 << bit) ~= 0 then keys[#keys + 1] = names[nullable[bit]] end
+    end
+    local shared
+    meta, shared = nulls.metatable_of(keys)
+    if not shared then return meta end
+    if count == MOST_MASKS then known, count = {}, 0 end
+    known[mask] = meta
+    count = count + 1
+    return meta
+  end
+end
 
 -- A function that makes one table for each row from a list for each column. Compiled once for each set of keys: a
--- constructor that names its keys makes tables of the right size at once.
-local function builder(names)
-  local parts = {}
-  for column = 1, #names do parts[column] = #names[column] .. ":" .. names[column] end
+-- constructor that names its keys makes tables of the right size at once. `nullable` lists the columns with nulls.
+local function builder(names, nullable)
+  local parts = { concat(nullable, " ") }
+  for column = 1, #names do parts[column + 1] = #names[column] .. ":" .. names[column] end
   local signature = concat(parts) -- with lengths, so that no two sets of keys have the same
   local build = builders[signature]
   if build then return build end
@@ -406,23 +485,48 @@ local function builder(names)
     parameters[column] = "c" .. column
     fields[column] = format("[%q] = c%d[i]", names[column], column)
   end
-  local text = format("return function(n, mark, %s) local rows = {} for i = 1, n do rows[i] = {%s} end return mark(rows) end",
-    concat(parameters, ", "), concat(fields, ", "))
-  build = load(text, "=moonbox", "t", {})()
+  local masks = {}
+  for bit = 1, #nullable do
+    masks[bit] = format("if c%d[i] == nil then mask = mask | %d end", nullable[bit], 1 << bit)
+  end
+  local text = format([[
+    local setmetatable, metatable = ...
+    return function(n, mark, %s)
+      local rows = {}
+      for i = 1, n do
+        rows[i] = {%s}
+        %s
+      end
+      return mark(rows)
+    end]], concat(parameters, ", "), concat(fields, ", "), #masks == 0 and "" or
+    "local mask = 0 " .. concat(masks, " ") .. " if mask ~= 0 then setmetatable(rows[i], metatable(mask)) end")
+  build = load(text, "=moonbox", "t", {})(setmetatable, row_metatables(names, nullable))
   if builder_count == 64 then builders, builder_count = {}, 0 end
   builders[signature] = build
   builder_count = builder_count + 1
   return build
 end
 
--- An array of tables with the given keys from one list for each key.
-function engine.rows(count, names, columns)
-  return builder(names)(count, engine.mark, unpack(columns))
+-- An array of tables with the given keys from one list for each key; `nullable` lists the columns that have nulls.
+function engine.rows(count, names, columns, nullable)
+  return builder(names, nullable)(count, engine.mark, unpack(columns))
 end
 
 engine.null = null
+engine.nulls = nulls
 engine.hook = stop.hook
 function engine.collect() collect() collect() end
 function engine.main_thread() return format("%p", (coroutine.running())) end
 function engine.install_hook() debug.sethook(stop.hook, "", 10000) end
+if host.bind then -- for the native part of a worker
+  host.bind({
+    run = engine.run,
+    kept = engine.kept,
+    array = ARRAY,
+    null = null,
+    null_fields = nulls.fields,
+    null_array = nulls.array,
+  })
+end
+
 return engine

@@ -27,28 +27,33 @@ class Token(NamedTuple):
 def tokenize(source: str, line: int = 1, most: int = 1_000_000) -> list[Token]:
     """The first words of a script in one pass, an eof token last. Linear in the length of the source."""
     tokens: list[Token] = []
+    append, make, words = tokens.append, tuple.__new__, RESERVED_WORDS
     at, line_start, size = 0, 0, len(source)
     while at < size and len(tokens) < most:
         match = _WORD.match(source, at)
         assert match is not None  # the last alternative takes any character
         group = match.lastgroup or ""
-        end = match.end()
-        if group == "newline":
+        start, end = match.span(group)
+        if group == "name" or group == "op":  # nearly all words: made without the detour over their class
+            text = source[start:end]
+            kind = group if group == "op" or text not in words else "keyword"
+            append(make(Token, (kind, text, line, start - line_start + 1, start, end, line, "")))
+        elif group == "newline":
             line, line_start = line + 1, end
         elif group == "long":
-            token = _long(source, match, line, at - line_start + 1)
+            token = _long(source, match, line, start - line_start + 1)
             if token.kind != "comment":
-                tokens.append(token)
+                append(token)
             if token.last_line != line:
                 line, line_start = token.last_line, _start_of_line(source, token.end)
             end = token.end
         elif group not in _SKIPPED:
-            token = _word(group, match, line, at - line_start + 1)
-            tokens.append(token)
+            token = _word(group, match, line, start - line_start + 1)
+            append(token)
             if token.last_line != line:
                 line, line_start = token.last_line, _start_of_line(source, token.end)
         at = end
-    tokens.append(Token("eof", "<eof>", line, at - line_start + 1, at, at, line))
+    append(Token("eof", "<eof>", line, at - line_start + 1, at, at, line))
     return tokens
 
 
@@ -62,11 +67,9 @@ def bad_escape(text: str) -> str:
 
 
 def _word(group: str, match: re.Match[str], line: int, column: int) -> Token:
-    text, start, end = match.group(), match.start(), match.end()
+    text, (start, end) = match[group], match.span(group)
     kind, problem, last = group, "", line
-    if group == "name":
-        kind = "keyword" if text in RESERVED_WORDS else "name"
-    elif group == "number":
+    if group == "number":
         if not _NUMBER.fullmatch(text):
             kind, problem = "bad", "malformed number"
     elif group == "delimiter":
@@ -80,15 +83,16 @@ def _word(group: str, match: re.Match[str], line: int, column: int) -> Token:
 
 def _long(source: str, match: re.Match[str], line: int, column: int) -> Token:
     """A long string, or a long comment (as kind "comment")."""
-    comment = match.group().startswith("--")
+    start = match.start("long")
+    comment = match["long"].startswith("--")
     close = source.find(f"]{match['level']}]", match.end())
     end = len(source) if close < 0 else close + len(match["level"]) + 2
-    text = source[match.start() : end]
+    text = source[start:end]
     last = line + len(_NEWLINE.findall(text))
     if close < 0:
         what = "comment" if comment else "string"
-        return Token("bad", text, line, column, match.start(), end, last, f"unfinished long {what}")
-    return Token("comment" if comment else "string", text, line, column, match.start(), end, last)
+        return Token("bad", text, line, column, start, end, last, f"unfinished long {what}")
+    return Token("comment" if comment else "string", text, line, column, start, end, last)
 
 
 def _string_problem(text: str) -> str:
@@ -104,12 +108,12 @@ def _start_of_line(source: str, at: int) -> int:
     return max(source.rfind("\n", 0, at), source.rfind("\r", 0, at)) + 1
 
 
-_SKIPPED = frozenset({"space", "comment"})
+_SKIPPED = frozenset({"end", "comment"})
 _NEWLINE = re.compile(r"\r\n|\n\r|\n|\r")
 _WORD = re.compile(
     r"""
-      (?P<space>[ \t\v\f]++)
-    | (?P<newline>\r\n|\n\r|\n|\r)
+    [ \t\v\f]*+(?:
+      (?P<newline>\r\n|\n\r|\n|\r)
     | (?P<long>(?:--)?\[(?P<level>=*+)\[)
     | (?P<delimiter>\[=++)
     | (?P<comment>--[^\n\r]*+)
@@ -117,8 +121,9 @@ _WORD = re.compile(
     | (?P<number>0[xX](?:[pP][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?|\.?[0-9](?:[eE][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?)
     | (?P<string>"(?:[^"\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+"?|'(?:[^'\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+'?)
     | (?P<op>\.\.\.|\.\.|==|~=|<=|>=|<<|>>|//|::|[-+*/%^#&~|<>=(){}\[\];:,.])
+    | (?P<end>\Z)
     | (?P<foreign>[\s\S])
-    """,
+    )""",
     re.VERBOSE,
 )
 _NUMBER = re.compile(

@@ -131,7 +131,7 @@ return function(R, lib, host)
 
   local function is_list(value)
     if host.array_mt and getmetatable(value) == host.array_mt then return true end
-    return #value > 0
+    return #value > 0 or host.is_array ~= nil and host.is_array(value)
   end
 
   local function import(value, depth)
@@ -155,6 +155,13 @@ return function(R, lib, host)
       if type(key) ~= "string" then key = tostring(key) end
       if out[key] == nil then count = count + 1 end
       out[key] = import(item, depth + 1)
+    end
+    for key in next, host.null_fields and host.null_fields(value) or {} do
+      if type(key) ~= "string" then key = tostring(key) end
+      if out[key] == nil then
+        count = count + 1
+        out[key] = U
+      end
     end
     out[true] = count
     return R.map(out)

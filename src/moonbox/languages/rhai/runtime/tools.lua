@@ -11,6 +11,7 @@ return function(R, lib, host)
       end
       local data = lib.rawget(problem, "data")
       if data ~= nil then fields.data = R.import(data) end
+      fields.where = lib.rawget(problem, "where") -- of a tool script: its file and line
     else
       fields.message = lib.tostring(problem)
     end

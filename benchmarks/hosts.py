@@ -1,0 +1,82 @@
+"""The npm package beside other sandboxes for Node: prints a table and writes hosts.md.
+
+    python benchmarks/hosts.py [--rounds 10] [--no-write]
+
+Needs Node and a built package (make js). Each subject runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SUBJECTS = {"moonbox": "moonbox (npm)", "monty": "@pydantic/monty", "quickjs": "quickjs-emscripten"}
+ROWS = {
+    "cold": ("import to first result", "ms"),
+    "start": ("a fresh environment", "ms"),
+    "run": ("an empty run", "ms"),
+    "call": ("one tool call", "ms"),
+    "fib": ("fib(27)", "ms"),
+    "rows_in": ("20,000 rows of 5 fields in", "ms"),
+    "rows_out": ("20,000 rows of 5 fields out", "ms"),
+    "memory": ("memory of an idle environment", "MB"),
+}
+NOTES = """
+moonbox runs each environment in a Worker of its own and can end any script; the others run in the caller's thread, so
+that a fresh environment, a run and a call cost them no change of threads, and a script that hangs holds the caller up.
+QuickJS's tools answer synchronously with JSON text, which the script parses; those of the others are asynchronous and
+answer with values.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--no-write", action="store_true")
+    options = parser.parse_args()
+    if shutil.which("node") is None:
+        sys.exit("this benchmark needs Node 20 or later; it is not installed")
+    if not (HERE.parent / "js" / "dist" / "index.js").exists():
+        sys.exit("the npm package is not built; run: make js")
+    folder = HERE / "hosts"
+    if not (folder / "node_modules").exists():
+        subprocess.run(["npm", "ci", "--silent", "--no-audit", "--no-fund"], cwd=folder, check=True)
+    load = os.getloadavg()[0]
+    figures = {name: _measure(folder, name, options.rounds) for name in SUBJECTS}
+    version = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    text = _table(figures)
+    print(text)
+    if not options.no_write:
+        how = f"Node {version}, load {load:.1f} when it began; best of {options.rounds} rounds."
+        head = f"# Sandboxes in Node\n\n{how}\n\n"
+        (HERE / "hosts.md").write_text(head + text + NOTES, encoding="utf-8")
+
+
+def _measure(folder: Path, name: str, rounds: int) -> dict[str, float]:
+    command = ["node", "--expose-gc", "bench.mjs", name, str(rounds)]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _table(figures: dict[str, dict[str, float]]) -> str:
+    lines = ["| | " + " | ".join(SUBJECTS.values()) + " |", "|---|" + "---|" * len(SUBJECTS)]
+    for key, (title, unit) in ROWS.items():
+        cells = [_shown(found[key], unit) for found in figures.values()]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: float, unit: str) -> str:
+    value = value / 2**20 if unit == "MB" else value
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""How fast a script is served over HTTP, with the SDK's own client: moonbox, a bare server, and FastMCP's code mode.
+
+    bare      the SDK's server, whose one tool does nothing
+    moonbox   `moonbox serve --http`: a script of five calls to a Python tool
+    fastmcp   FastMCP's code mode: the same script for it
+
+Latency is measured with one client, throughput with many. The three take turns, so that whatever else the machine does
+meets them all alike.
+
+    python benchmarks/mcp_serving.py [--clients 50] [--calls 200] [--without-fastmcp]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests")]
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+BARE = """
+import socket, sys
+import mcp_types as types
+import uvicorn
+from mcp.server import Server
+
+async def list_tools(context, params):
+    schema = {"type": "object", "properties": {"source_code": {"type": "string"}}}
+    return types.ListToolsResult(tools=[types.Tool(name="lua_repl", description="Nothing.", input_schema=schema)])
+
+async def call_tool(context, params):
+    return types.CallToolResult(content=[types.TextContent(text="10")])
+
+listening = socket.socket()
+listening.bind(("127.0.0.1", 0))
+listening.listen(1024)
+print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", flush=True)
+app = Server("bare", on_list_tools=list_tools, on_call_tool=call_tool).streamable_http_app()
+uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listening])
+"""
+TOOLS = """
+from moonbox import tool
+
+@tool
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+"""
+FASTMCP = """
+import socket
+from fastmcp import FastMCP
+from fastmcp.experimental.transforms.code_mode import CodeMode
+
+listening = socket.socket()
+listening.bind(("127.0.0.1", 0))
+port = listening.getsockname()[1]
+listening.close()
+server = FastMCP("code", transforms=[CodeMode()])
+
+@server.tool
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+
+print(f"http://127.0.0.1:{port}/mcp", flush=True)
+server.run(transport="http", host="127.0.0.1", port=port, show_banner=False, log_level="error")
+"""
+LUA = "local sum = 0\nfor i = 1, 5 do sum = tools.add{a = sum, b = i} end\nreturn sum"
+PYTHON = """
+total = 0
+for i in range(1, 6):
+    total = (await call_tool("add", {"a": total, "b": i}))["result"]
+return total
+"""
+TARGET = 1.5
+
+
+@contextlib.contextmanager
+def process(command: list[str], folder: Path, *, announced: str) -> Iterator[str]:
+    """A server that writes its address on one of its first lines."""
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, announced: subprocess.PIPE}
+    running = subprocess.Popen(command, cwd=folder, text=True, **pipes)
+    try:
+        lines = getattr(running, announced)
+        address = next(match[0] for line in lines if (match := re.search(r"http://127\S+", line)))
+        yield address
+    finally:
+        running.terminate()
+        running.wait(30)
+        getattr(running, announced).close()
+
+
+@contextlib.contextmanager
+def subjects(folder: Path, *, fastmcp: bool) -> Iterator[dict[str, tuple[str, str, dict[str, Any]]]]:
+    """Address, tool and arguments of each."""
+    with contextlib.ExitStack() as stack:
+        bare = stack.enter_context(process([sys.executable, "-c", BARE], folder, announced="stdout"))
+        (folder / "serving_tools.py").write_text(TOOLS)
+        (folder / "moonbox.toml").write_text("[audit]\nenabled = false\n[serve]\nrequests_per_minute = 1000000\n")
+        serve = [sys.executable, "-m", "moonbox", "serve", "--http", "--port", "0", "--tools", "serving_tools.py"]
+        ours = stack.enter_context(process(serve, folder, announced="stderr"))
+        found = {
+            "bare": (bare, "lua_repl", {"source_code": LUA}),
+            "moonbox": (ours, "lua_repl", {"source_code": LUA}),
+        }
+        if fastmcp:
+            from rivals import SUBJECTS, environment
+
+            subject = next(item for item in SUBJECTS if item.name == "fastmcp")
+            command = [str(environment(subject)), "-c", FASTMCP]
+            theirs = stack.enter_context(process(command, folder, announced="stdout"))
+            found["fastmcp"] = (theirs, "execute", {"code": PYTHON})
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(timeout=120) as http,
+        Client(streamable_http_client(url, http_client=http), cache=None) as client,
+    ):
+        yield client
+
+
+async def call(client: Client, tool: str, arguments: dict[str, Any]) -> float:
+    began = time.perf_counter()
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    return (time.perf_counter() - began) * 1000
+
+
+async def latencies(found: dict[str, Any], calls: int) -> dict[str, float]:
+    """The median of one client's calls, in milliseconds."""
+    times: dict[str, list[float]] = {name: [] for name in found}
+    async with contextlib.AsyncExitStack() as stack:
+        clients = {name: await stack.enter_async_context(connected(item[0])) for name, item in found.items()}
+        for number in range(calls + 5):
+            for name, (_, tool, arguments) in found.items():
+                took = await call(clients[name], tool, arguments)
+                if number >= 5:
+                    times[name].append(took)
+    return {name: statistics.median(items) for name, items in times.items()}
+
+
+async def throughput(url: str, tool: str, arguments: dict[str, Any], clients: int, calls: int) -> float:
+    """Calls in a second, of many clients at once."""
+
+    async def work(client: Client) -> None:
+        for _ in range(calls):
+            await call(client, tool, arguments)
+
+    async with contextlib.AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(connected(url)) for _ in range(clients)]
+        began = time.perf_counter()
+        await asyncio.gather(*(work(client) for client in opened))
+        return clients * calls / (time.perf_counter() - began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--without-fastmcp", action="store_true")
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subjects(Path(folder), fastmcp=not options.without_fastmcp) as found,
+    ):
+        times = asyncio.run(latencies(found, options.calls))
+        rates = {
+            name: asyncio.run(throughput(*item, options.clients, max(4, options.calls // 20)))
+            for name, item in found.items()
+        }
+    print(f"{'':<10}{'ms (p50)':>10}{'× bare':>8}{f'calls/s with {options.clients}':>20}")
+    for name in found:
+        print(f"{name:<10}{times[name]:>10.2f}{times[name] / times['bare']:>8.2f}{rates[name]:>20.0f}")
+    print(f"target: at most {TARGET} × bare")
+
+
+if __name__ == "__main__":
+    main()

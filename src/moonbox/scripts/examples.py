@@ -1,0 +1,86 @@
+"""Examples beside a tool script: calls with the results that are expected, in `<name>.examples.json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.compact import short
+from moonbox.errors import ArgumentError, ConfigError
+from moonbox.suggest import unknown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from moonbox.scripts.library import LoadedScript, ScriptLibrary
+
+__all__ = ["Example", "examples_file", "examples_of", "run_example"]
+
+_KEYS = ("name", "params", "result", "error")
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One call: its parameters, and the result, or a part of the error's message, that is expected."""
+
+    title: str
+    params: dict[str, Any]
+    result: Any = None
+    error: str | None = None
+
+
+def examples_file(script: Path) -> Path:
+    """Where the examples of a script are."""
+    return script.with_name(f"{script.stem}.examples.json")
+
+
+def examples_of(script: Path) -> tuple[Example, ...]:
+    """The examples of a script, none without the file; ConfigError says what is wrong with it."""
+    file = examples_file(script)
+    if not file.is_file():
+        return ()
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise ConfigError(f"{file.name} is not valid JSON: {problem}") from None
+    if not isinstance(data, list):
+        raise ConfigError(f'{file.name} must be a list of {{"params": {{…}}, "result": …}}')
+    return tuple(_example(item, f"{file.name}[{place}]") for place, item in enumerate(data))
+
+
+def run_example(library: ScriptLibrary, script: LoadedScript, example: Example) -> str | None:
+    """What is wrong with the outcome, or None when it is as expected."""
+    assert script.tool is not None
+    message: str | None
+    try:
+        run = library.execute(script.settings.name, script.tool.bind(example.params))
+        message, value = (None if run.error is None else str(run.error)), run.value
+    except ArgumentError as problem:
+        message, value = problem.message, None
+    if example.error is not None:
+        if message is None:
+            return f"expected an error with '{example.error}', but it returned {short(value, _SHOWN)}"
+        return None if example.error in message else f"expected an error with '{example.error}', not: {message}"
+    if message is not None:
+        return message
+    if value == example.result:
+        return None
+    return f"expected {short(example.result, _SHOWN)}, not {short(value, _SHOWN)}"
+
+
+def _example(item: Any, where: str) -> Example:
+    if not isinstance(item, dict):
+        raise ConfigError(f"{where} must be an object with params, and result or error")
+    for key in item:
+        if key not in _KEYS:
+            raise ConfigError(f"{where}: {unknown('key', key, _KEYS)}")
+    params, error = item.get("params", {}), item.get("error")
+    if not isinstance(params, dict):
+        raise ConfigError(f"{where}: params must be an object")
+    if ("result" in item) == ("error" in item):
+        raise ConfigError(f"{where}: give either result or error")
+    if error is not None and not isinstance(error, str):
+        raise ConfigError(f"{where}: error must be text")
+    return Example(str(item.get("name") or short(params, 60)), params, item.get("result"), error)

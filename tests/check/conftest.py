@@ -1,0 +1,72 @@
+"""A toolbox whose tools say what they return, and one that does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from typing_extensions import TypedDict
+
+from moonbox import Tool, Toolbox, tool
+from moonbox.check.checker import Checker
+from moonbox.check.tools import ToolView
+from moonbox.languages.registry import LANGUAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.findings import Finding
+
+    Find = Callable[..., tuple[Finding, ...]]
+
+
+class Item(TypedDict):
+    amount: float
+    category: str
+    status: Literal["open", "closed"]
+
+
+class Page(TypedDict):
+    items: list[Item]
+    total: int
+
+
+def shop() -> Toolbox:
+    @tool
+    def get_expenses(employee_id: int, limit: int = 10) -> list[Item]:
+        """Expenses of one employee."""
+        return []
+
+    @tool
+    def search(query: str) -> Page:
+        """Search."""
+        return {"items": [], "total": 0}
+
+    @tool(policy="direct")
+    def wipe() -> str:
+        """For the model itself."""
+        return "done"
+
+    unknown = Tool.from_schema(name="anything", description="", parameters={"type": "object"}, call=lambda _: None)
+    open_result = Tool.from_schema(
+        name="open_result",
+        description="",
+        parameters={},
+        call=lambda _: {},
+        returns={"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": True},
+    )
+    box = Toolbox([get_expenses, search, wipe, unknown, open_result])
+    box.learned.learn("anything", {"id": 1, "rows": [{"name": "x"}]})
+    return box
+
+
+@pytest.fixture
+def find() -> Find:
+    """The findings of a script: `find(source, language, names)`."""
+    box = shop()
+
+    def findings(source: str, language: str = "lua", names: Any = frozenset()) -> tuple[Finding, ...]:
+        spoken = LANGUAGES[language]
+        return Checker(spoken).check(source, ToolView(box, spoken), frozenset(names))
+
+    return findings

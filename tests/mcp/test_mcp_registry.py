@@ -1,0 +1,189 @@
+"""Servers in moonbox.toml and in clients' files: `mcp add`, `remove`, `test` and `uninstall`."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from moonbox.cli.mcp import app
+from moonbox.errors import ConfigError, UsageError
+from moonbox.mcp import registry
+from moonbox.mcp.clients import Entry, find, install, remove
+
+FILE = """# mine
+[sandbox]
+language = "lua"  # and this
+
+[mcp.servers.old]
+command = "x"
+[mcp.servers.old.tools.a]
+policy = "auto"
+
+[serve]
+port = 8000
+"""
+
+
+def run(*args: str, answer: str | None = None, fails: bool = False) -> str:
+    result = CliRunner().invoke(app, list(args), input=answer)
+    assert (result.exit_code != 0) is fails, result.output
+    return result.output
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.setenv("MOONBOX_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MOONBOX_KEYRING", "off")
+
+
+@pytest.mark.parametrize(
+    ("args", "table"),
+    [
+        (("--", "uvx", "mcp-server-time", "--local"), {"command": "uvx", "args": ["mcp-server-time", "--local"]}),
+        (("--url", "https://a.example/mcp"), {"url": "https://a.example/mcp"}),
+        (
+            ("--env", "KEY=a=b", "--", "server"),
+            {"command": "server", "env": {"KEY": "a=b"}},
+        ),
+        (
+            ("--url", "https://a.example/mcp", "--header", "X-Key=${KEY:-x}"),
+            {"url": "https://a.example/mcp", "headers": {"X-Key": "${KEY:-x}"}},
+        ),
+    ],
+)
+def test_add_and_remove_one_server(args: tuple[str, ...], table: dict[str, Any]) -> None:
+    path = Path("moonbox.toml")
+    path.write_text(FILE)
+    assert "added the MCP server 'new'" in run("add", "new", *args)
+    assert path.read_text().startswith(FILE)
+    assert tomllib.loads(path.read_text())["mcp"]["servers"]["new"] == table
+    assert "removed the MCP server 'new'" in run("remove", "new")
+    assert path.read_text().strip() == FILE.strip()
+
+
+def test_a_new_file_is_for_its_owner_alone() -> None:
+    run("add", "time", "--env", "TOKEN=secret", "--", "uvx", "mcp-server-time")
+    assert stat.S_IMODE(Path("moonbox.toml").stat().st_mode) == 0o600
+
+
+def test_remove_takes_the_tables_below_along_and_nothing_else() -> None:
+    path = Path("moonbox.toml")
+    path.write_text(FILE)
+    registry.remove(path, "old")
+    assert path.read_text() == '# mine\n[sandbox]\nlanguage = "lua"  # and this\n\n[serve]\nport = 8000\n'
+    with pytest.raises(UsageError, match="unknown MCP server 'old'"):
+        registry.remove(path, "old")
+
+
+def test_what_cannot_be_changed_safely_is_left_alone() -> None:
+    path = Path("moonbox.toml")
+    text = 'mcp = { servers = { old = { command = "x" } } }\n'
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="cannot be changed safely; add this by hand"):
+        registry.add(path, {"new": {"command": "y"}})
+    with pytest.raises(ConfigError, match="cannot be changed safely; remove"):
+        registry.remove(path, "old")
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("add", "old", "--", "y"), "the MCP server 'old' exists already"),
+        (("add", "new"), "moonbox mcp add NAME -- command"),
+        (("add", "new", "--url", "https://a.example", "--", "x"), "moonbox mcp add NAME -- command"),
+        (("add", "new", "--url", "ftp://a.example"), "url must begin with"),
+        (("add", "new", "--env", "KEY", "--", "x"), "--env takes NAME=VALUE, not 'KEY'"),
+        (("add", "--from", "crsor"), "unknown client 'crsor'; did you mean 'cursor'?"),
+        (("add", "--from", "cursor"), "cursor has no configuration file; looked for"),
+        (("remove", "odl"), "unknown MCP server 'odl'; did you mean 'old'?"),
+        (("test", "odl"), "unknown MCP server 'odl'; did you mean 'old'?"),
+        (("uninstall",), "--client is required"),
+    ],
+)
+def test_refusals(args: tuple[str, ...], message: str) -> None:
+    Path("moonbox.toml").write_text(FILE)
+    assert message in " ".join(run(*args, fails=True).split())
+    assert Path("moonbox.toml").read_text() == FILE
+
+
+def test_replace() -> None:
+    Path("moonbox.toml").write_text(FILE)
+    run("add", "old", "--replace", "--url", "https://a.example/mcp")
+    data = tomllib.loads(Path("moonbox.toml").read_text())
+    assert data["mcp"]["servers"] == {"old": {"url": "https://a.example/mcp"}}
+    assert data["serve"] == {"port": 8000}
+
+
+@pytest.mark.parametrize("yes", [True, False])
+@pytest.mark.parametrize(
+    ("client", "file", "root"),
+    [
+        ("cursor", "me/.cursor/mcp.json", "mcpServers"),
+        ("claude", ".mcp.json", "mcpServers"),
+        ("vscode", ".vscode/mcp.json", "servers"),
+    ],
+)
+def test_take_over_what_a_client_has(client: str, file: str, root: str, yes: bool) -> None:
+    path = Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    entries = {
+        "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"ZONE": "${env:ZONE}"}},
+        "docs": {"url": "https://a.example/mcp"},
+        "off": {"command": "x", "disabled": True},
+    }
+    path.write_text(json.dumps({root: entries, "other": 1}))
+    output = run("add", "--from", client, answer="y\n" if yes else "n\n")
+    assert "added 2 MCP servers" in output
+    servers = tomllib.loads(Path("moonbox.toml").read_text())["mcp"]["servers"]
+    assert servers == {
+        "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"ZONE": "${ZONE}"}},
+        "docs": {"url": "https://a.example/mcp", "headers": {}},
+    }
+    left = json.loads(path.read_text())
+    assert left["other"] == 1
+    assert set(left[root]) == ({"off"} if yes else set(entries))
+    assert bool(list(path.parent.glob("*.backup"))) is yes
+
+
+@pytest.mark.parametrize("name", ["cursor", "codex"])
+def test_uninstall_removes_what_install_added(name: str, tmp_path: Path) -> None:
+    client, path = find(name), tmp_path / "file"
+    before = '{\n  "mcpServers": {\n    "a": {\n      "command": "x"\n    }\n  }\n}\n'
+    path.write_text('# mine\n[mcp_servers.a]\ncommand = "x"\n' if client.form == "toml" else before)
+    text = path.read_text()
+    install(client, Entry("moonbox", "/opt/moonbox"), path)
+    removed = remove(client, ["moonbox"], path)
+    assert (removed.done, path.read_text().strip()) == ("removed", text.strip())
+    assert removed.backup is not None
+    assert remove(client, ["moonbox"], path).done == "unchanged"
+
+
+def test_uninstall_by_the_command() -> None:
+    run("install", "--client", "cursor", "--project")
+    assert "moonbox" in json.loads(Path(".cursor/mcp.json").read_text())["mcpServers"]
+    assert "removed the entry 'moonbox'" in run("uninstall", "--client", "cursor", "--project")
+    assert json.loads(Path(".cursor/mcp.json").read_text()) == {"mcpServers": {}}
+    assert "there is no entry 'moonbox'" in run("uninstall", "--client", "cursor", "--project")
+
+
+def test_what_a_server_can_do() -> None:
+    server = Path(__file__).with_name("everything_server.py")
+    run("add", "every", "--", sys.executable, str(server), "stdio")
+    report = json.loads(run("test", "every", "--json"))
+    assert (report["server"], report["prompts"], report["resources"], report["templates"]) == ("everything 1", 4, 3, 1)
+    assert report["tools"] >= 19
+    assert report["annotated"] == report["with_result_schema"] == 1
+    assert set(report["seconds"]) == {"start", "first_list", "list"}
+    assert report["problems"] == []
+    run("add", "broken", "--", sys.executable, "-c", "raise SystemExit('no')")
+    assert "the MCP server 'broken' failed" in run("test", "broken", fails=True)

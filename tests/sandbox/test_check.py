@@ -1,0 +1,207 @@
+"""The look at a script before every run: what it costs the script, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import CodeMode, Run, Sandbox, Tool, tool
+from moonbox.audit.sinks import MemorySink
+from moonbox.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CALLS: list[str] = []
+
+
+@tool
+def add(a: int, b: int = 1) -> int:
+    """The sum."""
+    CALLS.append("add")
+    return a + b
+
+
+def plain(name: str, result: Any) -> Tool:
+    return Tool.from_schema(name=name, description="", parameters={"type": "object"}, call=lambda _: result)
+
+
+@pytest.fixture
+def box() -> Iterator[Sandbox]:
+    CALLS.clear()
+    rows = [{"id": 1, "price": 5, "password": "s3cret"}, {"id": 2}]
+    with Sandbox(
+        [add, plain("rows", rows), plain("text", "hello")], isolation="inline", redact=["password"], audit=MemorySink()
+    ) as sandbox:
+        yield sandbox
+
+
+def test_nothing_is_run(box: Sandbox) -> None:
+    run = box.run("x = tools.add{a = 1}\nreturn tools.ad{a = 1}")
+    assert run.error is not None
+    assert (run.error.kind, run.error.line, run.error.message) == ("check", 2, "unknown tool 'ad'")
+    assert (run.error.code, run.error.tool) == ("unknown_tool", "ad")
+    assert (run.calls, CALLS) == ((), [])
+    assert run.for_model() == (
+        "check failed on line 2: unknown tool 'ad'\nhint: did you mean tools.add?\n"
+        "2 | return tools.ad{a = 1}\n  |              ^\n\nnothing was run; state is unchanged"
+    )
+
+
+def test_every_error_is_listed(box: Sandbox) -> None:
+    run = box.run("tools.ad{}\nprint(True)")
+    assert run.error is not None
+    assert run.error.message == "unknown tool 'ad'\nalso on line 2: 'True' is not defined; write true, not True"
+
+
+def test_it_is_in_the_trail_as_a_run(box: Sandbox) -> None:
+    sink = MemorySink()
+    with Sandbox([add], isolation="inline", audit=sink) as checked:
+        run = checked.run("return tools.ad{}")
+    (kept,) = sink.runs()
+    assert (kept.id, kept.error) == (run.id, run.error)
+
+
+def test_turned_off() -> None:
+    with Sandbox([add], isolation="inline", check=False) as unchecked:
+        run = unchecked.run("return tools.ad{}")
+        assert run.error is not None
+        assert run.error.kind == "runtime"
+        with unchecked.repl() as repl:
+            assert [finding.severity for finding in repl.check("return tools.ad{}")] == ["error"]
+
+
+def test_the_state_stays(box: Sandbox) -> None:
+    with box.repl() as repl:
+        repl.run("x = 5")
+        assert repl.run("tools.ad{}").error is not None
+        assert repl.run("return x").value == 5
+
+
+def test_globals_of_earlier_runs_are_known(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert [str(note) for note in repl.check("return x")] == ["line 1: 'x' is not set anywhere: it is nil"]
+        repl.run("x = 5")
+        assert repl.check("return x") == ()
+        repl.run("_G['y' .. 1] = 2")
+        assert repl.check("return y1") == ()
+        repl.reset()
+        assert len(repl.check("return x")) == 1
+
+
+def test_what_was_defined_is_known(box: Sandbox) -> None:
+    with box.repl() as repl:
+        repl.define("config", {"a": 1})
+        repl.define("host.now", lambda: 1)
+        assert repl.check("return config.a + host.now()") == ()
+
+
+def test_notes_come_with_the_answer(box: Sandbox) -> None:
+    run = box.run("return totl")
+    assert [note.message for note in run.notes] == ["'totl' is not set anywhere: it is nil"]
+    assert run.for_model() == "null\n[note: line 1: 'totl' is not set anywhere: it is nil]"
+    assert Run.from_dict(json.loads(run.to_json())) == run
+
+
+def test_awaited(box: Sandbox) -> None:
+    run = asyncio.run(box.arun("return tools.ad{}"))
+    assert run.error is not None
+    assert run.error.kind == "check"
+
+
+def test_step_by_step(box: Sandbox) -> None:
+    with box.repl() as repl:
+        run = repl.start("return tools.ad{}")
+        assert isinstance(run, Run)
+        assert run.error is not None
+        assert run.error.kind == "check"
+        assert repl.run("return 1").value == 1
+
+
+def test_only_text_is_a_script(box: Sandbox) -> None:
+    with box.repl() as repl, pytest.raises(UsageError, match="must be a string, not int"):
+        repl.check(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "hint"),
+    [
+        ("local r = tools.rows{} return r.length", "a list has no field 'length'", "write: #r"),
+        (
+            "local r = tools.rows{} return r.price",
+            "a list has no field 'price'",
+            "read it from an element, such as r[1].price, or loop: for _, item in ipairs(r) do … item.price … end",
+        ),
+        (
+            "local r = tools.rows{} return r.items",
+            "a list has no field 'items'",
+            "r is the list itself: for _, item in ipairs(r) do … end",
+        ),
+        ("local s = tools.text{} return s.length", "a string has no field 'length'", "write: #s"),
+        (
+            "local s = tools.text{} return s.value",
+            "a string has no field 'value'",
+            "s is text; if it is JSON, write: json.decode(s).value",
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_there(source: str, message: str, hint: str, box: Sandbox) -> None:
+    run = box.run(source)
+    assert run.error is not None
+    assert (run.error.kind, run.error.message, run.error.hint) == ("runtime", message, hint)
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("local r = tools.rows{} return r[1].price + #r", 7),
+        ("local r = tools.rows{} return r[3] == nil and rawget(r, 'x') == nil", True),
+        ("local n = 0 for _ in ipairs(tools.rows{}) do n = n + 1 end return n", 2),
+        ("return tools.text{}:upper()", "HELLO"),
+        ("local r = array{} r.name = 'x' return r.name", "x"),
+    ],
+)
+def test_what_lists_and_strings_have(source: str, value: Any, box: Sandbox) -> None:
+    assert box.run(source).unwrap() == value
+
+
+def test_shapes_are_learned(box: Sandbox) -> None:
+    box.run("return tools.rows{}")
+    assert box.toolbox.learned.schema("add") is None
+    assert box.toolbox.learned.schema("rows") == {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"id": {"type": "integer"}, "price": {"type": "integer"}},
+            "required": ["id"],
+            "additionalProperties": True,
+        },
+    }
+    text = box.run('return docs.describe("rows")').value
+    assert text.endswith("returned so far: {id: integer, price?: integer}[]")
+
+
+def test_a_learned_shape_is_never_an_error() -> None:
+    with Sandbox([plain("rows", [{"id": 1}])], isolation="inline") as box:
+        box.run("return tools.rows{}")
+        run = box.run("return tools.rows{}[1].price")
+        assert run.ok
+        assert [note.message for note in run.notes] == ["the field 'price' was never seen in the result of tools.rows"]
+
+
+def test_the_catalog_shows_what_was_known_at_the_start() -> None:
+    with Sandbox([plain("rows", [{"id": 1}])], isolation="inline") as box:
+        with CodeMode(box) as mode:
+            before = mode.description
+            mode.handle("lua_repl", {"source_code": "return tools.rows{}"})
+            assert mode.description == before
+        with CodeMode(box, learned_shapes=True) as mode:
+            assert "rows() -> {id: integer}[]" in mode.description
+        with CodeMode(box, learned_shapes=True) as mode:
+            box.toolbox.learned.learn("rows", [{"id": 1, "name": "x"}])
+            assert "name?: string" not in mode.description
+            mode.show_learned()
+            assert "rows() -> {id: integer, name?: string}[]" in mode.description

@@ -1,0 +1,7 @@
+-- error: runtime
+-- line: 7
+-- message: attempt to compare number with null
+-- hint: item.price is json.null, which is only for sending a null: write nil for a missing value
+
+local item = { price = json.null }
+return item.price > 5

@@ -1,0 +1,2 @@
+-- error: runtime
+json.null()

@@ -1,2 +1,0 @@
--- value: null
-return ("abc").x

@@ -1,2 +1,0 @@
--- error: runtime
-null()

@@ -1,3 +1,0 @@
--- error: runtime
--- message has: attempt to index a null value (field 'x')
-return null.x

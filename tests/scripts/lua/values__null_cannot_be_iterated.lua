@@ -1,3 +1,0 @@
--- error: runtime
--- message has: bad argument #1 to 'pairs' (table expected, got null)
-for k in pairs(null) do end

@@ -1,2 +1,0 @@
--- value: "yes"
-if null then return "yes" else return "no" end
