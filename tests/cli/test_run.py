@@ -429,3 +429,16 @@ def test_output_is_shown_while_the_script_runs(terminal: Open, tmp_path: Path) -
     fifo.write_text("now")
     assert "begun" not in screen.expect("now")
     assert screen.ended() == 0
+
+
+def test_tool_scripts_are_shown_below_the_run_that_called_them(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "hi.lua").write_text("tool = {} function tool.execute() return 'hi' end")
+    (tmp_path / "moonbox.toml").write_text('[tools]\nfolders = ["tools"]\n')
+    done = moonbox("run", "-e", "return tools.hi{} .. tools.hi{}", "--audit", "trail.db")
+    assert (done.returncode, done.stdout) == (0, "hihi\n"), done.stderr
+    shown = moonbox("audit", "show", "--last", "--db", "trail.db").stdout
+    assert "return tools.hi{} .. tools.hi{}" in shown
+    tree = shown[shown.index("tool scripts") :].splitlines()[1:]
+    assert [line[:5] for line in tree] == ["├─ hi", "└─ hi"]
+    assert all("  ok  " in line for line in tree)

@@ -125,10 +125,10 @@ def _chosen(trail: Store, id: str | None, *, last: bool) -> str:
         raise UsageError("name one run: an id from `moonbox audit list`, or --last")
     if id is not None:
         return id
-    latest = trail.list(1)
-    if not latest:
-        raise UsageError("no runs in this trail")
-    return latest[0].id
+    for run in trail.list(_MOST_RELATED):
+        if not trail.get(run.id).tool:  # tool scripts are shown below the run that called them
+            return run.id
+    raise UsageError("no runs in this trail")
 
 
 @app.command("stats")

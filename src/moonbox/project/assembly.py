@@ -161,10 +161,18 @@ def assemble(
     raise AssertionError
 
 
-def add_project_tools(config: Config, sandbox: Sandbox, closing: contextlib.ExitStack, *, wait: float = 0.0) -> None:
+def add_project_tools(
+    config: Config,
+    sandbox: Sandbox,
+    closing: contextlib.ExitStack,
+    *,
+    sink: Sink | None = None,
+    wait: float = 0.0,
+) -> None:
     """Give a Sandbox the tools of a project: its tool scripts, knowledge base, Python tools and MCP servers.
 
-    `wait` is how many seconds the servers have to start. What is opened is closed with `closing`.
+    `sink` records the runs of tool scripts. `wait` is how many seconds the servers have to start. What is opened is
+    closed with `closing`.
     """
     toolbox = sandbox.toolbox
     _gate(config, toolbox)
@@ -173,7 +181,7 @@ def add_project_tools(config: Config, sandbox: Sandbox, closing: contextlib.Exit
     built_in = _knowledge_tools(knowledge)
     with _in_section(config, "knowledge"):
         toolbox.add(built_in)
-    scripts = _open_scripts(config, None, built_in, closing)
+    scripts = _open_scripts(config, sink, built_in, closing)
     if scripts is not None:
         with _in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)

@@ -174,7 +174,11 @@ class ScriptLibrary:
         return LoadedScript(settings, source, stamp, definition, tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
-        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False) as repl:  # its host functions are absent here
+        def described(run: Run) -> Run:
+            return replace(run, tool=settings.name)
+
+        # Without a check: its host functions are absent here.
+        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=described) as repl:
             for step in (source, READ_DEFINITION):
                 run = repl.run(step)
                 if run.error is not None:
