@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from moonbox import Run, Sandbox
+from moonbox import Limits, Run, Sandbox
 from moonbox.audit.records import Call, CallError, Usage
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ScriptError
@@ -140,7 +140,7 @@ def test_a_run_shows_everything(page: Page, console: Console) -> None:
     expect(page.locator(".tl-row")).to_have_count(6)
     expect(page.locator(".tl-note")).to_contain_text("2 not ok · 1 retried")
     expect(page.locator(".tl-bar.ask")).to_have_count(2)
-    expect(page.get_by_role("region", name="Usage")).to_contain_text("6 of 50")
+    expect(page.get_by_role("region", name="Usage")).to_contain_text(f"6 of {Limits().max_tool_calls:,}")
     expect(page.get_by_role("region", name="What the model saw")).to_contain_text("tokens")
     page.locator(".tl-row").nth(1).hover()
     expect(page.locator(".tl-card")).to_contain_text("unlucky: no luck")

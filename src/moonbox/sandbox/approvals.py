@@ -176,7 +176,7 @@ class Approvals:
             lines=_lines(call.source, call.name),
             hints=tuple(hint_names(tool)) if tool is not None else (),
             asked=time(),
-            changed=self._changed(tool),
+            changed=self._changed(tool) or (Change(call.changed, ()) if call.changed else None),
         )
 
     def _changed(self, tool: Tool | None) -> Change | None:
