@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo console screenshots test lint types unit js soak bench economy slips docs lock clean
+.PHONY: demo console screenshots test lint types unit fuzz js soak bench economy slips docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -33,6 +33,11 @@ types: $(VENV)/installed
 
 unit: $(VENV)/installed
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+# How long it goes on: make fuzz MINUTES=60
+MINUTES ?= 60
+fuzz: $(VENV)/installed
+	$(BIN)/python -m tests.costs.fuzz --minutes $(MINUTES)
 
 soak: $(VENV)/installed
 	$(BIN)/python benchmarks/soak.py

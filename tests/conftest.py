@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from importlib.util import find_spec
 
 import pytest
 
 pytest.register_assert_rewrite("script_cases")
+
+# Tests make their own projects and agree to them; those of the question itself take this away.
+os.environ.setdefault("MOONBOX_TRUST", "1")
 
 # How long an example takes says something of the machine, and nothing of the code.
 if find_spec("hypothesis"):  # environments of frameworks do without it

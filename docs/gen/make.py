@@ -9,9 +9,10 @@ DOCS = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path.insert(0, str(DOCS))  # so that the folder is found as the package `gen`
 
-from gen import commands, configuration, functions  # noqa: E402 - the path must be set before
+from gen import api, commands, configuration, functions  # noqa: E402 - the path must be set before
 
 PAGES = {
+    "reference/python.md": api.page,
     "reference/commands.md": commands.page,
     "reference/configuration.md": configuration.page,
     "reference/host-functions.md": functions.page,

@@ -46,7 +46,9 @@ __all__ = [
 ]
 
 ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled", "check"]
+"""What kind of thing ended a run."""
 LimitName = Literal["operations", "time", "memory", "calls", "output", "string", "array", "depth"]
+"""The limit that was reached."""
 
 ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)
 LIMIT_NAMES: tuple[str, ...] = get_args(LimitName)

@@ -8,8 +8,8 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import wire
 
-from adapters import wire
 from adapters.conformance import SUM, Say, Scripted, Use
 from moonbox import Tool, Toolbox, tool
 from moonbox.errors import ClosedError, UsageError

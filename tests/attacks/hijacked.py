@@ -36,6 +36,11 @@ class Peer:
     def receive(self) -> tuple[int, Any]:
         kind, length = HEADER.unpack(self._exactly(HEADER.size))
         payload = self._exactly(length)
+        if kind == protocol.RUN:
+            number, seed = protocol.RUN_HEAD.unpack_from(payload)
+            return kind, (payload[protocol.RUN_HEAD.size :], number, seed)
+        if kind == protocol.HALT:
+            return kind, payload[0]
         return kind, marshal.loads(payload) if payload else None
 
     def wait_for(self, kind: int) -> Any:

@@ -283,7 +283,7 @@ def test_every_file_is_pruned_by_the_same_rules(
     assert [run.id for run in store.list()] == ["new", "run-0", "run-1", "run-2"]
     assert store.prune(keep=0) == 4
     assert store.prune(keep=0) == 0
-    with pytest.raises(UsageError, match=r"^prune needs older_than=SECONDS, keep=COUNT, or both$"):
+    with pytest.raises(UsageError, match=r"^prune needs older_than=SECONDS, keep=COUNT or max_bytes=BYTES$"):
         store.prune()
     with pytest.raises(UsageError, match="must not be negative"):
         store.prune(older_than=-1.0)
@@ -339,8 +339,9 @@ def test_pruning_lines_keeps_what_is_no_run_the_mode_and_a_link(tmp_path: Path, 
     assert sink.prune(keep=1) == 1
     assert path.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o640
-    first, second = path.read_bytes().splitlines()
-    assert (first, json.loads(second)["id"]) == (b"# a remark", "b")
+    stub, remark, seal, run, pruning = path.read_bytes().splitlines()
+    assert (remark, json.loads(run)["id"]) == (b"# a remark", "b")
+    assert [next(iter(json.loads(line))) for line in (stub, seal, pruning)] == ["pruned", "seal", "prune"]
     assert [file.name for file in (tmp_path / "real").iterdir()] == ["trail.jsonl"]
 
 

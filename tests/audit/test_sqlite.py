@@ -73,7 +73,7 @@ def test_prune_by_count_and_by_age(sink: SqliteSink, make_run: Callable[..., Run
     assert sink.stats().tools[0].calls == 6, "the calls went with their runs"
     assert sink.prune(keep=3, older_than=3600 * 24) == 0
     assert sink.prune(keep=0) == 3
-    with pytest.raises(UsageError, match=r"^prune needs older_than=SECONDS, keep=COUNT, or both$"):
+    with pytest.raises(UsageError, match=r"^prune needs older_than=SECONDS, keep=COUNT or max_bytes=BYTES$"):
         sink.prune()
     with pytest.raises(UsageError, match="must not be negative"):
         sink.prune(keep=-1)

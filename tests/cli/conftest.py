@@ -60,7 +60,7 @@ number = 5
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "LANG", "LC_ALL")}
-    return {**kept, "MOONBOX_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    return {**kept, "MOONBOX_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "MOONBOX_TRUST": "1"}
 
 
 @pytest.fixture

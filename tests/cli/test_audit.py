@@ -304,3 +304,41 @@ def test_on_a_terminal_prune_asks_first(
     screen.expect("3 runs deleted" if status == 0 else "nothing was deleted")
     assert screen.ended() == status
     assert len(ids(many)) == left
+
+
+def test_verify_prints_the_hash_and_names_what_does_not_fit(trail: Path) -> None:
+    done = CliRunner().invoke(app, ["verify", "--db", str(trail)])
+    assert done.exit_code == 0
+    first, second = done.output.splitlines()
+    assert first == "ok: 2 records"
+    head = second.removeprefix("hash: ")
+    assert CliRunner().invoke(app, ["verify", "--db", str(trail), "--expect", head]).exit_code == 0
+    assert CliRunner().invoke(app, ["verify", "--db", str(trail), "--expect", "0" * 64]).exit_code == 1
+    if trail.suffix == ".db":
+        import sqlite3
+
+        with sqlite3.connect(trail) as db:
+            db.execute("UPDATE runs SET record = replace(record, 'get_expenses', 'get_incomes')")
+        db.close()
+        problem = "record 1 (run aaaa000011112222): the run was changed"
+    else:
+        trail.write_text(trail.read_text().replace("get_expenses", "get_incomes"))
+        problem = "line 1 (run aaaa000011112222) does not fit the lines before it"
+    done = CliRunner().invoke(app, ["verify", "--db", str(trail)])
+    assert (done.exit_code, done.output) == (1, f"not intact: {problem}\n")
+    report = json.loads(CliRunner().invoke(app, ["verify", "--db", str(trail), "--json"]).output)
+    assert (report["ok"], report["records"], report["problem"]) == (False, 0, problem)
+
+
+def test_a_run_whose_host_died_is_shown_as_unfinished(tmp_path: Path) -> None:
+    path = tmp_path / "trail.db"
+    sink = open_sink(path)
+    sink.start_run(replace(RUNS[0], calls=(), values=()))  # type: ignore[attr-defined]
+    sink.start_call(RUNS[0].id, replace(RUNS[0].calls[0], status="in_flight", result=None))  # type: ignore[attr-defined]
+    sink.close()
+    listed = CliRunner().invoke(app, ["list", "--db", str(path)]).output
+    assert "unfinished" in listed
+    shown = CliRunner().invoke(app, ["show", "aaaa", "--db", str(path)]).output
+    assert "run aaaa000011112222  unfinished" in shown
+    assert "the calls that were started may have taken effect" in shown
+    assert 'get_expenses {"employee_id":1} → in flight' in shown

@@ -42,11 +42,20 @@ def test_layers_are_those_of_a_real_worker(moonbox: Moonbox) -> None:
     assert layers["seccomp"]["active"]
 
 
+def test_the_loop_can_be_chosen(moonbox: Moonbox) -> None:
+    native = json.loads(moonbox("doctor", "--json", env={"MOONBOX_NATIVE": "0"}).stdout)["native"]
+    assert native == {
+        "name": "native",
+        "active": False,
+        "detail": "workers run in Python: MOONBOX_NATIVE=1 turns the native loop on",
+    }
+
+
 def test_the_table(terminal: Open) -> None:
     screen = terminal("doctor")
     assert screen.ended() == 0
     assert "running scripts" in screen.text
-    for name in ("process", "interrupt", *LAYERS, "lupa"):
+    for name in ("process", "native", "interrupt", *LAYERS, "lupa"):
         assert any(line[3:].startswith(name) and line[0] in "✓–" for line in screen.text.splitlines()), name
     assert "Scripts run in processes of their own" in screen.text.splitlines()[-1]
 

@@ -258,9 +258,11 @@ def test_a_person_is_asked(terminal: Open) -> None:
     screen.type("what\n")
     screen.expect(question)
     screen.type("y\n")
+    screen.expect("deleted a\n")
     screen.expect('path = "b"')
     screen.expect(question)
     screen.type("n keep it\n")
+    screen.expect("delete: a person declined this call: keep it\n")
     screen.expect('path = "c"')
     screen.expect(question)
     screen.type("e\n")
@@ -271,10 +273,12 @@ def test_a_person_is_asked(terminal: Open) -> None:
     screen.type("e\n")
     screen.expect("fields to change")
     screen.type('{"path": "z"}\n')
+    screen.expect("deleted z\n")
     screen.expect('path = "d"')
     screen.expect(question)
     screen.type("a\n")
-    screen.expect("deleted a\ndelete: a person declined this call: keep it\ndeleted z\ndeleted d\ndeleted e\n")
+    screen.expect("deleted d\n")
+    screen.expect("deleted e\n")
     assert screen.ended() == 0
 
 
@@ -291,9 +295,10 @@ def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
 
 def test_ctrl_c_at_a_question_ends_the_run(terminal: Open) -> None:
     screen = terminal("run", "-t", "kit", "-e", "print('before') tools.delete{path = 'a'}")
+    screen.expect("before\n")
     screen.expect("[e]dit: ")
     screen.type("\x03")
-    screen.expect("before\nerror: interrupted after 1 call")
+    screen.expect("error: interrupted after 1 call")
     assert screen.ended() == 130
 
 
@@ -424,3 +429,16 @@ def test_output_is_shown_while_the_script_runs(terminal: Open, tmp_path: Path) -
     fifo.write_text("now")
     assert "begun" not in screen.expect("now")
     assert screen.ended() == 0
+
+
+def test_tool_scripts_are_shown_below_the_run_that_called_them(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "hi.lua").write_text("tool = {} function tool.execute() return 'hi' end")
+    (tmp_path / "moonbox.toml").write_text('[tools]\nfolders = ["tools"]\n')
+    done = moonbox("run", "-e", "return tools.hi{} .. tools.hi{}", "--audit", "trail.db")
+    assert (done.returncode, done.stdout) == (0, "hihi\n"), done.stderr
+    shown = moonbox("audit", "show", "--last", "--db", "trail.db").stdout
+    assert "return tools.hi{} .. tools.hi{}" in shown
+    tree = shown[shown.index("tool scripts") :].splitlines()[1:]
+    assert [line[:5] for line in tree] == ["├─ hi", "└─ hi"]
+    assert all("  ok  " in line for line in tree)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -184,3 +185,43 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 2,
+    "method": "tools/call",
+    "params": {"name": "lua_repl", "arguments": {"source_code": "return tools.add{a = 1}"}},
+}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_requests_runs_and_calls_are_logged_over_stdio(moonbox: Moonbox, form: str) -> None:
+    lines = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, CALL))
+    done = moonbox("serve", "--tools", "kit", "-v", "--log-format", form, input=lines)
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        logged = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+        assert all(line["time"].endswith("+00:00") for line in logged)
+        assert {"method": "tools/call"}.items() <= next(x for x in logged if x.get("method") == "tools/call").items()
+        assert any(line["logger"] == "moonbox.calls" and line["tool"] == "add" for line in logged)
+        assert any(line["logger"] == "moonbox.runs" and line["result"] == "ok" for line in logged)
+    else:
+        assert "INFO moonbox.mcp: request method=tools/call" in done.stderr
+        assert "INFO moonbox.calls: call tool=add status=ok" in done.stderr
+        assert re.search(r"INFO moonbox\.runs: run id=\w+ result=ok calls=1 ms=\d+", done.stderr)
+
+
+def test_a_log_format_that_is_unknown(moonbox: Moonbox) -> None:
+    done = moonbox("serve", "--log-format", "jsn", input="")
+    assert (done.returncode, done.stderr) == (2, "error: unknown log format 'jsn'; did you mean 'json'?\n")
+
+
+def test_broken_tool_scripts_are_reported(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "bad.lua").write_text("tool = {")
+    (tmp_path / "moonbox.toml").write_text('[tools]\nfolders = ["tools"]\n')
+    assert "WARNING moonbox.scripts: the tool script bad.lua is broken" in moonbox("serve", input="").stderr
+    done = moonbox("doctor")
+    assert done.returncode == 1
+    assert "bad.lua cannot be loaded" in done.stdout

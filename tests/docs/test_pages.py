@@ -150,3 +150,19 @@ def test_every_way_to_make_tools_is_mentioned() -> None:
     page = text("tools.md") + text("tool-scripts.md")
     for method in dir(moonbox.Toolbox):
         assert not method.startswith("from_") or method in page, method
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = text("reference/python.md")
+    for public in moonbox.__all__:
+        if public != "__version__":
+            assert f"\n### {public}\n" in page, public
+    for module in sorted((ROOT / "src" / "moonbox" / "adapters").glob("*.py")):
+        if module.stem not in ("__init__", "chat"):
+            assert f"\n## moonbox.adapters.{module.stem}\n" in page, module.stem
+
+
+def test_every_public_method_is_described() -> None:
+    """A heading and its signature without a sentence after it is a docstring that is missing."""
+    missing = re.findall(r"^#{3,4} (\S+)\n\n```text\n[^`]*```\n+(?=#|\Z)", text("reference/python.md"), re.MULTILINE)
+    assert missing == []

@@ -50,7 +50,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def env(home: Path) -> dict[str, str]:
-    return {"MOONBOX_HOME": str(home)}
+    return {"MOONBOX_HOME": str(home), "MOONBOX_TRUST": "1"}
 
 
 @pytest.fixture

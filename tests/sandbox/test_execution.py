@@ -69,7 +69,12 @@ def sent(execution: Execution) -> list[tuple[int, Any]]:
     while data:
         kind, length = protocol.HEADER.unpack_from(data)
         end = protocol.HEADER.size + length
-        frames.append((kind, marshal.loads(data[protocol.HEADER.size : end])))
+        payload = data[protocol.HEADER.size : end]
+        if kind == protocol.RUN:
+            number, seed = protocol.RUN_HEAD.unpack_from(payload)
+            frames.append((kind, (payload[protocol.RUN_HEAD.size :], number, seed)))
+        else:
+            frames.append((kind, payload[0] if kind == protocol.HALT else marshal.loads(payload)))
         data = data[end:]
     return frames
 

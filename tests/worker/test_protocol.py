@@ -16,7 +16,7 @@ from moonbox.errors import WorkerError
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, packed
 from moonbox.worker.link import Reader
-from moonbox.worker.protocol import HEADER, STOP, frame, pack
+from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, frame, pack, pack_run
 
 
 def decode(payload: bytes, **options: Any) -> Any:
@@ -68,10 +68,15 @@ def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
 
 
 def test_frames_for_the_worker() -> None:
-    data = pack(protocol.RUN, (b"return 1", 7, 2**61))
+    data = pack(protocol.CONFIGURE, {"values": [("a", 2**61)]})
+    kind, length = HEADER.unpack_from(data)
+    assert (kind, length) == (protocol.CONFIGURE, len(data) - HEADER.size)
+    assert marshal.loads(data[HEADER.size :]) == {"values": [("a", 2**61)]}
+    data = pack_run(b"return 1", 7, 2**63)
     kind, length = HEADER.unpack_from(data)
     assert (kind, length) == (protocol.RUN, len(data) - HEADER.size)
-    assert marshal.loads(data[HEADER.size :]) == (b"return 1", 7, 2**61)
+    assert RUN_HEAD.unpack_from(data, HEADER.size) == (7, 2**63)
+    assert data[HEADER.size + RUN_HEAD.size :] == b"return 1"
     assert STOP.unpack(STOP.pack(5, protocol.REASON_TIME)) == (5, 1)
 
 

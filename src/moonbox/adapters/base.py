@@ -167,14 +167,17 @@ class ModelCall:
 
 
 def answer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:
+    """The reply to one of the model's calls."""
     return Reply(_CUT, True) if call.cut else mode.reply(call.name, call.arguments, conversation=conversation)
 
 
 async def aanswer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:
+    """The same, awaited."""
     return Reply(_CUT, True) if call.cut else await mode.areply(call.name, call.arguments, conversation=conversation)
 
 
 def answer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:
+    """The replies to calls of one answer, in order: scripts one after another, other tools at the same time."""
     lanes = _lanes(mode, calls)
 
     def drive(lane: list[int]) -> list[Reply]:
@@ -188,6 +191,7 @@ def answer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) ->
 
 
 async def aanswer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:
+    """The same, awaited."""
     lanes = _lanes(mode, calls)
 
     async def drive(lane: list[int]) -> list[Reply]:

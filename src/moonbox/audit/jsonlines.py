@@ -1,4 +1,13 @@
-"""Runs as lines of JSON in a file that any number of threads and processes append to."""
+"""Runs as lines of JSON in a file that any number of threads and processes append to.
+
+A line is one of these, and each ends with its hash, "chain" (see `chain`):
+
+{"id": …}                               a run, whole
+{"run_started": {…}}                    a run that is about to make its first call
+{"call_started": {…}, "run": "…"}       a call that is about to be made
+{"prune": {…}}  {"pruned": true}        what was removed, and where
+{"seal": …}                             covers lines before it that have no hash
+"""
 
 from __future__ import annotations
 
@@ -7,15 +16,27 @@ import json
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.query import Pruning, RunReader
-from moonbox.audit.records import Run
+from moonbox.audit.chain import (
+    END_LENGTH,
+    STUB,
+    Tail,
+    Verification,
+    prune_note,
+    sealed_line,
+    segments,
+    split_line,
+    stub_line,
+    verify_lines,
+)
+from moonbox.audit.query import Pruning, Retention, RetentionClock, RunReader
+from moonbox.audit.records import Call, Run, unfinished
 from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["JsonLinesSink", "LineFile"]
 
@@ -27,45 +48,105 @@ class JsonLinesSink(RunReader):
     however that comes. With `fsync` it is on the disk too and survives a loss of power.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False, create: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: bool = False,
+        create: bool = True,
+        retention: Retention | None = None,
+    ) -> None:
         self.path = Path(path)
         self._fsync = fsync
         self._closed = False
+        self._retention = RetentionClock(retention)
         self._files: dict[int, LineFile] = {}  # one for each process: locks do not work across a fork
         if create:
             _create(self.path)
 
     def write(self, run: Run) -> None:
-        if self._closed:
-            raise ClosedError(f"the audit trail {self.path} is closed")
-        line = run.to_json().encode() + b"\n"
-        try:
-            self._file().append(line, self._fsync)
-        except OSError as error:
-            raise AuditError(f"cannot write to the audit trail {self.path}: {error.strerror}") from error
+        self._append(run.to_json())
+
+    def start_run(self, run: Run) -> None:
+        """Write down a run that is about to make its first call."""
+        self._append(f'{{"run_started":{run.to_json()}}}')
+
+    def start_call(self, run: str, call: Call) -> None:
+        """Write down a call of the run of that id before its tool is invoked."""
+        self._append(json.dumps({"call_started": call.to_dict(), "run": run}, separators=(",", ":")))
 
     def runs(self) -> Iterator[Run]:
+        started: dict[str, Run] = {}
+        calls: dict[str, list[Call]] = {}
         try:
             with self.path.open("rb") as lines:
                 for line in lines:
                     # A line without an end was cut short when its writer was killed: that run was never returned.
-                    if line.endswith(b"\n") and (run := _read_line(line)):
-                        yield run
+                    data = _object(line) if line.endswith(b"\n") else {}
+                    with contextlib.suppress(ValueError, TypeError, AttributeError):
+                        if "id" in data:
+                            run = Run.from_dict(data)
+                            started.pop(run.id, None)
+                            calls.pop(run.id, None)
+                            yield run
+                        elif "run_started" in data:
+                            run = Run.from_dict(data["run_started"])
+                            started[run.id] = run
+                        elif "call_started" in data and data.get("run") in started:
+                            calls.setdefault(data["run"], []).append(Call.from_dict(data["call_started"]))
         except OSError as error:
             raise AuditError(f"cannot read the audit trail {self.path}: {error.strerror}") from error
+        yield from (unfinished(run, calls.get(id, ())) for id, run in started.items())
 
-    def prune(self, *, older_than: float | None = None, keep: int | None = None, dry_run: bool = False) -> int:
-        """Remove runs older than that many seconds, and all but the latest `keep`; returns their number."""
-        choice = Pruning(older_than, keep)
+    def prune(
+        self,
+        *,
+        older_than: float | None = None,
+        keep: int | None = None,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
+
+        Returns their number.
+        """
+        return self._prune(Pruning(older_than, keep, max_bytes), dry_run=dry_run)
+
+    def verify(self, *, expect: str | None = None) -> Verification:
+        """Whether every line fits the one before; `expect` is the hash of a record that must be there."""
         try:
-            return self._file().rewrite(choice.of_lines, dry_run=dry_run)
+            with self.path.open("rb") as lines:
+                return verify_lines(lines, expect)
         except OSError as error:
-            raise AuditError(f"cannot prune the audit trail {self.path}: {error.strerror}") from error
+            raise AuditError(f"cannot read the audit trail {self.path}: {error.strerror}") from error
 
     def close(self) -> None:
         self._closed = True
         if file := self._files.pop(os.getpid(), None):
             file.close()
+
+    def _append(self, text: str) -> None:
+        if self._closed:
+            raise ClosedError(f"the audit trail {self.path} is closed")
+        try:
+            size = self._file().append(text, self._fsync)
+        except OSError as error:
+            raise AuditError(f"cannot write to the audit trail {self.path}: {error.strerror}") from error
+        self._retain(len(text), size)
+
+    def _retain(self, written: int, size: int) -> None:
+        if self._retention.pruning is None or not self._retention.is_due(written):
+            return
+        runs = [(run.id, run.started) for run in self.runs()] if self._retention.counts_runs else []
+        oldest = min((started for _, started in runs), default=None)
+        if self._retention.is_past(runs=len(runs), size=size, oldest=oldest):
+            self._prune(self._retention.pruning)
+
+    def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
+        try:
+            return self._file().prune(choice, dry_run=dry_run)
+        except OSError as error:
+            raise AuditError(f"cannot prune the audit trail {self.path}: {error.strerror}") from error
 
     def _file(self) -> LineFile:
         pid = os.getpid()
@@ -78,32 +159,52 @@ class JsonLinesSink(RunReader):
 
 
 class LineFile:
-    """An open file to which whole lines are appended under a lock, and which can be rewritten under its writers."""
+    """An open file to which whole lines are appended under a lock, and which can be pruned under its writers."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._fd: int | None = _open(path)
 
-    def append(self, line: bytes, fsync: bool) -> None:
+    def append(self, text: str, fsync: bool) -> int:
+        """Add a JSON object as a line with its hash; returns the size of the file."""
         with self._alone() as fd:
             size = os.fstat(fd).st_size
-            if size and os.pread(fd, 1, size - 1) != b"\n":
-                line = b"\n" + line  # ends what a killed writer left unfinished
-            _write(fd, line)
+            last = os.pread(fd, END_LENGTH, max(0, size - END_LENGTH))
+            if parts := split_line(last):
+                data = sealed_line(text, Tail(parts[1]))
+            elif size:
+                data = self._seal(text, last)
+            else:
+                data = sealed_line(text, Tail())
+            _write(fd, data)
             if fsync:
                 _to_disk(fd)
+            return size + len(data)
 
-    def rewrite(self, choose: Callable[[Iterable[bytes]], set[int]], *, dry_run: bool = False) -> int:
-        """Remove the lines whose numbers `choose` returns; returns how many.
+    def _seal(self, text: str, last: bytes) -> bytes:
+        """The line, after one that covers what has no hash: lines of an older version, or what a killed writer left."""
+        torn = not last.endswith(b"\n")
+        with self._path.open("rb") as lines:
+            tail = Tail.of(lines)
+        if torn:
+            tail.add_to_loose(b"\n")
+        seal = sealed_line(json.dumps({"seal": tail.loose}), tail)
+        parts = split_line(seal)
+        assert parts is not None
+        return (b"\n" if torn else b"") + seal + sealed_line(text, Tail(parts[1]))
+
+    def prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
+        """Remove the lines of the chosen runs; returns how many runs.
 
         The others go to a new file that replaces the old one in one step: a process that is killed half-way has lost
         nothing, and those that wait to append find the new file.
         """
         with self._alone() as fd:
-            removed = choose(self._lines())
+            trail = _Lines.read(self._lines())
+            removed = choice.of_runs(trail.runs)
             if removed and not dry_run:
-                self._replace(fd, (line for number, line in enumerate(self._lines()) if number not in removed))
+                self._replace(fd, _pruned(self._lines(), trail.superseded, removed, trail.pruned))
         return len(removed)
 
     def close(self) -> None:
@@ -196,8 +297,90 @@ def _to_disk(fd: int) -> None:
         os.fsync(fd)
 
 
-def _read_line(line: bytes) -> Run | None:
+class _Lines:
+    """What a file holds: its runs in the order they were written, and how many were pruned before."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[str, float, int]] = []
+        self.superseded: set[str] = set()
+        """Runs whose whole record is there, so that the lines from while they happened are not needed."""
+        self.pruned = 0
+
+    @classmethod
+    def read(cls, lines: Iterable[bytes]) -> _Lines:
+        trail, sizes, starts = cls(), dict[str, int](), dict[str, float]()
+        for line in lines:
+            data = _object(line)
+            id, started = _run_of(data), data.get("started", (_inner(data, "run_started")).get("started"))
+            if id is not None:
+                sizes[id] = sizes.get(id, 0) + len(line)
+                if isinstance(started, int | float):
+                    starts[id] = float(started)
+                if "id" in data:
+                    trail.superseded.add(id)
+                    starts[id] = starts.pop(id, 0.0)  # the latest record decides on the place
+            elif isinstance(runs := _inner(data, "prune").get("runs"), int):
+                trail.pruned = runs
+        trail.runs = [(id, started, sizes[id]) for id, started in starts.items()]
+        return trail
+
+
+def _pruned(lines: Iterable[bytes], superseded: set[str], removed: set[str], before: int) -> Iterator[bytes]:
+    """The lines that stay, a stub where some went, and at the end a record of the pruning.
+
+    Lines without a hash whose seal cannot stay as it is go to the end, where that record covers them.
+    """
+    tail, stubs, loose, gap = Tail(), list[str](), list[bytes](), ""
+
+    def goes(line: bytes) -> bool:
+        data = _object(line)
+        id = _run_of(data)
+        return id in removed or ("id" not in data and id in superseded)
+
+    for between, last in segments(lines):
+        parts = split_line(last) if last is not None else None
+        kept = [line for line in between if not goes(line)]
+        if last is None or parts is None:
+            loose += kept
+            continue
+        body, hash = parts
+        if len(kept) < len(between) or goes(last) or body == STUB or body.startswith(b'{"prune":'):
+            loose += kept
+            if _run_of(_object(last)) is not None and not goes(last):
+                loose.append(body + b"}\n")
+            gap = hash
+            continue
+        if gap:
+            stubs.append(gap)
+            yield stub_line(gap)
+            gap = ""
+        yield from between
+        yield last
+        tail = Tail(hash)
+    if gap:
+        stubs.append(gap)
+        yield stub_line(gap)
+        tail = Tail(gap)
+    for line in loose:
+        tail.add_loose(line)
+        yield line
+    yield sealed_line(json.dumps({"prune": prune_note(stubs, before + len(removed))}, separators=(",", ":")), tail)
+
+
+def _run_of(data: dict[str, Any]) -> str | None:
+    """Which run a line is about."""
+    id = data.get("id", data.get("run", _inner(data, "run_started").get("id")))
+    return id if isinstance(id, str) else None
+
+
+def _inner(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _object(line: bytes) -> dict[str, Any]:
     try:
-        return Run.from_dict(json.loads(line))
-    except (ValueError, TypeError, AttributeError):
-        return None  # the unfinished line of a killed writer, ended by the next one
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}  # the unfinished line of a killed writer, ended by the next one
+    return data if isinstance(data, dict) else {}

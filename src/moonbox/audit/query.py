@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import clean
+from moonbox.audit.records import UNFINISHED
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DayStats",
     "Pruning",
+    "Retention",
+    "RetentionClock",
     "RunFilter",
     "RunPage",
     "RunReader",
@@ -48,7 +51,7 @@ class RunSummary:
     language: str
     repl: str
     kind: str | None
-    """The error's kind; None for a run that succeeded."""
+    """The error's kind; None for a run that succeeded; "unfinished" for one whose end was never written."""
     calls: int
     failed_calls: int
     wall: float
@@ -66,7 +69,7 @@ class RunSummary:
             started=run.started,
             language=run.language,
             repl=run.repl,
-            kind=run.error.kind if run.error else None,
+            kind=_kind(run),
             calls=len(run.calls),
             failed_calls=sum(not call.ok for call in run.calls),
             wall=run.usage.wall,
@@ -158,31 +161,111 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """A run is removed when it began more than `older_than` seconds ago, or when `keep` others began after it."""
+    """A run is removed when it began more than `older_than` seconds ago, when `keep` others began after it,
+    or when those written after it take `max_bytes` already."""
 
     older_than: float | None = None
     keep: int | None = None
+    max_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.older_than is None and self.keep is None:
-            raise UsageError("prune needs older_than=SECONDS, keep=COUNT, or both")
-        if (self.older_than is not None and self.older_than < 0) or (self.keep is not None and self.keep < 0):
-            raise UsageError("older_than and keep must not be negative")
+        if self.older_than is None and self.keep is None and self.max_bytes is None:
+            raise UsageError("prune needs older_than=SECONDS, keep=COUNT or max_bytes=BYTES")
+        if any(value is not None and value < 0 for value in (self.older_than, self.keep, self.max_bytes)):
+            raise UsageError("older_than, keep and max_bytes must not be negative")
 
     @property
     def border(self) -> float:
         """Runs that began before this moment are removed."""
         return time.time() - self.older_than if self.older_than is not None else float("-inf")
 
-    def of_lines(self, lines: Iterable[bytes]) -> set[int]:
-        """The numbers of the lines whose runs are removed; a line that is not a run stays."""
-        starts = [(started, number) for number, line in enumerate(lines) if (started := _started(line)) is not None]
+    def of_runs(self, runs: Sequence[tuple[str, float, int]]) -> set[str]:
+        """The ids of the runs to remove, of all runs as (id, started, bytes) in the order they were written."""
         border = self.border
-        removed = {number for started, number in starts if started < border}
+        removed = {id for id, started, _ in runs if started < border}
         if self.keep is not None:
-            starts.sort(reverse=True)
-            removed.update(number for _, number in starts[self.keep :])
+            latest = sorted(((started, place, id) for place, (id, started, _) in enumerate(runs)), reverse=True)
+            removed.update(id for _, _, id in latest[self.keep :])
+        if self.max_bytes is not None:
+            left = self.max_bytes
+            for id, _, size in reversed(runs):
+                if id not in removed:
+                    left -= size
+                    if left < 0:
+                        removed.add(id)
         return removed
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a trail keeps by itself: runs past these bounds are removed as new ones are written."""
+
+    max_age: float | None = None
+    """Seconds since a run began."""
+    max_runs: int | None = None
+    max_bytes: int | None = 1_000_000_000
+
+    def __post_init__(self) -> None:
+        if any(value is not None and value <= 0 for value in (self.max_age, self.max_runs, self.max_bytes)):
+            raise UsageError("max_age, max_runs and max_bytes of a Retention must be above 0")
+
+    @property
+    def pruning(self) -> Pruning | None:
+        """What is removed when it is time; None when everything is kept.
+
+        Of bytes and runs a quarter more than necessary goes, so that not every run has the trail rewritten.
+        """
+        if self == Retention(None, None, None):
+            return None
+        return Pruning(
+            self.max_age,
+            None if self.max_runs is None else max(1, self.max_runs * 3 // 4),
+            None if self.max_bytes is None else self.max_bytes * 3 // 4,
+        )
+
+
+class RetentionClock:
+    """Decides when a writer looks whether its trail has grown past its bounds."""
+
+    def __init__(self, retention: Retention | None) -> None:
+        self._retention = retention or Retention(None, None, None)
+        self._bytes = self._runs = 0
+        self._looked = float("-inf")
+        self.pruning = self._retention.pruning
+
+    @property
+    def counts_runs(self) -> bool:
+        """Whether the number or the age of runs is bounded, so that they have to be looked at."""
+        return self._retention.max_runs is not None or self._retention.max_age is not None
+
+    def is_due(self, size: int) -> bool:
+        """Whether to look now that another `size` bytes were written."""
+        if self.pruning is None:
+            return False
+        self._bytes += size
+        self._runs += 1
+        keep = self._retention
+        now = time.monotonic()
+        if (
+            (keep.max_bytes is not None and self._bytes * 16 > keep.max_bytes)
+            or (keep.max_runs is not None and self._runs * 16 > keep.max_runs)
+            or now - self._looked > _LOOK_AGAIN
+        ):
+            self._bytes, self._runs, self._looked = 0, 0, now
+            return True
+        return False
+
+    def is_past(self, *, runs: int, size: int, oldest: float | None) -> bool:
+        """Whether a trail of that many runs and bytes, whose oldest run began then, is past its bounds."""
+        keep = self._retention
+        return (
+            (keep.max_bytes is not None and size > keep.max_bytes)
+            or (keep.max_runs is not None and runs > keep.max_runs)
+            or (keep.max_age is not None and oldest is not None and oldest < time.time() - keep.max_age)
+        )
+
+
+_LOOK_AGAIN = 60.0
 
 
 def matching(
@@ -319,6 +402,14 @@ def title(source: str) -> str:
     return first[:200]
 
 
+def _kind(run: Run) -> str | None:
+    error = run.error
+    if error is None:
+        return None
+    # Not by the code alone: a tool chooses the codes of its own errors.
+    return UNFINISHED if error.kind == "crashed" and error.code == UNFINISHED else error.kind
+
+
 def written(text: str) -> str:
     """The text as it stands inside a record, which is JSON."""
     return json.dumps(clean(text), ensure_ascii=False)[1:-1]
@@ -345,11 +436,3 @@ def _day_stats(day: str, runs: Sequence[Run]) -> DayStats:
         calls=sum(len(run.calls) for run in runs),
         wall=sum(run.usage.wall for run in runs),
     )
-
-
-def _started(line: bytes) -> float | None:
-    try:
-        started = json.loads(line)["started"]
-    except (ValueError, TypeError, KeyError):
-        return None
-    return float(started) if isinstance(started, int | float) else None

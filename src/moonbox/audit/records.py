@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,9 +17,22 @@ from moonbox.values import from_jsonable, to_jsonable
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["CALL_STATUSES", "Call", "CallError", "CallStatus", "Observation", "Run", "Usage"]
+__all__ = [
+    "CALL_STATUSES",
+    "UNFINISHED",
+    "Call",
+    "CallError",
+    "CallStatus",
+    "Observation",
+    "Run",
+    "Usage",
+    "unfinished",
+]
+
+UNFINISHED = "unfinished"
+"""The code of the error of a run whose end was never written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +168,17 @@ class Run:
     @classmethod
     def from_json(cls, text: str | bytes) -> Run:
         return cls.from_dict(json.loads(text))
+
+
+def unfinished(run: Run, calls: Iterable[Call]) -> Run:
+    """A run of which only the start and its calls were written: it is still under way, or its host died."""
+    error = ScriptError(
+        "crashed",
+        "the end of this run was never written: it is still under way, or its host died; "
+        "the calls that were started may have taken effect",
+        code=UNFINISHED,
+    )
+    return replace(run, calls=tuple(sorted(calls, key=lambda call: call.index)), error=error, state_lost=True)
 
 
 class RunRedactor(Protocol):

@@ -40,7 +40,7 @@ class Redactor:
         """A copy of the run in which nothing hidden is left."""
         work = _Redaction(self._patterns, self._replacement)
         # Arguments first: they are what the source repeats.
-        calls = [replace(call, arguments=work.fields(call.arguments, _path(call.tool))) for call in run.calls]
+        calls = [replace(call, arguments=work.arguments(call.arguments, _path(call.tool))) for call in run.calls]
         calls = [_redact_answer(call, work) for call in calls]
         values = [work.fields(value, ("value",)) for value in run.values]
         error = run.error and run.error.with_(data=work.fields(run.error.data, _path(run.error.tool or "error")))
@@ -68,6 +68,32 @@ class Redactor:
         kept = work.fields(value, path)
         return _Scrubber([*self._secrets, *work.hidden], self._replacement).value(kept)
 
+    def in_steps(self) -> StepwiseRedaction:
+        """Redacts the calls of a run one by one, while it happens."""
+        return StepwiseRedaction(self._patterns, self._secrets, self._replacement)
+
+
+class StepwiseRedaction:
+    """The redaction of a run that has not ended: what any field held so far is hidden in the calls to come."""
+
+    def __init__(self, patterns: list[tuple[re.Pattern[str], ...]], secrets: Iterable[str], replacement: str) -> None:
+        self._work = _Redaction(patterns, replacement)
+        self._secrets, self._replacement = list(secrets), replacement
+        self._scrubber = _Scrubber(self._secrets, replacement)
+        self._known = 0
+
+    def start(self, call: Call) -> Call:
+        """A call that begins, without what must be hidden."""
+        arguments = self._work.arguments(call.arguments, _path(call.tool))
+        if len(self._work.hidden) != self._known:
+            self._known = len(self._work.hidden)
+            self._scrubber = _Scrubber([*self._secrets, *self._work.hidden], self._replacement)
+        return replace(call, arguments=self._scrubber.value(arguments))
+
+    def answer(self, call: Call) -> None:
+        """A call has its answer: remember what must be hidden of it."""
+        _redact_answer(call, self._work)
+
 
 _SHORTEST = 4
 """Values shorter than this are hidden in their field but not looked for elsewhere: too much else looks like them."""
@@ -82,6 +108,22 @@ class _Redaction:
         self._patterns, self._replacement = patterns, replacement
         self.hidden: dict[str, None] = {}
         self._candidates: dict[str, list[tuple[re.Pattern[str], ...]]] = {}
+
+    def arguments(self, arguments: Any, path: tuple[str, ...]) -> Any:
+        """The arguments of a call by their names; what has no name may be anything, so that it is hidden whole."""
+        if not self._patterns or arguments in (None, [], {}):
+            return arguments
+        if not isinstance(arguments, dict):
+            self._remember(arguments)
+            return self._replacement
+        kept = {}
+        for name, value in arguments.items():
+            if isinstance(name, str):
+                kept[name] = self._field(name, value, path)
+            else:
+                self._remember(value)
+                kept[name] = self._replacement
+        return kept
 
     def fields(self, value: Any, path: tuple[str, ...]) -> Any:
         if isinstance(value, dict):

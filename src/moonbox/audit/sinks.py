@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.query import RunFilter, RunPage, RunReader, RunSummary, Stats
+from moonbox.audit.query import Retention, RunFilter, RunPage, RunReader, RunSummary, Stats
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from moonbox.audit.records import Run
+    from moonbox.audit.chain import Verification
+    from moonbox.audit.records import Call, Run
 
 __all__ = [
+    "IntentSink",
     "JsonLinesSink",
     "MemorySink",
+    "Retention",
     "Sink",
     "Store",
     "Trail",
@@ -30,6 +33,9 @@ __all__ = [
 ]
 
 
+DEFAULT_RETENTION = Retention()
+
+
 class Sink(Protocol):
     """Gets every run before its result is returned. Called from many threads at once."""
 
@@ -38,6 +44,16 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Close files. Closing twice is fine."""
+
+
+class IntentSink(Sink, Protocol):
+    """A durable sink: what a run is about to do is on file before it is done."""
+
+    def start_run(self, run: Run) -> None:
+        """Called before the first call of a run: what is known of it so far."""
+
+    def start_call(self, run: str, call: Call) -> None:
+        """Called before the tool of a call is invoked, with the id of its run; raises AuditError when that fails."""
 
 
 class Trail(Protocol):
@@ -71,8 +87,21 @@ class Trail(Protocol):
 class Store(Trail, Protocol):
     """A trail in a file: runs can be removed from it, also while others write to it."""
 
-    def prune(self, *, older_than: float | None = None, keep: int | None = None, dry_run: bool = False) -> int:
-        """Remove runs older than that many seconds, and all but the latest `keep`; returns their number."""
+    def prune(
+        self,
+        *,
+        older_than: float | None = None,
+        keep: int | None = None,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
+
+        Returns their number.
+        """
+
+    def verify(self, *, expect: str | None = None) -> Verification:
+        """Whether every record fits the one before; `expect` is the hash of a record that must be there."""
 
 
 class MemorySink(RunReader):
@@ -93,12 +122,19 @@ class MemorySink(RunReader):
         """Nothing to close: the runs stay readable."""
 
 
-def open_sink(where: str | os.PathLike[str], *, fsync: bool = False) -> Sink:
-    """A sink by name: "memory", "sqlite:PATH", "jsonl:PATH", or a path that ends in .db, .sqlite or .jsonl."""
+def open_sink(
+    where: str | os.PathLike[str], *, fsync: bool = False, retention: Retention | None = DEFAULT_RETENTION
+) -> Sink:
+    """A sink by name: "memory", "sqlite:PATH", "jsonl:PATH", or a path that ends in .db, .sqlite or .jsonl.
+
+    A file keeps what `retention` says, by default the latest gigabyte; None keeps everything.
+    """
     kind, path = _parse(where)
     if kind == "memory":
         return MemorySink()
-    return JsonLinesSink(path, fsync=fsync) if kind == "jsonl" else SqliteSink(path, fsync=fsync)
+    if kind == "jsonl":
+        return JsonLinesSink(path, fsync=fsync, retention=retention)
+    return SqliteSink(path, fsync=fsync, retention=retention)
 
 
 def open_trail(where: str | os.PathLike[str]) -> Store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from array import array
 from itertools import groupby
@@ -10,11 +11,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import clean
+from moonbox.audit.chain_table import add_to_chain, call_row, create_chain, prune_chain, summary_row, verify_tables
 from moonbox.audit.query import (
     TIMED,
     DayStats,
     Pruning,
+    Retention,
+    RetentionClock,
     RunFilter,
     RunPage,
     RunSummary,
@@ -25,15 +28,15 @@ from moonbox.audit.query import (
     pick,
     written,
 )
-from moonbox.audit.records import Run
+from moonbox.audit.records import UNFINISHED, Call, Run, unfinished
 from moonbox.database import Database, Schema
 from moonbox.errors import AuditError, UsageError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from moonbox.audit.records import Call
+    from moonbox.audit.chain import Verification
 
 __all__ = ["SqliteSink"]
 
@@ -51,18 +54,46 @@ class SqliteSink:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, fsync: bool = False, create: bool = True, timeout: float = 30.0
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: bool = False,
+        create: bool = True,
+        timeout: float = 30.0,
+        retention: Retention | None = None,
     ) -> None:
         self.path = Path(path)
         self._closed = False
+        self._retention = RetentionClock(retention)
         self._database = Database(self.path, SCHEMA, create=create, durable=fsync, timeout=timeout)
 
     def write(self, run: Run) -> None:
         summary, record = RunSummary.of(run), run.to_json()
         with self._database.writing() as db:
-            seq = _insert_run(db, summary, record)
-            if run.calls:
-                db.executemany(_INSERT_CALL, [_call_row(seq, call) for call in run.calls])
+            _insert_run(db, summary, record, run.calls)
+            add_to_chain(db, "run", run.id, record)
+        if self._retention.is_due(len(record)):
+            self._retain()
+
+    def start_run(self, run: Run) -> None:
+        """Write down a run that is about to make its first call."""
+        run = unfinished(run, ())
+        record = run.to_json()
+        with self._database.writing() as db:
+            if _seq(db, run.id) is None:
+                _insert_run(db, RunSummary.of(run), record, ())
+                add_to_chain(db, "start", run.id, record)
+
+    def start_call(self, run: str, call: Call) -> None:
+        """Write down a call of the run of that id before its tool is invoked."""
+        record = json.dumps(call.to_dict(), separators=(",", ":"))
+        with self._database.writing() as db:
+            db.execute("INSERT OR REPLACE INTO intents VALUES (?, ?, ?)", (run, call.index, record))
+            add_to_chain(db, "call", run, record, call.index)
+            # Not in a run that has ended: an abandoned call comes too late for its record.
+            if (seq := _seq(db, run, unfinished=True)) is not None:
+                db.execute("UPDATE runs SET calls = calls + 1, failed_calls = failed_calls + 1 WHERE seq = ?", (seq,))
+                db.execute(_INSERT_CALL, call_row(seq, call))
 
     def list(
         self,
@@ -94,7 +125,11 @@ class SqliteSink:
             ids = db.execute("SELECT id FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 7", (id, id + _LAST))
             chosen = pick(id, [row[0] for row in ids])
             (record,) = db.execute("SELECT record FROM runs WHERE id = ?", (chosen,)).fetchone()
-        return Run.from_json(record)
+            calls = db.execute("SELECT record FROM intents WHERE run = ?", (chosen,)).fetchall()
+        run = Run.from_json(record)
+        if RunSummary.of(run).kind != UNFINISHED:
+            return run
+        return unfinished(run, [Call.from_dict(json.loads(call)) for (call,) in calls])
 
     def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
         """Summaries of the runs before the one with that id, the latest first.
@@ -155,24 +190,55 @@ class SqliteSink:
             days = tuple(DayStats(*row) for row in db.execute(_DAYS, (start,)))
         return Stats(runs=runs, failures=failures, calls=calls, kinds=kinds, tools=tools, days=days)
 
-    def prune(self, *, older_than: float | None = None, keep: int | None = None, dry_run: bool = False) -> int:
-        """Remove runs older than that many seconds, and all but the latest `keep`; returns their number."""
-        choice = Pruning(older_than, keep)
-        which = {"border": choice.border, "keep": keep}
-        if dry_run:
-            with self._reading() as db:
-                return len(db.execute(_REMOVED, which).fetchall())
-        with self._database.writing() as db:
-            removed = db.execute(_REMOVED, which).fetchall()
-            db.executemany("DELETE FROM calls WHERE run = ?", removed)
-            db.executemany("DELETE FROM runs WHERE seq = ?", removed)
-        if removed:
-            self._database.shrink()
-        return len(removed)
+    def prune(
+        self,
+        *,
+        older_than: float | None = None,
+        keep: int | None = None,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
+
+        Returns their number.
+        """
+        choice = Pruning(older_than, keep, max_bytes)
+        if not dry_run:
+            return self._prune(choice)
+        with self._reading() as db:
+            return len(choice.of_runs(_sizes(db)))
+
+    def verify(self, *, expect: str | None = None) -> Verification:
+        """Whether every record fits the one before; `expect` is the hash of a record that must be there."""
+        with self._reading() as db:
+            return verify_tables(db, expect, summary=_SUMMARY)
 
     def close(self) -> None:
         self._database.close()
         self._closed = True
+
+    def _prune(self, choice: Pruning) -> int:
+        with self._database.writing() as db:
+            removed = choice.of_runs(_sizes(db))
+            rows = [(id,) for id in removed]
+            db.executemany("DELETE FROM calls WHERE run = (SELECT seq FROM runs WHERE id = ?)", rows)
+            db.executemany("DELETE FROM runs WHERE id = ?", rows)
+            db.executemany("DELETE FROM intents WHERE run = ?", rows)
+            if removed:
+                prune_chain(db, removed)
+        if removed:
+            self._database.shrink()
+        return len(removed)
+
+    def _retain(self) -> None:
+        pruning = self._retention.pruning
+        with self._database.reading() as db:
+            runs, oldest = db.execute("SELECT count(*), min(started) FROM runs").fetchone()
+            (pages,) = db.execute("PRAGMA page_count").fetchone()
+            (free,) = db.execute("PRAGMA freelist_count").fetchone()
+            (page,) = db.execute("PRAGMA page_size").fetchone()
+        if pruning is not None and self._retention.is_past(runs=runs, size=(pages - free) * page, oldest=oldest):
+            self._prune(pruning)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -233,7 +299,7 @@ def index_runs_by_repl(db: sqlite3.Connection) -> None:
 SCHEMA = Schema(
     name="audit trail",
     application_id=0x6D6F6F6E,  # "moon"
-    migrations=(create_runs_and_calls, index_runs_by_repl),
+    migrations=(create_runs_and_calls, index_runs_by_repl, create_chain),
     error=AuditError,
     repair="move it away; the next run starts a new one",
     upgrade="the next run that is written to it updates it",
@@ -283,39 +349,32 @@ def _tool_stats(db: sqlite3.Connection, start: float) -> tuple[ToolStats, ...]:
     )
 
 
-def _insert_run(db: sqlite3.Connection, run: RunSummary, record: str) -> int:
-    row = (
-        run.id,
-        run.started,
-        run.language,
-        run.repl,
-        run.kind,
-        run.calls,
-        run.failed_calls,
-        run.wall,
-        clean(run.title),
-        record,
-    )
+def _insert_run(db: sqlite3.Connection, run: RunSummary, record: str, calls: Iterable[Call]) -> None:
+    row = summary_row(run)
     try:
-        return int(db.execute(_INSERT_RUN, row).lastrowid or 0)
+        seq = db.execute(_INSERT_RUN, (*row, record)).lastrowid
     except sqlite3.IntegrityError:  # written before: the later record is the one that counts
         db.execute("DELETE FROM calls WHERE run = (SELECT seq FROM runs WHERE id = ?)", (run.id,))
         db.execute("DELETE FROM runs WHERE id = ?", (run.id,))
-        return int(db.execute(_INSERT_RUN, row).lastrowid or 0)
+        db.execute("DELETE FROM intents WHERE run = ?", (run.id,))
+        seq = db.execute(_INSERT_RUN, (*row, record)).lastrowid
+    if calls:
+        db.executemany(_INSERT_CALL, [call_row(seq or 0, call) for call in calls])
 
 
-def _call_row(seq: int, call: Call) -> tuple[Any, ...]:
-    return (
-        seq,
-        call.index,
-        clean(call.tool),
-        call.status,
-        call.started,
-        call.queued,
-        call.duration,
-        call.bytes_in,
-        call.bytes_out,
-    )
+def _seq(db: sqlite3.Connection, id: str, *, unfinished: bool = False) -> int | None:
+    sql = "SELECT seq FROM runs WHERE id = ?" + (f" AND kind = '{UNFINISHED}'" if unfinished else "")
+    row = db.execute(sql, (id,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _sizes(db: sqlite3.Connection) -> list[tuple[str, float, int]]:
+    """Every run with its start and size, in the order they were written."""
+    return db.execute(
+        """
+        SELECT id, started, ifnull((SELECT sum(size) FROM chain WHERE chain.run = runs.id), 0) FROM runs ORDER BY seq
+        """
+    ).fetchall()
 
 
 _LAST = "\U0010ffff"
@@ -359,9 +418,4 @@ _TOOLS = f"""
 _DURATIONS = f"""
     SELECT tool, duration {_CALLS_SINCE}
     AND status IN ({", ".join(f"'{status}'" for status in TIMED)}) ORDER BY tool, duration
-"""
-_REMOVED = """
-    SELECT seq FROM runs WHERE started < :border OR (:keep IS NOT NULL AND seq IN (
-        SELECT seq FROM runs ORDER BY started DESC, seq DESC LIMIT -1 OFFSET ifnull(:keep, 0)
-    ))
 """

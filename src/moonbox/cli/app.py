@@ -32,6 +32,7 @@ COMMANDS = (
     Entry("repl", "moonbox.cli.repl", "Run scripts at a prompt that keeps its globals."),
     Entry("check", "moonbox.cli.check", "Find mistakes in scripts without running them."),
     Entry("init", "moonbox.cli.tool", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
+    Entry("trust", "moonbox.cli.trust", "Agree to what a project's moonbox.toml starts and reaches.", "Tool scripts"),
     Entry("tool", "moonbox.cli.tool", "Create and test tool scripts.", "Tool scripts"),
     Entry("catalog", "moonbox.cli.catalog", "Show what the model sees of your tools, and its size."),
     Entry("audit", "moonbox.cli.audit", "Show what scripts did."),

@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.terminal import visible
-from moonbox.cli.output import is_terminal
+from moonbox.cli.output import forget_typed, is_terminal
 from moonbox.sandbox.decisions import Decision
 from moonbox.wording import counted
 
@@ -123,6 +123,9 @@ class Approver:
         description = (call.tool.description if call.tool is not None else "").strip().partition("\n")[0]
         if description:
             text.append(f": {visible(description, keep='')}", "dim")
+        if call.changed:
+            parts = ", ".join(call.changed)
+            text.append(f"\n  its definition has changed since you chose always: {parts}", "bold red")
         arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
         left_out = 0
         for name, value in arguments.items():
@@ -138,6 +141,7 @@ class Approver:
 
     def _read(self, question: str) -> str | None:
         """A line that the person typed; None at the end of input, and when the run was cancelled."""
+        forget_typed(self._terminal)  # what was typed before the question is no answer to it
         self._console.print(question, end="", style="bold", soft_wrap=True)
         self._console.file.flush()
         ready, _, _ = select.select([self._terminal, self._bell_in], [], [])

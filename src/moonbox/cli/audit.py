@@ -1,4 +1,4 @@
-"""The commands `moonbox audit list`, `show`, `stats` and `prune`."""
+"""The commands `moonbox audit list`, `show`, `stats`, `prune` and `verify`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moonbox.audit.compact import short
-from moonbox.audit.query import moment
+from moonbox.audit.query import RunSummary, moment
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.audit.terminal import seconds, size, visible
 from moonbox.cli.options import Json  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.output import console, is_terminal, lexer_of, print_json, reporting_errors
+from moonbox.cli.output import confirmed, console, is_terminal, lexer_of, print_json, reporting_errors
 from moonbox.errors import UsageError
 from moonbox.wording import counted
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from moonbox.audit.query import DayStats, RunSummary, Stats, ToolStats
+    from moonbox.audit.query import DayStats, Stats, ToolStats
     from moonbox.audit.records import Call, Run, Usage
     from moonbox.audit.sinks import Store
 
@@ -125,10 +125,10 @@ def _chosen(trail: Store, id: str | None, *, last: bool) -> str:
         raise UsageError("name one run: an id from `moonbox audit list`, or --last")
     if id is not None:
         return id
-    latest = trail.list(1)
-    if not latest:
-        raise UsageError("no runs in this trail")
-    return latest[0].id
+    for run in trail.list(_MOST_RELATED):
+        if not trail.get(run.id).tool:  # tool scripts are shown below the run that called them
+            return run.id
+    raise UsageError("no runs in this trail")
 
 
 @app.command("stats")
@@ -176,6 +176,40 @@ def prune(
         typer.echo(f"{counted(trail.prune(older_than=age, keep=keep), 'run')} deleted")
 
 
+@app.command("verify")
+def verify(
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="HASH",
+            help="A hash that an earlier check printed: it must be there.",
+            show_default=False,
+        ),
+    ] = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Check that nobody changed, removed or added records.
+
+    Each record has a hash over itself and the record before. The first
+    record that does not fit is named, and the exit status is 1. Whoever can
+    write the file can also write all hashes anew: keep the hash that is
+    printed in another place, and give it to --expect the next time.
+    """
+    with reporting_errors():
+        report = _trail(db).verify(expect=expect)
+        if as_json:
+            print_json(report.to_dict())
+        elif report.ok:
+            pruned = f", {counted(report.pruned, 'run')} deleted by pruning" if report.pruned else ""
+            typer.echo(f"ok: {counted(report.records, 'record')}{pruned}\nhash: {report.head or '(none)'}")
+        else:
+            typer.echo(f"not intact: {visible(report.problem or '', keep='')}")
+        if not report.ok:
+            raise typer.Exit(1)
+
+
 def _border(text: str | None) -> float | None:
     now = time.time()
     border = None if text is None else moment(text, now)
@@ -197,7 +231,7 @@ def _confirm(question: str) -> None:
         raise UsageError(
             "no terminal to ask for confirmation; use --yes to delete the runs, or --dry-run to count them"
         )
-    if not typer.confirm(question, err=True):
+    if not confirmed(question):
         typer.echo("nothing was deleted", err=True)
         raise typer.Exit(1)
 
@@ -271,7 +305,8 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
 
     from moonbox.audit.timeline import timeline_text
 
-    result = Text("ok", style="green") if run.error is None else Text(run.error.kind, style="red")
+    kind = RunSummary.of(run).kind
+    result = Text("ok", style="green") if kind is None else Text(kind, style="red")
     yield Text.assemble("run ", (visible(run.id), "bold"), "  ", result)
     where = f"run {run.number} of Repl {visible(run.repl)}" if run.repl else "a run by itself"
     yield f"{_when(run.started)}, {run.language}, {where}"

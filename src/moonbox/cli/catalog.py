@@ -16,6 +16,7 @@ from moonbox.cli.options import (
     Wait,
 )
 from moonbox.cli.output import is_terminal, print_json, reporting_errors
+from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 from moonbox.wording import counted, noun
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.codemode.mode import CodeMode
+    from moonbox.config import Config
     from moonbox.project import Assembly
     from moonbox.tools.tool import Tool
 
@@ -79,6 +81,7 @@ def catalog(
         ),
     ] = "text",
     wait: Wait = START_SECONDS,
+    trust: Trust = False,
 ) -> None:
     """Show what the model sees of your tools, and its size.
 
@@ -95,7 +98,7 @@ def catalog(
         changes = {key: value for key, value in changes.items() if value is not None}
         if tokens is not None:
             changes["catalog_tokens"] = tokens or None
-        with _assembled(config, mcp_config, tools or (), changes, wait) as parts:
+        with _assembled(trusted_config(config, trust=trust), mcp_config, tools or (), changes, wait) as parts:
             if form == "text":
                 _show(parts.mode, _missing_servers(parts))
             elif form == "json":
@@ -105,14 +108,13 @@ def catalog(
 
 
 def _assembled(
-    config: Path | None, mcp_config: list[Path] | None, tools: Sequence[str], changes: dict[str, Any], wait: float
+    config: Config, mcp_config: list[Path] | None, tools: Sequence[str], changes: dict[str, Any], wait: float
 ) -> Assembly:
-    from moonbox.config import Config
     from moonbox.project import assemble
     from moonbox.project.python_tools import load_tools
 
     # Without a trail: nothing runs here.
-    changed = Config.load(config).with_changes(codemode=changes, audit={"enabled": False})
+    changed = config.with_changes(codemode=changes, audit={"enabled": False})
     return assemble(changed, tools=load_tools(tools), mcp_config=mcp_config or []).start(wait)
 
 

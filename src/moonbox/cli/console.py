@@ -12,6 +12,7 @@ import typer
 
 from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_note, reporting_errors
+from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 
 __all__ = ["console", "register"]
@@ -43,6 +44,7 @@ def console(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", metavar="", help="Print the address without opening a browser.")
     ] = False,
+    trust: Trust = False,
 ) -> None:
     """Open pages to try scripts, watch runs and answer approvals.
 
@@ -50,7 +52,6 @@ def console(
     once; after that, the browser that used it stays signed in.
     """
     with reporting_errors():
-        from moonbox.config import Config
         from moonbox.project.console import run_console
         from moonbox.project.python_tools import load_tools
 
@@ -65,7 +66,9 @@ def console(
             if not no_browser and _has_screen():
                 webbrowser.open(address)
 
-        run_console(Config.load(config), load, mcp_config or [], port=port, script=source, opened=opened)
+        run_console(
+            trusted_config(config, trust=trust), load, mcp_config or [], port=port, script=source, opened=opened
+        )
 
 
 def _read(script: Path) -> str:

@@ -52,7 +52,7 @@ def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
 
     yield Text(f"moonbox {diagnosis.moonbox}, {diagnosis.python}, {diagnosis.machine}", "bold")
     yield Text("\nrunning scripts", "bold")
-    yield _table((diagnosis.isolation, diagnosis.fork, diagnosis.interrupt))
+    yield _table((diagnosis.isolation, diagnosis.native, diagnosis.fork, diagnosis.interrupt))
     wanted = [layer for layer in diagnosis.layers if _is_wanted(layer)]
     active = sum(layer.active for layer in wanted)
     yield Text(f"\nthe workers' jail ({active} of {len(wanted)} layers active)", "bold")

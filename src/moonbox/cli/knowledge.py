@@ -11,6 +11,7 @@ import typer
 from moonbox.audit.terminal import seconds, size, visible
 from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import console, print_json, reporting_errors
+from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ConfigError
 from moonbox.wording import counted, noun
 
@@ -47,10 +48,11 @@ def sync(
     wait: Annotated[float, typer.Option(help="Seconds to wait for another sync of the same source.")] = 0.0,
     prune: Annotated[bool, typer.Option("--prune", help="Remove sources that are no longer configured.")] = False,
     as_json: Json = False,
+    trust: Trust = False,
 ) -> None:
     """Bring the knowledge base up to date with its sources."""
     with _reporting_errors():
-        settings = _configured(config)
+        settings = _configured(config, trust=trust)
         reports = []
         with _opened(settings, read_only=False) as base:
             if prune:
@@ -144,11 +146,11 @@ def stats(config: ConfigFile = None, as_json: Json = False) -> None:
         typer.echo(f"{name:<10}{text}")
 
 
-def _configured(path: Path | None) -> KnowledgeConfig:
-    from moonbox.config import FILE_NAME, Config
+def _configured(path: Path | None, *, trust: bool = False) -> KnowledgeConfig:
+    from moonbox.config import FILE_NAME
     from moonbox.project.sections import read_knowledge
 
-    config = Config.load(path)
+    config = trusted_config(path, trust=trust)
     if config.path is None:
         raise ConfigError(f"no {FILE_NAME} in this folder or above; create one with `moonbox init`, or use --config")
     return read_knowledge(config)

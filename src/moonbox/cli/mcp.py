@@ -15,6 +15,7 @@ from moonbox.audit.terminal import seconds, visible
 from moonbox.cli import mcp_manage
 from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Wait, parse_arguments
 from moonbox.cli.output import console, print_error, print_json, print_note, reporting_errors
+from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ToolError, UsageError
 from moonbox.wording import counted
 
@@ -41,9 +42,10 @@ def list_servers(
     mcp_config: McpConfig = None,
     as_json: Json = False,
     wait: Wait = START_SECONDS,
+    trust: Trust = False,
 ) -> None:
     """List the servers with their state and number of tools, or the tools of one server."""
-    with reporting_errors(), _started(config, mcp_config, wait, server) as upstreams:
+    with reporting_errors(), _started(config, mcp_config, wait, server, trust) as upstreams:
         if server is not None:
             _show_tools(upstreams, server, as_json)
             return
@@ -66,13 +68,14 @@ def call(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     wait: Wait = START_SECONDS,
+    trust: Trust = False,
 ) -> None:
     """Call one tool of a server and print its result as JSON."""
     with reporting_errors():
         server, dot, _ = tool.partition(".")
         if not dot:
             raise UsageError(f"write the tool as server.tool, not '{tool}'; `moonbox mcp list` shows the servers")
-        with _started(config, mcp_config, wait, server) as upstreams:
+        with _started(config, mcp_config, wait, server, trust) as upstreams:
             called = _find_tool(upstreams, server, tool) or _resolved(upstreams, tool)
             given = parse_arguments(arguments or [], called, "ARGUMENT")
             try:
@@ -85,10 +88,14 @@ def call(
 
 @app.command("doctor")
 def doctor(
-    config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False, wait: Wait = START_SECONDS
+    config: ConfigFile = None,
+    mcp_config: McpConfig = None,
+    as_json: Json = False,
+    wait: Wait = START_SECONDS,
+    trust: Trust = False,
 ) -> None:
     """Start every server and show its problems. The exit status is 1 when there are any."""
-    with reporting_errors(), _started(config, mcp_config, wait, None) as upstreams:
+    with reporting_errors(), _started(config, mcp_config, wait, None, trust) as upstreams:
         statuses = upstreams.statuses()
         if as_json:
             print_json([status.to_dict() for status in statuses])
@@ -133,10 +140,11 @@ def install(
     print_only: Annotated[
         bool, typer.Option("--print", metavar="", help="Print the entry and change nothing.")
     ] = False,
+    trust: Trust = False,
 ) -> None:
     """Add moonbox to the configuration of an MCP client. Everything else in the file stays, and a backup is kept."""
     with reporting_errors():
-        from moonbox.config import Config, find
+        from moonbox.config import find
         from moonbox.mcp.clients import CLIENTS, Entry, snippet
         from moonbox.mcp.clients import find as find_client
         from moonbox.mcp.clients import install as write
@@ -151,7 +159,8 @@ def install(
             raise UsageError(f"--client is required; known clients: {names}")
         chosen = find_client(client)
         used = config if config is not None else find()
-        read_servers(Config.load(used), mcp_config)  # errors in them are shown here: a client would not show any
+        # Errors, and the question whether to trust it, come here: a client would not show them.
+        read_servers(trusted_config(used, trust=trust), mcp_config)
         entry = Entry.make(name, config=used, mcp_config=mcp_config or [])
         path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
         if print_only:
@@ -177,16 +186,15 @@ _DONE = {
 
 @contextlib.contextmanager
 def _started(
-    config: Path | None, mcp_config: Sequence[Path] | None, wait: float, only: str | None
+    config: Path | None, mcp_config: Sequence[Path] | None, wait: float, only: str | None, trust: bool
 ) -> Iterator[Upstreams]:
     """The configured servers (or one of them), started and waited for."""
     from dataclasses import replace
 
-    from moonbox.config import Config
     from moonbox.project.sections import need_mcp, read_servers
 
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)  # problems are shown in the tables
-    servers = read_servers(Config.load(config), mcp_config)
+    servers = read_servers(trusted_config(config, trust=trust), mcp_config)
     need_mcp()
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams

@@ -12,6 +12,7 @@ import typer
 from moonbox.audit.terminal import seconds, visible
 from moonbox.cli.options import ConfigFile, Json, McpConfig  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_error, print_json, print_note, reporting_errors
+from moonbox.cli.trust import keeping_trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.wording import counted
 
@@ -95,7 +96,8 @@ def add(
             table["env"] = _pairs(env, "--env")
         if header:
             table["headers"] = _pairs(header, "--header")
-        registry.add(path, {name: table}, replace=replace)
+        with keeping_trust(path):
+            registry.add(path, {name: table}, replace=replace)
         typer.echo(f"added the MCP server '{name}' to {path}")
         print_note(f"`moonbox mcp test {name}` shows what it can do")
 
@@ -108,7 +110,8 @@ def _add_from(source: str, file: Path | None, path: Path, *, remove_old: bool | 
     tables = tables_from_file(found)
     if not tables:
         raise UsageError(f"{found} contains no servers")
-    registry.add(path, tables, replace=replace)
+    with keeping_trust(path):
+        registry.add(path, tables, replace=replace)
     names = ", ".join(f"'{item}'" for item in tables)
     typer.echo(f"added {counted(len(tables), 'MCP server')} to {path}: {names}")
     if remove_old is None:
@@ -150,7 +153,8 @@ def remove(name: _Name, config: ConfigFile = None) -> None:
             forgotten = _store().remove(_find(name, config, None))
         except UsageError:
             forgotten = False  # the error about the name is the one of the registry
-        registry.remove(path, name)
+        with keeping_trust(path):
+            registry.remove(path, name)
         typer.echo(f"removed the MCP server '{name}' from {path}" + (" and forgot its login" if forgotten else ""))
 
 
@@ -359,12 +363,11 @@ def _config_file(config: Path | None) -> Path:
 
 
 def _find(name: str, config: Path | None, mcp_config: Sequence[Path] | None) -> ServerSettings:
-    from moonbox.config import Config
     from moonbox.project.sections import need_mcp, read_servers
     from moonbox.suggest import unknown
 
     need_mcp()
-    servers = {item.name: item for item in read_servers(Config.load(config), list(mcp_config or ()))}
+    servers = {item.name: item for item in read_servers(trusted_config(config), list(mcp_config or ()))}
     if name not in servers:
         raise UsageError(unknown("MCP server", name, servers))
     return servers[name]

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
 
 __all__ = [
+    "confirmed",
     "console",
+    "forget_typed",
     "is_terminal",
     "lexer_of",
     "print_error",
@@ -41,7 +43,6 @@ __all__ = [
 _PIPED_WIDTH = 160
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
-_NOTHING = {"lua": "nil", "rhai": "()"}
 _LIMIT_OPTIONS = {
     "time": "--timeout TIME",
     "calls": "--max-calls N",
@@ -66,6 +67,22 @@ def console(*, stderr: bool = False) -> Console:
 
     width = None if is_terminal(stderr=stderr) else _PIPED_WIDTH
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def forget_typed(terminal: int) -> None:
+    """Drop what was typed and not read yet: whoever typed it had not seen the question that follows."""
+    try:
+        import termios
+    except ImportError:  # no such terminals on this platform
+        return
+    with contextlib.suppress(termios.error):  # not a terminal
+        termios.tcflush(terminal, termios.TCIFLUSH)
+
+
+def confirmed(question: str) -> bool:
+    """Whether the person at the terminal says yes; nothing typed before the question counts."""
+    forget_typed(sys.stdin.fileno())
+    return typer.confirm(question, err=True)
 
 
 @contextlib.contextmanager
@@ -136,7 +153,10 @@ def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bo
             screen.print(visible(value), soft_wrap=True)
             continue
         if value is None:
-            screen.print(_NOTHING.get(run.language, "null"), style="magenta")
+            from moonbox.languages.registry import LANGUAGES
+
+            known = LANGUAGES.get(run.language)
+            screen.print("null" if known is None else known.nothing, style="magenta")
             continue
         shown = pretty(value, screen.width, rows=rows, items=items)
         shortened = shortened or shown.shortened

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import logging
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +13,9 @@ import typer
 from moonbox.audit.terminal import visible
 from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_note, reporting_errors
+from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +32,13 @@ _EXAMPLES = """[bold]Examples[/]
   moonbox serve --console              the same, with the console beside it
   moonbox mcp install --client cursor  add it to a client
 """
+
+
+_LOG_FORMATS = ("text", "json")
+
+
+def _log_formats() -> list[str]:
+    return list(_LOG_FORMATS)
 
 
 def register(app: typer.Typer) -> None:
@@ -61,6 +72,7 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    trust: Trust = False,
     verbose: Annotated[
         int,
         typer.Option(
@@ -72,14 +84,20 @@ def serve(
             show_default=False,
         ),
     ] = 0,
+    log_format: Annotated[
+        str,
+        typer.Option(
+            "--log-format", metavar="text|json", help="How log lines are written.", autocompletion=_log_formats
+        ),
+    ] = "text",
 ) -> None:
     """Serve your tools and other MCP servers to MCP clients.
 
     Clients see one code tool with a catalog of all tools, and the few tools
     that stay direct. Only the protocol goes to standard output.
     """
-    _log(verbose)
     with reporting_errors():
+        _log(verbose, log_format)
         from moonbox.config.serve import ServeSettings
         from moonbox.project.python_tools import load_tools
         from moonbox.project.serving import run_http, run_stdio
@@ -87,7 +105,7 @@ def serve(
         http = http or console
         if not http:
             _refuse_http_options(host, port)
-        chosen = _configured(config, host=host, port=port, token=(token or None) if http else None)
+        chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
         settings = ServeSettings.from_config(chosen)
 
         def load() -> Any:
@@ -102,15 +120,14 @@ def serve(
         run_stdio(chosen, settings, load, mcp_config or [])
 
 
-def _configured(config: Path | None, **options: Any) -> Config:
+def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
     """The configuration, in which options that were given replace keys of [serve]."""
-    from moonbox.config import Config
     from moonbox.config.reader import read
     from moonbox.config.serve import ServeSettings
 
     given = {key: value for key, value in options.items() if value is not None}
     read(ServeSettings, given, "")  # an option that is wrong is not an error in the file
-    return Config.load(config).with_changes(serve=given)
+    return trusted_config(config, trust=trust).with_changes(serve=given)
 
 
 def _refuse_http_options(host: str | None, port: int | None) -> None:
@@ -123,19 +140,41 @@ def _announce(message: str) -> None:
     typer.echo(message, err=True)
 
 
-def _log(verbose: int) -> None:
+def _log(verbose: int, form: str) -> None:
     """Log to standard error: standard output belongs to the protocol."""
+    if form not in _LOG_FORMATS:
+        raise UsageError(unknown("log format", form, _LOG_FORMATS))
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     logging.basicConfig(handlers=[handler], level=level)
     if verbose < 2:
         for noisy in ("mcp", "client", "httpx2", "httpcore2"):
             logging.getLogger(noisy).setLevel(logging.ERROR)
 
 
-class _VisibleFormatter(logging.Formatter):
-    """Messages of clients and servers, with their control characters made visible."""
+class _TextFormatter(logging.Formatter):
+    """A line for people: when, how grave, what, and its fields; control characters of others are made visible."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
+        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        return visible(super().format(record) + fields)
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
+        line = {"time": moment, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps({**line, **_fields(record)}, default=str)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    fields = getattr(record, "fields", None)
+    return fields if isinstance(fields, dict) else {}

@@ -71,7 +71,7 @@ class Session:
             if config is not None:
                 from moonbox.project.assembly import add_project_tools
 
-                add_project_tools(config, self.sandbox, self._closing, wait=wait)
+                add_project_tools(config, self.sandbox, self._closing, sink=self._latest.trail, wait=wait)
             self.repl: Repl = self.sandbox.repl()
         except BaseException:
             self._closing.close()
@@ -122,20 +122,20 @@ class _LatestRun:
 
     def __init__(self, trail: Any) -> None:
         self.run: Run | None = None
-        self._trail: Sink | None = None
+        self.trail: Sink | None = None
         if trail is not None:
             from moonbox.audit.sinks import open_sink
 
-            self._trail = open_sink(trail)
+            self.trail = open_sink(trail)
 
     def write(self, run: Run) -> None:
         self.run = run
-        if self._trail is not None:
-            self._trail.write(run)
+        if self.trail is not None:
+            self.trail.write(run)
 
     def close(self) -> None:
-        if self._trail is not None:
-            self._trail.close()
+        if self.trail is not None:
+            self.trail.close()
 
 
 class CallLine:

@@ -23,6 +23,7 @@ from moonbox.cli.output import (
     show_output,
     show_values,
 )
+from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.wording import counted
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from moonbox.audit.records import Run
+    from moonbox.config import Config
     from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
@@ -49,9 +51,12 @@ def init_project(
 ) -> None:
     """Write a commented moonbox.toml and a folder for tool scripts."""
     with reporting_errors():
+        from moonbox.config import Config
+        from moonbox.project.trust import TrustStore
         from moonbox.scripts.templates import write_config
 
         path = write_config(folder)
+        TrustStore.default().trust(Config.load(path, any_owner=True))  # whoever makes it agrees to it
         steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
         if folder.resolve() != Path.cwd():
             steps.insert(0, f"cd {shlex.quote(str(folder))}")
@@ -75,7 +80,9 @@ def init(
 def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
     """List the configured tool scripts."""
     with reporting_errors():
-        scripts = _library(config)
+        from moonbox.config import Config
+
+        scripts = _library(Config.load(config))
         if as_json:
             print_json([_summary(script) for script in scripts])
         elif not scripts:
@@ -88,7 +95,9 @@ def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
 def check(config: ConfigFile = None, as_json: Json = False) -> None:
     """Load and validate every configured tool script; exit status 1 when one is broken."""
     with reporting_errors():
-        scripts = _library(config)
+        from moonbox.config import Config
+
+        scripts = _library(Config.load(config))
         broken = [script for script in scripts if script.problem is not None]
         if as_json:
             print_json([_summary(script) for script in scripts])
@@ -119,6 +128,7 @@ def test(
     watch: Annotated[bool, typer.Option("--watch", "-w", metavar="", help="Run again when the file changes.")] = False,
     config: ConfigFile = None,
     as_json: Json = False,
+    trust: Trust = False,
 ) -> None:
     """Run one tool script with the given parameters and show its result.
 
@@ -128,14 +138,15 @@ def test(
     when one of them differs.
     """
     with reporting_errors(), _shown_logs():
+        chosen = trusted_config(config, trust=trust)
         if watch:
-            _watch(path, params or [], config)
+            _watch(path, params or [], chosen)
             return
-        if not _try(path, params or [], config, as_json=as_json):
+        if not _try(path, params or [], chosen, as_json=as_json):
             raise typer.Exit(1)
 
 
-def _try(path: Path | None, params: Sequence[str], config: Path | None, *, as_json: bool = False) -> bool:
+def _try(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
     """Run it, or the examples; whether all went well."""
     from moonbox.scripts.examples import examples_of, run_example
 
@@ -171,7 +182,7 @@ def _show_test(run: Run, path: Path, *, as_json: bool) -> bool:
     return run.error is None
 
 
-def _watch(path: Path | None, params: Sequence[str], config: Path | None) -> None:
+def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
     """Run it now and after each change, until Ctrl-C."""
     from moonbox.scripts.environment import file_stamp
     from moonbox.scripts.examples import examples_file
@@ -198,7 +209,7 @@ def _watch(path: Path | None, params: Sequence[str], config: Path | None) -> Non
 _POLL_SECONDS = 0.2
 
 
-def _test(settings: ToolsSettings, params: Sequence[str], config: Path | None) -> Run:
+def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run:
     from moonbox.errors import ArgumentError
 
     with _opened(settings, config) as library:
@@ -216,7 +227,9 @@ def _test(settings: ToolsSettings, params: Sequence[str], config: Path | None) -
 def _show_broken(script: LoadedScript) -> None:
     """What is wrong with it, as `moonbox run` shows errors."""
     if script.error is not None:
-        show_error(script.error, language="lua", name=_relative(script.settings.path))
+        from moonbox.languages.registry import DEFAULT_LANGUAGE
+
+        show_error(script.error, language=DEFAULT_LANGUAGE, name=_relative(script.settings.path))
     else:
         print_error(f"{_relative(script.settings.path)}: {script.problem}")
 
@@ -243,16 +256,15 @@ def _shown_logs() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(settings: ToolsSettings, config: Path | None) -> Iterator[ScriptLibrary]:
+def _opened(settings: ToolsSettings, config: Config) -> Iterator[ScriptLibrary]:
     """These scripts, with the context that they find in their project."""
-    from moonbox.config import Config
     from moonbox.project.assembly import script_library
 
-    with script_library(Config.load(config), settings=settings) as library:
+    with script_library(config, settings=settings) as library:
         yield library
 
 
-def _all_with_examples(config: Path | None) -> ToolsSettings:
+def _all_with_examples(config: Config) -> ToolsSettings:
     from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.examples import examples_of
 
@@ -262,13 +274,12 @@ def _all_with_examples(config: Path | None) -> ToolsSettings:
     return ToolsSettings(tuple(chosen))
 
 
-def _settings_for(path: Path, config_file: Path | None) -> ToolsSettings:
+def _settings_for(path: Path, config: Config) -> ToolsSettings:
     """The one script: with its grants if it is configured, else without any."""
-    from moonbox.config import Config
     from moonbox.project.sections import read_tools
     from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 
-    configured = read_tools(Config.load(config_file))
+    configured = read_tools(config)
     for item in configured.scripts:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))
@@ -283,11 +294,10 @@ def _settings_for(path: Path, config_file: Path | None) -> ToolsSettings:
     return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
 
 
-def _library(config_file: Path | None) -> tuple[LoadedScript, ...]:
-    from moonbox.config import Config
+def _library(config: Config) -> tuple[LoadedScript, ...]:
     from moonbox.scripts.library import ScriptLibrary
 
-    with ScriptLibrary.from_config(Config.load(config_file)) as library:
+    with ScriptLibrary.from_config(config) as library:
         return library.scripts
 
 

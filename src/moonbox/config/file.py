@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from moonbox.config.ownership import ownership_problem
 from moonbox.config.reader import check_keys, read, table
 from moonbox.errors import ConfigError
 from moonbox.suggest import unknown
@@ -33,14 +34,28 @@ class Config:
 
     path: Path | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, Any] = field(default_factory=dict)
+    """As the file has it, before variables were expanded."""
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None) -> Config:
-        """Read a file. Without a path: the nearest moonbox.toml, from this folder upwards, or no file at all."""
+    def load(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        any_owner: bool = False,
+    ) -> Config:
+        """Read a file. Without a path: the nearest moonbox.toml, from this folder upwards, or no file at all.
+
+        A file that another user owns or can write is refused, unless `any_owner` is set.
+        """
         chosen = Path(path) if path is not None else find()
         if chosen is None:
             return cls()
-        return cls.parse(_read_text(chosen), chosen, environ=environ)
+        text = _read_text(chosen)
+        if not any_owner and (problem := ownership_problem(chosen)) is not None:
+            raise ConfigError(f"{problem}; nothing in it was used")
+        return cls.parse(text, chosen, environ=environ)
 
     @classmethod
     def parse(cls, text: str, path: Path | None = None, *, environ: Mapping[str, str] | None = None) -> Config:
@@ -53,7 +68,7 @@ class Config:
         for key in data:
             if key not in SECTIONS:
                 raise ConfigError(f"{name}: {unknown('section', key, SECTIONS)}")
-        return cls(path, expand(data, os.environ if environ is None else environ, name))
+        return cls(path, expand(data, os.environ if environ is None else environ, name), data)
 
     @property
     def folder(self) -> Path:
@@ -76,7 +91,7 @@ class Config:
     def with_changes(self, **sections: Mapping[str, Any]) -> Config:
         """A copy in which these keys of these sections have other values."""
         changed = {name: {**self.section(name), **changes} for name, changes in sections.items()}
-        return Config(self.path, {**self.data, **changed})
+        return Config(self.path, {**self.data, **changed}, self.written)
 
     @contextlib.contextmanager
     def naming_file(self) -> Iterator[None]:

@@ -71,6 +71,12 @@ class AuditSettings:
     """Wait for the disk after each run, so that a run survives a loss of power."""
     redact: tuple[str, ...] = ()
     """Names of fields whose values are never recorded."""
+    max_bytes: Annotated[int, Field(ge=0)] = 1_000_000_000
+    """Past this size the oldest runs are deleted; 0 keeps everything."""
+    max_runs: Annotated[int, Field(ge=0)] = 0
+    """Past this number the oldest runs are deleted; 0 keeps everything."""
+    max_days: Annotated[float, Field(ge=0)] = 0
+    """Runs older than this are deleted; 0 keeps everything."""
 
 
 def read_limits(config: Config) -> Limits:
@@ -143,6 +149,10 @@ class ToolsTable:
     """Every `.lua` file in these folders is a tool script."""
     python: tuple[str, ...] = ()
     """Python tools: `module:name`, `module`, or `file.py:name`, relative to the configuration file."""
+    disabled: tuple[str, ...] = ()
+    """Tools that nobody can use, whoever brings them: names, patterns (`github.delete_*`), or `category:admin`."""
+    max_risk: Literal["low", "medium", "high"] | None = None
+    """Tools of a higher risk cannot be used; those that do not state their risk can."""
     script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """One table for each tool script with settings of its own: `[tools.script.<name>]`."""
 

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
         def output_cut(self) -> int:
             """Bytes printed past the limit in the last run."""
 
+        @property
+        def is_native(self) -> bool:
+            """Whether scripts run and call without entering Python."""
+
         def connect(self, wire: Wire) -> None: ...
         def configure(self, config: Mapping[str, Any]) -> None: ...
         def set_limits(self, limits: Mapping[str, Any]) -> None: ...
@@ -71,8 +75,8 @@ class EngineReport:
         """What stays in the environment under a name: 1 for the value, 2 for the output, 3 for both."""
 
 
-def create_engine() -> Engine:
-    """A new engine: Lua's, on which every language of the registry runs."""
+def create_engine(native: Any = None) -> Engine:
+    """A new engine: Lua's, on which every language of the registry runs. `native` is the native part of a worker."""
     from moonbox.languages.lua.vm import LuaVM
 
-    return LuaVM()
+    return LuaVM(native)

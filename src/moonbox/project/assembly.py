@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink
@@ -28,6 +29,7 @@ from moonbox.project.sections import (
     read_servers,
     read_tools,
 )
+from moonbox.tools.hints import RISKS
 
 if TYPE_CHECKING:
     import os
@@ -131,6 +133,7 @@ def assemble(
         hooks = {"approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         toolbox = sandbox.toolbox
+        _gate(config, toolbox)
         _add_python_tools(config, toolbox)
         knowledge = _open_knowledge(config, closing)
         built_in = _knowledge_tools(knowledge)
@@ -158,18 +161,27 @@ def assemble(
     raise AssertionError
 
 
-def add_project_tools(config: Config, sandbox: Sandbox, closing: contextlib.ExitStack, *, wait: float = 0.0) -> None:
+def add_project_tools(
+    config: Config,
+    sandbox: Sandbox,
+    closing: contextlib.ExitStack,
+    *,
+    sink: Sink | None = None,
+    wait: float = 0.0,
+) -> None:
     """Give a Sandbox the tools of a project: its tool scripts, knowledge base, Python tools and MCP servers.
 
-    `wait` is how many seconds the servers have to start. What is opened is closed with `closing`.
+    `sink` records the runs of tool scripts. `wait` is how many seconds the servers have to start. What is opened is
+    closed with `closing`.
     """
     toolbox = sandbox.toolbox
+    _gate(config, toolbox)
     _add_python_tools(config, toolbox)
     knowledge = _open_knowledge(config, closing)
     built_in = _knowledge_tools(knowledge)
     with _in_section(config, "knowledge"):
         toolbox.add(built_in)
-    scripts = _open_scripts(config, None, built_in, closing)
+    scripts = _open_scripts(config, sink, built_in, closing)
     if scripts is not None:
         with _in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
@@ -226,19 +238,40 @@ def _open_sandbox(
 
 
 def _open_sink(config: Config) -> Sink | None:
-    from moonbox.audit.sinks import default_path, open_sink
+    from moonbox.audit.sinks import Retention, default_path, open_sink
 
     settings = read_audit(config)
     if not settings.enabled:
         return None
+    retention = Retention(
+        max_age=settings.max_days * 86_400 or None,
+        max_runs=settings.max_runs or None,
+        max_bytes=settings.max_bytes or None,
+    )
     if settings.path is None:
-        return open_sink(default_path(), fsync=settings.fsync)
+        return open_sink(default_path(), fsync=settings.fsync, retention=retention)
     kind, colon, rest = settings.path.partition(":")
     prefix, path = (f"{kind}:", rest) if colon and kind in ("sqlite", "jsonl") else ("", settings.path)
     with _in_section(config, "audit"):
         if settings.path == "memory":
             return open_sink("memory")
-        return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync)
+        return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync, retention=retention)
+
+
+def _gate(config: Config, toolbox: Toolbox) -> None:
+    """Leave out the tools that the configuration disables, whoever brings them."""
+    settings = read_tools(config)
+    if not settings.disabled and settings.max_risk is None:
+        return
+    most = RISKS.index(settings.max_risk) if settings.max_risk is not None else len(RISKS)
+
+    def allowed(tool: Tool) -> bool:
+        if tool.hints.risk is not None and RISKS.index(tool.hints.risk) > most:
+            return False
+        names = (tool.path, tool.name, f"category:{tool.hints.category}")
+        return not any(fnmatchcase(name, pattern) for name in names for pattern in settings.disabled)
+
+    toolbox.only(allowed)
 
 
 def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
@@ -369,6 +402,14 @@ class _SharedSink:
 
     def write(self, run: Any) -> None:
         self.inner.write(run)
+
+    def start_run(self, run: Any) -> None:
+        if hasattr(self.inner, "start_run"):
+            self.inner.start_run(run)
+
+    def start_call(self, run: str, call: Any) -> None:
+        if hasattr(self.inner, "start_call"):
+            self.inner.start_call(run, call)
 
     def close(self) -> None:
         """Not ours to close."""

@@ -49,6 +49,8 @@ class Diagnosis:
     machine: str
     isolation: Check
     """Whether a script really runs in a process of its own."""
+    native: Check
+    """Whether a worker's loop is the native one, or that in Python."""
     interrupt: Check
     fork: Check
     layers: tuple[Check, ...]
@@ -68,12 +70,13 @@ def diagnose(config: Path | None = None) -> Diagnosis:
     """Try everything out, in a fraction of a second. Without a file, the nearest moonbox.toml is checked."""
     from moonbox import __version__
 
-    isolation, worker_layers = _isolation()
+    isolation, native, worker_layers = _isolation()
     return Diagnosis(
         moonbox=__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
         machine=f"{platform.system()} {platform.release()} on {platform.machine()}",
         isolation=isolation,
+        native=native,
         interrupt=_interrupt(),
         fork=_fork(),
         layers=_layers(worker_layers),
@@ -82,23 +85,36 @@ def diagnose(config: Path | None = None) -> Diagnosis:
     )
 
 
-def _isolation() -> tuple[Check, dict[str, Check]]:
-    """Run a script in a worker process; also the layers that this worker reports of its own jail."""
+def _isolation() -> tuple[Check, Check, dict[str, Check]]:
+    """Run a script in a worker process; also which loop ran it, and the layers that this worker reports of its jail."""
     from moonbox.sandbox.sandbox import Sandbox
 
     began = time.perf_counter()
+    unknown = Check("native", False, "not known: no script ran in a worker")
     try:
         with Sandbox(min_workers=0) as box, box.repl() as repl:
             run = repl.run("return 6 * 7")
-            pid, jail = repl.worker_pid, repl.worker_jail
+            pid, jail, native = repl.worker_pid, repl.worker_jail, repl.worker_native
     except (MoonboxError, OSError) as problem:
         reason = f"{problem}; only isolation=inline works here, for scripts that you trust"
-        return Check("process", False, reason), {}
+        return Check("process", False, reason), unknown, {}
     if run.error is not None or run.value != 42 or pid in (None, os.getpid()):
-        return Check("process", False, f"a worker returned a wrong result: {run.error or run.value}"), {}
+        return Check("process", False, f"a worker returned a wrong result: {run.error or run.value}"), unknown, {}
     spent = (time.perf_counter() - began) * 1000
     layers = {layer.name: Check(layer.name, layer.active, layer.detail) for layer in jail}
-    return Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms in all)"), layers
+    return (
+        Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms in all)"),
+        _loop(native),
+        layers,
+    )
+
+
+def _loop(native: bool) -> Check:
+    if native:
+        return Check("native", True, "workers run scripts and calls in compiled code")
+    if os.environ.get("MOONBOX_NATIVE") != "1":
+        return Check("native", False, "workers run in Python: MOONBOX_NATIVE=1 turns the native loop on")
+    return Check("native", False, "workers run in Python: the native part is not built")
 
 
 def _interrupt() -> Check:
@@ -134,6 +150,7 @@ def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
 def _configuration(path: Path | None) -> tuple[Check, ...]:
     from moonbox.config import FILE_NAME, Config
     from moonbox.project.sections import problems
+    from moonbox.project.trust import TrustStore, powers
 
     try:
         config = Config.load(path)
@@ -147,6 +164,8 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
+    if powers(config) and not TrustStore.default().is_trusted(config):
+        detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
     return (Check(config.path.name, True, detail), *checks)
 
 

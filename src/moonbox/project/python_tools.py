@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from moonbox.config.ownership import ownership_problem
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
@@ -68,6 +69,9 @@ def _check_place(place: str) -> None:
 
 
 def _module(place: str) -> ModuleType:
+    file = next((path for path in _files_of(place) if path.is_file()), None)
+    if file is not None and (problem := ownership_problem(file)) is not None:
+        raise UsageError(f"{problem}; it was not loaded")
     try:
         return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except ModuleNotFoundError as problem:
@@ -82,6 +86,14 @@ def _module(place: str) -> ModuleType:
     except Exception as problem:
         where = _line_in(place, problem)
         raise UsageError(f"'{place}' cannot be loaded: {type(problem).__name__}: {problem}{where}") from problem
+
+
+def _files_of(place: str) -> list[Path]:
+    """Where a module of the working folder would be."""
+    if place.endswith(".py"):
+        return [Path(place)]
+    base = Path(*place.split("."))
+    return [base.with_suffix(".py"), base / "__init__.py"]
 
 
 def _from_file(path: Path) -> ModuleType:

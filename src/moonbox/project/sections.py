@@ -53,16 +53,18 @@ def read_knowledge(config: Config) -> KnowledgeConfig:
     from moonbox.knowledge.config import KnowledgeConfig
 
     with config.naming_file():
-        return KnowledgeConfig.from_dict(config.section("knowledge"), config.folder, connectors=connector_kinds())
+        return KnowledgeConfig.from_dict(config.section("knowledge"), config.folder, connectors=connector_kinds(config))
 
 
-def connector_kinds() -> dict[str, ConnectorKind]:
+def connector_kinds(config: Config | None = None) -> dict[str, ConnectorKind]:
     """Every kind of source that a configuration may name."""
     from moonbox.knowledge.config import builtin_connectors
     from moonbox.languages.registry import DEFAULT_LANGUAGE
+    from moonbox.scripts.configured import protected_paths
     from moonbox.scripts.connector import ScriptConnectorKind
 
-    return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind()}
+    protected = protected_paths(config) if config is not None else ()
+    return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind(protected=protected)}
 
 
 def read_servers(

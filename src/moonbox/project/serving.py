@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from moonbox.audit.records import Run
+    from moonbox.audit.sinks import Sink
     from moonbox.config import Config
     from moonbox.config.serve import ServeSettings
     from moonbox.http.app import Service
@@ -27,10 +29,13 @@ if TYPE_CHECKING:
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.server.server import MoonboxServer
     from moonbox.project.assembly import Assembly
+    from moonbox.sandbox.record import CallEntry
 
 __all__ = ["http_app", "listen", "mcp_server", "need_console", "run_http", "run_stdio", "serve_app", "service_of"]
 
 _LOG = logging.getLogger("moonbox.serve")
+_RUNS = logging.getLogger("moonbox.runs")
+_CALLS = logging.getLogger("moonbox.calls")
 _GRACE = 10
 """Seconds that running scripts have to end when the server is stopped."""
 _BACKLOG = 2048
@@ -219,7 +224,7 @@ def _assembled(
     from moonbox.mcp import caller
 
     if not console or settings is None:
-        hooks: dict[str, Any] = {"approve": caller.approve, "on_call": caller.watch}
+        hooks: dict[str, Any] = {"approve": caller.approve, "on_call": _watch, "wrap_sink": _LoggedSink}
         with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly:
             _keep_shapes(assembly)
             _warm_in_background(assembly)
@@ -239,6 +244,39 @@ def _assembled(
         _keep_shapes(pair[0])
         _warm_in_background(pair[0])
         yield pair
+
+
+def _watch(entry: CallEntry) -> None:
+    """Log calls, and inform the client."""
+    from moonbox.mcp import caller
+
+    if not entry.open:
+        level = logging.INFO if entry.status == "ok" else logging.WARNING
+        _CALLS.log(level, "call", extra={"fields": {"tool": entry.tool, "status": entry.status}})
+    caller.watch(entry)
+
+
+class _LoggedSink:
+    """A sink that logs each run before it passes it on."""
+
+    def __init__(self, inner: Sink) -> None:
+        self._inner = inner
+
+    def write(self, run: Run) -> None:
+        result = "ok" if run.error is None else run.error.kind
+        fields = {
+            "id": run.id,
+            "result": result,
+            "calls": len(run.calls),
+            "ms": round(run.usage.wall * 1000),
+            **({"tool": run.tool} if run.tool else {}),
+        }
+        _RUNS.log(logging.INFO if run.error is None else logging.WARNING, "run", extra={"fields": fields})
+        self._inner.write(run)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the sink can do."""
+        return getattr(self._inner, name)
 
 
 def _keep_shapes(assembly: Assembly) -> None:

@@ -7,7 +7,7 @@ suspends, so that a plain `send(None)` drives it to its end; the asyncio one awa
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +16,8 @@ from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, Us
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.record import CLOCK
+from moonbox.tools.binding import named_arguments
+from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import measure, plain
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from moonbox.audit.records import CallStatus
+    from moonbox.audit.records import CallStatus, Run
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware
     from moonbox.sandbox.environment import Additions
+    from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.record import CallEntry, RunClock
     from moonbox.sandbox.setup import Setup
     from moonbox.sandbox.threads import Slots, ToolSlots
@@ -75,6 +78,10 @@ class RunInfo(Protocol):
     def clock(self) -> RunClock: ...
     @property
     def source(self) -> str: ...
+    @property
+    def intents(self) -> Intents | None: ...
+    def head(self) -> Run:
+        """What is known of it before it ends."""
 
 
 class CallPath:
@@ -87,7 +94,7 @@ class CallPath:
         additions: Additions,
         limits: Limits,
         *,
-        always: set[str] | None = None,
+        always: dict[str, dict[str, str]] | None = None,
         direct: bool = False,
     ) -> None:
         self.toolbox = toolbox
@@ -98,18 +105,22 @@ class CallPath:
         self._middleware: Sequence[Middleware] = setup.middleware
         self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
         self._slots: ToolSlots = setup.slots
+        self._search = setup.search
         self._context: Mapping[str, Any] = setup.context
         self._first = 0 if direct else setup.language.first_index
         self._direct = direct
         self._entries = additions.docs
         self._learn = setup.learn
         self._learned = setup.toolbox.learned
-        self._always: set[str] = set() if always is None else always  # paths of tools that need no more asking
+        # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
+        self._always: dict[str, dict[str, str]] = {} if always is None else always
+        self._redacts = setup.redactor is not None
 
     @cached_property
     def docs(self) -> Docs:
         """The documentation that scripts read."""
-        return Docs(self.toolbox, self._entries, self.language.name, self._learned)
+        search = self._search(self.toolbox)
+        return Docs(self.toolbox, self._entries, self.language.name, self._learned, search)
 
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""
@@ -133,7 +144,7 @@ class CallPath:
         try:
             target = self.prepare(entry)
             if isinstance(target, HostFunction):
-                result = await self._call_function(target, entry, executor)
+                result = await self._call_function(target, entry, run, executor)
             else:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
@@ -167,11 +178,31 @@ class CallPath:
             self.language.name,
         )
 
-    async def _call_function(self, function: HostFunction, entry: CallEntry, executor: Executor) -> Any:
+    async def _call_function(self, function: HostFunction, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
         arguments = entry.arguments
+        if self._redacts:  # fields are redacted by their names, so that the record needs them
+            entry.arguments = named_arguments(function.call, arguments)
         entry.begin()
         is_async = inspect.iscoroutinefunction(function.call)
-        return self._convert(await executor.invoke(lambda: function.call(*arguments), entry, is_async=is_async))
+        result = await self._start(lambda: function.call(*arguments), entry, run, executor, is_async=is_async)
+        return self._convert(result)
+
+    async def _start(
+        self, call: Callable[[], Any], entry: CallEntry, run: RunInfo, executor: Executor, *, is_async: bool
+    ) -> Any:
+        """Write the call down where the trail is durable, then invoke; not on an event loop: writing may wait."""
+        intents = run.intents
+        if intents is None:
+            return await executor.invoke(call, entry, is_async=is_async)
+        if is_async:
+            await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
+            return await executor.invoke(call, entry, is_async=True)
+
+        def write_and_call() -> Any:
+            intents.start(entry, run.head)
+            return call()
+
+        return await executor.invoke(write_and_call, entry, is_async=False)
 
     async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
         if tool.policy == "direct" and not self._direct:
@@ -181,8 +212,8 @@ class CallPath:
                 answer = await self._before(layer, tool, entry, run, executor)
                 if answer is not None:
                     return self._convert(answer.result)
-        if tool.policy == "approve" and tool.path not in self._always:
-            await self._ask(tool, entry, run, executor)
+        if tool.policy == "approve":
+            await self._approved(tool, entry, run, executor)
         slots = self._slots.of(tool)
         if slots is not None:
             await _wait_for_slot(slots, executor)
@@ -214,9 +245,11 @@ class CallPath:
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
-        return await executor.invoke(
+        return await self._start(
             lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most),
             entry,
+            run,
+            executor,
             is_async=tool.is_async,
         )
 
@@ -238,8 +271,21 @@ class CallPath:
             f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {decision!r}"
         )
 
-    async def _ask(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> None:
-        """Ask the person; the run's clock stands still meanwhile."""
+    async def _approved(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> None:
+        """Ask the person, unless they said "always" about the tool as it is defined now."""
+        before = self._always.get(tool.path)
+        now = fingerprint(tool)
+        if before == now:
+            entry.approval = "always"
+            return
+        changed = changed_parts(before, now) if before is not None else ()
+        if await self._ask(tool, entry, run, executor, changed):
+            self._always[tool.path] = now
+
+    async def _ask(
+        self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor, changed: tuple[str, ...]
+    ) -> bool:
+        """Ask the person, whose answer may be "always"; the run's clock stands still meanwhile."""
         if self._approve is None:
             entry.approval = "denied"
             raise Denied(
@@ -247,7 +293,8 @@ class CallPath:
                 code="approval_unavailable",
             )
         with run.clock.standing_still():
-            decision = Decision.of(await executor.settle(self._approve(self.view(tool, entry, run)), entry))
+            asked = replace(self.view(tool, entry, run), changed=changed)
+            decision = Decision.of(await executor.settle(self._approve(asked), entry))
         if decision.kind == "deny":
             entry.approval = "denied"
             raise Denied(
@@ -256,9 +303,8 @@ class CallPath:
             )
         if decision.kind == "edit":
             entry.arguments = tool.bind(dict(decision.arguments or {}), first_index=self._first)
-        if decision.kind == "always":
-            self._always.add(tool.path)
         entry.approval = {"allow": "allowed", "always": "always", "edit": "edited"}[decision.kind]
+        return decision.kind == "always"
 
     def _convert(self, result: Any) -> Any:
         limits = self.limits

@@ -53,10 +53,12 @@ class Answer:
 
     @classmethod
     def value(cls, result: Any) -> Answer:
+        """Answer with this result, as if the tool had returned it."""
         return cls("value", result)
 
     @classmethod
     def error(cls, message: str, *, code: str = "tool_error", retryable: bool = False, data: Any = None) -> Answer:
+        """Answer with a failure, as if the tool had raised it."""
         return cls("error", message=message, code=code, retryable=retryable, data=data)
 
     @classmethod
@@ -83,6 +85,8 @@ class ToolCall:
     source: str = ""
     """The script that makes the call; empty for a direct call."""
     language: str = ""
+    changed: tuple[str, ...] = ()
+    """For `approve`: the parts of the tool's definition that changed since the person said "always" about it."""
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> ToolCall:
         """From `before`: go on with these arguments (they are validated again)."""
@@ -101,10 +105,11 @@ class ToolCall:
         return Decision("deny", reason)
 
     def allow(self) -> Decision:
+        """Let the call go on."""
         return Decision("allow")
 
     def always(self) -> Decision:
-        """Allow this call, and every later call of the same tool in this Repl."""
+        """Allow this call, and every later call of the same tool in this Repl, as long as its definition stays."""
         return Decision("always")
 
     def edit(self, arguments: Mapping[str, Any]) -> Decision:
@@ -112,6 +117,7 @@ class ToolCall:
         return Decision("edit", arguments=dict(arguments))
 
     def deny(self, reason: str = "") -> Decision:
+        """Refuse the call; the script gets the reason."""
         return Decision("deny", reason)
 
 

@@ -14,6 +14,7 @@ from moonbox.sandbox.blocking import BlockingExecutor, run_to_end
 from moonbox.sandbox.calls import CallPath, failure
 from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import Execution
+from moonbox.sandbox.intents import Intents
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
@@ -37,6 +38,7 @@ class DirectCall:
             run_id=f"{setup.random.getrandbits(128):032x}",
             language="direct",
             telemetry=setup.telemetry,
+            intents=Intents.to(setup.sink, setup.redactor),
         )
         given = [] if arguments is None else [arguments]
         self._entry = self._execution.add_call(1, f"tools.{tool}", given, batch=1, size=0)

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Docs"]
+__all__ = ["DISCOVERY_BUDGET", "Docs"]
 
+DISCOVERY_BUDGET = 1000
+"""What one run may spend on questions to docs: they are answered by the host, beside its other work."""
 _MOST_RESULTS = 50
+_TOOLS_PER_UNIT = 20
 _MOST_TEXT = 500
 _MOST_NAMES = 10_000
 
@@ -28,14 +31,22 @@ class Docs:
     """Answers `docs[name]`, `docs.search` and `docs.describe` for one Repl."""
 
     def __init__(
-        self, toolbox: Toolbox, entries: Mapping[str, str], language: str, learned: LearnedShapes | None = None
+        self,
+        toolbox: Toolbox,
+        entries: Mapping[str, str],
+        language: str,
+        learned: LearnedShapes | None = None,
+        search: ToolSearch | None = None,
     ) -> None:
         self._toolbox = toolbox
         self._entries = entries
         self._language = language
         self._learned = toolbox.learned if learned is None else learned
-        self._search: ToolSearch | None = None
-        self._searched = -1
+        self._search = search
+
+    def cost(self, what: str) -> int:
+        """What a question costs: searching, and finding the nearest name, look at every tool."""
+        return 1 if what == "get" else 1 + len(self._toolbox) // _TOOLS_PER_UNIT
 
     def answer(self, what: str, arguments: list[Any]) -> Any:
         """The value for the script; ToolError where the question is malformed."""
@@ -94,8 +105,8 @@ class Docs:
         """Tools and entries that fit the words, best first."""
         from moonbox.tools.search import ToolSearch
 
-        if self._search is None or self._searched != self._toolbox.revision:
-            self._search, self._searched = ToolSearch(self._toolbox), self._toolbox.revision
+        if self._search is None:
+            self._search = ToolSearch(self._toolbox)
         found = [_of_tool(tool) for tool, _ in self._search.search(words, limit) if tool.policy != "direct"]
         if len(found) < limit:
             wanted = words.lower().split()

@@ -26,10 +26,11 @@ from moonbox.audit.records import Observation, Run, Usage
 from moonbox.errors import ScriptError, ToolError, WorkerError
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.calls import error_value
+from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.sandbox.record import CallEntry, RunClock
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder, packed
+from moonbox.worker.encoding import Decoder, message_pack, packed
 from moonbox.worker.link import Gone
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import RunSpan, Telemetry
     from moonbox.findings import Finding
     from moonbox.sandbox.calls import CallPath
+    from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
 
 __all__ = ["GRACE", "Execution"]
@@ -47,6 +49,7 @@ GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
+_TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
 _REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled", protocol.REASON_CALLS: "calls"}
 
@@ -69,6 +72,7 @@ class Execution:
         on_call: Callable[[CallEntry], None] | None = None,
         on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
+        intents: Intents | None = None,
     ) -> None:
         limits = calls.limits
         self.id = run_id
@@ -82,6 +86,8 @@ class Execution:
         """The worker must be interrupted for this reason; the driver sets it back to 0."""
         self.stopping = 0
         """Why the run is being stopped; 0 while it is not."""
+        self.intents = intents
+        """Writes calls down before they are made; None where the trail is not durable."""
         self.over = False
         self.calls_expected = False
         """A guess: the script will make calls."""
@@ -107,6 +113,7 @@ class Execution:
         ).decode
         self._started = time()
         self._stop_until = 0.0
+        self._native = False
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []
         self._answered: list[CallEntry] = []
@@ -118,6 +125,7 @@ class Execution:
         self._kept = 0
         self._printed = self._sent = self._received = 0
         self._observations: list[Observation] = []
+        self._discovery = DISCOVERY_BUDGET
         self._report: RunReport | None = None
         self._error: ScriptError | None = None
         self._telemetry = telemetry
@@ -127,9 +135,10 @@ class Execution:
 
     # What goes in
 
-    def begin(self, update: bytes, program: bytes) -> None:
+    def begin(self, update: bytes, program: bytes, *, native: bool = False) -> None:
         """Ask the worker to run this program, after that frame which brings it up to date."""
-        self._unsent = update + protocol.pack(protocol.RUN, (program, self.number, self._seed))
+        self._native = native
+        self._unsent = update + protocol.pack_run(program, self.number, self._seed)
 
     def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; the worker hears nothing of it."""
@@ -174,6 +183,8 @@ class Execution:
         if entry.failures_before:
             self._find_retry(entry)
         entry.close(status, result, error)
+        if self.intents is not None:
+            self.intents.answered(entry)
         self._answered.append(entry)
         if error is None:
             self._replies.append((entry.id, True, result))
@@ -209,7 +220,7 @@ class Execution:
         if not self.stopping and not self.over:
             self.stopping = self.interrupting = reason
             self._stop_until = now + GRACE
-            self._unsent += protocol.pack(protocol.HALT, reason)
+            self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
         """The worker is gone: by itself, or ended for what it did. `closed` says that we hung up on it before."""
@@ -258,6 +269,18 @@ class Execution:
         """What has begun goes on without us and stays in flight; what has not does not begin."""
         for entry in self._open.values():
             entry.leave()
+
+    def head(self) -> Run:
+        """What is known of the run before it ends."""
+        return Run(
+            id=self.id,
+            source=self.source,
+            language=self._language,
+            started=self._started,
+            repl=self.repl_id,
+            number=self.number,
+            seed=self._seed,
+        )
 
     def finish(self) -> Run:
         """The record of the run, which is over."""
@@ -350,6 +373,9 @@ class Execution:
             self._replies.append((call_id, True, value))
             return
         try:
+            self._discovery -= self.calls.docs.cost(name)
+            if self._discovery < 0:
+                raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
             self._replies.append((call_id, True, self.calls.docs.answer(name, arguments)))
         except ToolError as error:
             self._replies.append((call_id, False, error_value(error, None)))
@@ -362,7 +388,10 @@ class Execution:
     def _pack_answers(self) -> None:
         replies, self._replies = self._replies, []
         answered, self._answered = self._answered, []
-        frame = protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in replies])
+        if self._native:
+            frame = protocol.frame(protocol.ANSWERS, message_pack(replies))
+        else:
+            frame = protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in replies])
         self._unsent += frame
         for entry in answered:
             entry.bytes_out = len(frame) // len(replies)

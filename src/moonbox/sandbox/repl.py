@@ -15,6 +15,7 @@ from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
+from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.threads import Slots
 from moonbox.wording import counted
 from moonbox.worker import protocol
@@ -70,7 +71,7 @@ class Repl:
         self._before_write = before_write
         self._on_close = on_close
         self._additions = setup.additions
-        self._always: set[str] = set()
+        self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
         self._checker = Checker(setup.language)
         self._checks = setup.check if check is None else check
@@ -239,6 +240,12 @@ class Repl:
         link = self._worker.link
         return () if link is None else link.layers()
 
+    @property
+    def worker_native(self) -> bool:
+        """Whether its worker runs scripts on the native loop; False before the first run and inline."""
+        link = self._worker.link
+        return link is not None and link.native
+
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
         if not self._closed:
@@ -338,6 +345,7 @@ class Repl:
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
+            intents=Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output or setup.on_output,
         )
         self._worker.loss_unseen = False
@@ -352,7 +360,7 @@ class Repl:
         update = self._worker.update(link, self.toolbox, self._additions, limits)
         if inputs:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
-        execution.begin(update, source.encode("utf-8", "replace"))
+        execution.begin(update, source.encode("utf-8", "replace"), native=link.native)
         return execution
 
     def _look_at(self, source: str, execution: Execution, inputs: list[str]) -> bool:

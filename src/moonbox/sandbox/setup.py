@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from moonbox.languages.registry import Language
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
+    from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -63,6 +64,14 @@ class Setup:
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
     """For the names of Repls and runs, which are no secrets, and the seeds of scripts."""
+    searches: WeakKeyDictionary[Toolbox, ToolSearch] = field(default_factory=WeakKeyDictionary)
+    """The index of each toolbox, which all Repls share: making one takes long."""
+
+    def search(self, toolbox: Toolbox) -> ToolSearch:
+        """The search over a toolbox, which follows its changes."""
+        from moonbox.tools.search import ToolSearch
+
+        return self.searches.setdefault(toolbox, ToolSearch(toolbox))
 
     def tool_view(self, toolbox: Toolbox) -> ToolView:
         """The toolbox as its scripts see it now."""

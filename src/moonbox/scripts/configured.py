@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config.reader import read
-from moonbox.config.sections import DEFAULT_TIMEOUT, ScriptTable, ToolsTable
+from moonbox.config.sections import DEFAULT_STORE, DEFAULT_TIMEOUT, ScriptTable, ToolsTable
 from moonbox.errors import ConfigError
 from moonbox.scripts.hostapi.grants import Grants
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from moonbox.config import Config
 
-__all__ = ["ScriptSettings", "ToolsSettings"]
+__all__ = ["ScriptSettings", "ToolsSettings", "protected_paths"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,13 @@ class ScriptSettings:
     """It has a table of its own, whose name is the tool's; otherwise the script's own name counts."""
 
     @classmethod
-    def from_dict(cls, name: str, data: Any, folder: Path, *, section: str = "") -> ScriptSettings:
+    def from_dict(
+        cls, name: str, data: Any, folder: Path, *, section: str = "", protected: Sequence[str] = ()
+    ) -> ScriptSettings:
         section = section or f"tools.script.{name}"
         table = ScriptTable.from_dict(data, section)
         try:
-            grants = Grants.from_dict(table.grants, folder)
+            grants = Grants.from_dict(table.grants, folder, protected=(*protected, str(folder / table.path)))
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None
         return cls(name, (folder / table.path).resolve(), table.timeout, grants, table.config, configured=True)
@@ -51,17 +53,69 @@ class ToolsSettings:
     folders: tuple[Path, ...] = ()
     python: tuple[str, ...] = ()
     """Python tools by reference, as `--tools` takes them."""
+    disabled: tuple[str, ...] = ()
+    max_risk: str | None = None
 
     @classmethod
     def from_config(cls, config: Config) -> ToolsSettings:
         with config.naming_file():
-            return cls.from_dict(config.section("tools"), config.folder)
+            return cls.from_dict(config.section("tools"), config.folder, protected=protected_paths(config))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], folder: Path) -> ToolsSettings:
+    def from_dict(cls, data: Mapping[str, Any], folder: Path, *, protected: Sequence[str] = ()) -> ToolsSettings:
         table = read(ToolsTable, data, "tools")
+        unwritable = (*protected, *_script_paths(table, folder))
         return cls(
-            tuple(ScriptSettings.from_dict(name, item, folder) for name, item in table.script.items()),
+            tuple(
+                ScriptSettings.from_dict(name, item, folder, protected=unwritable)
+                for name, item in table.script.items()
+            ),
             tuple((folder / item).resolve() for item in table.folders),
             table.python,
+            table.disabled,
+            table.max_risk,
         )
+
+
+def protected_paths(config: Config) -> tuple[str, ...]:
+    """What no script may write: the configuration, scripts, the trail, the knowledge base, programs of MCP servers.
+
+    Sections are looked at loosely: whoever reads them says what is wrong with them.
+    """
+    folder, paths = config.folder, [str(config.path)] if config.path is not None else []
+    for section, default in (("audit", None), ("knowledge", str(DEFAULT_STORE))):
+        path = _table(config.data.get(section)).get("path", default)
+        if isinstance(path, str):
+            paths.append(str(folder / Path(path.removeprefix("sqlite:").removeprefix("jsonl:")).expanduser()))
+    for source in _table(_table(config.data.get("knowledge")).get("sources")).values():
+        if isinstance(path := _table(source).get("path"), str) and path.endswith(".lua"):
+            paths.append(str(folder / path))
+    for server in _table(_table(config.data.get("mcp")).get("servers")).values():
+        paths += _programs(_table(server), folder)
+    tools = _table(config.data.get("tools"))
+    folders = tools.get("folders")
+    paths += [str(folder / item) for item in (folders if isinstance(folders, list) else ()) if isinstance(item, str)]
+    paths += [
+        str(folder / path)
+        for script in _table(tools.get("script")).values()
+        if isinstance(path := _table(script).get("path"), str)
+    ]
+    return tuple(dict.fromkeys(paths))
+
+
+def _script_paths(table: ToolsTable, folder: Path) -> list[str]:
+    paths = [str(folder / item) for item in table.folders]
+    return paths + [str(folder / path) for item in table.script.values() if isinstance(path := item.get("path"), str)]
+
+
+def _programs(server: Mapping[str, Any], folder: Path) -> list[str]:
+    """The files that the command of a server names."""
+    cwd = folder / str(server.get("cwd") or ".")
+    command, args = server.get("command"), server.get("args")
+    words = [command] if isinstance(command, str) and "/" in command else []
+    words += [word for word in (args if isinstance(args, list) else ()) if isinstance(word, str)]
+    return [str(cwd / word) for word in words if word and "\0" not in word and (cwd / word).is_file()]
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

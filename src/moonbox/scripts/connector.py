@@ -82,11 +82,13 @@ class ScriptConnectorKind:
     """A connector that is a script: path, timeout, grants; every further key is the script's own configuration."""
 
     make_api: Callable[..., HostApi] | None = None
+    protected: tuple[str, ...] = ()
+    """What its grants do not make writable."""
 
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> ScriptConnector:
         name = where.rpartition(".")[2]
         try:
-            settings = ScriptSettings.from_dict(name, dict(options), base_dir, section=where)
+            settings = ScriptSettings.from_dict(name, dict(options), base_dir, section=where, protected=self.protected)
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
         return ScriptConnector(settings, where, self.make_api)

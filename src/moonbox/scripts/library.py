@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.chain import digest
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.limits import Limits
@@ -165,7 +166,7 @@ class ScriptLibrary:
         try:
             source = read_source(settings.path)
             definition = self._define(settings, source)
-            tool = self._make_tool(settings, definition)
+            tool = self._make_tool(settings, definition, source)
         except _BrokenScript as problem:
             return LoadedScript(settings, source, stamp, problem=str(problem), error=problem.error)
         except MoonboxError as problem:
@@ -173,7 +174,11 @@ class ScriptLibrary:
         return LoadedScript(settings, source, stamp, definition, tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
-        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False) as repl:  # its host functions are absent here
+        def described(run: Run) -> Run:
+            return replace(run, tool=settings.name)
+
+        # Without a check: its host functions are absent here.
+        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=described) as repl:
             for step in (source, READ_DEFINITION):
                 run = repl.run(step)
                 if run.error is not None:
@@ -181,7 +186,7 @@ class ScriptLibrary:
             name = settings.name if settings.configured else None
             return ScriptDefinition.from_value(run.value, name, settings.name)
 
-    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition) -> Tool:
+    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
             return self._value(settings.name, arguments, context.run_id if context is not None else "")
 
@@ -194,7 +199,7 @@ class ScriptLibrary:
             policy=definition.policy,
             call=call,
             timeout=settings.timeout + 1.0,  # the script's own limit comes first and says more
-            meta={"version": definition.version, "script": str(settings.path)},
+            meta={"version": definition.version, "script": str(settings.path), "source": digest(source.encode())},
         )
 
     def _publish(self) -> None:

@@ -18,6 +18,7 @@ passed on; a value that cannot be validated is refused.
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,11 +30,33 @@ from moonbox.tools.problems import REST, UNKNOWN, find_problems, is_known, path_
 from moonbox.tools.signature import parameter_list
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import jsonschema_rs
 
-__all__ = ["Binder"]
+__all__ = ["Binder", "named_arguments"]
 
 _MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
+
+
+def named_by(order: Sequence[str], table: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Positions, counted from 1, replaced by names as far as these go and are not taken."""
+    named: dict[Any, Any] = {}
+    for key, value in table.items():
+        position = key if isinstance(key, int) and not isinstance(key, bool) else 0
+        name = order[position - 1] if 1 <= position <= len(order) else key
+        named[key if name != key and name in table else name] = value
+    return named
+
+
+def named_arguments(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[Any, Any]:
+    """Positional arguments by the names of a function's parameters, as far as it has any."""
+    declared = getattr(function, "parameters", None)
+    try:
+        names = [parameter.name for parameter in (declared or inspect.signature(function).parameters.values())]
+    except (TypeError, ValueError, AttributeError):
+        names = []
+    return named_by(names, dict(enumerate(arguments, 1)))
 
 
 class Binder:
@@ -79,11 +102,20 @@ class Binder:
             return []
 
     def named(self, arguments: Any, tool: str) -> Any:
-        """The arguments by the names of their parameters, valid or not; as they came where they cannot be named."""
+        """The arguments by the names of their parameters, valid or not.
+
+        What cannot be named, such as one argument too many, keeps its position as its key.
+        """
         try:
             return self._name(arguments, tool)
         except ArgumentError:
-            return arguments
+            if isinstance(arguments, list | tuple):
+                first = arguments[0] if len(arguments) == 1 else None
+                alone = isinstance(first, dict) or (isinstance(first, list) and not self._takes_array_first)
+                arguments = first if alone else arguments
+            if isinstance(arguments, list | tuple):
+                arguments = dict(enumerate(arguments, 1))
+            return named_by(self.order, arguments) if isinstance(arguments, Mapping) else arguments
 
     def check(self) -> None:
         """Raise ToolDefinitionError if the schema is invalid, or would take too long to validate against."""

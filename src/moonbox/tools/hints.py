@@ -9,7 +9,9 @@ from typing import Any, TypedDict
 from moonbox.errors import ToolDefinitionError
 from moonbox.suggest import unknown
 
-__all__ = ["HintOptions", "Hints"]
+__all__ = ["RISKS", "HintOptions", "Hints"]
+
+RISKS = ("low", "medium", "high")
 
 
 class HintOptions(TypedDict, total=False):
@@ -21,6 +23,8 @@ class HintOptions(TypedDict, total=False):
     cpu_bound: bool | None
     client_side: bool | None
     open_world: bool | None
+    risk: str | None
+    category: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +43,22 @@ class Hints:
     """The client answers it, not the host."""
     open_world: bool | None = None
     """It reaches things outside the host, the web for example."""
+    risk: str | None = None
+    """How much harm a wrong call can do: `low`, `medium` or `high`."""
+    category: str | None = None
+    """What it belongs to, in one word: `files`, `mail`, `admin`."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name == "risk":
+                if value is not None and value not in RISKS:
+                    raise ToolDefinitionError(f"hint 'risk' must be low, medium or high, not {value!r}")
+                continue
+            if field.name == "category":
+                if value is not None and (not isinstance(value, str) or not value):
+                    raise ToolDefinitionError(f"hint 'category' must be a word, not {value!r}")
+                continue
             if value is not None and not isinstance(value, bool):
                 raise ToolDefinitionError(f"hint {field.name!r} must be True, False or None, not {value!r}")
 
@@ -66,7 +82,7 @@ class Hints:
         """Hints from an MCP server's tool annotations, a mapping or an object; what is not a boolean is ignored."""
         if annotations is None:
             return cls()
-        hints: dict[str, bool] = {}
+        hints: dict[str, Any] = {}
         for name, theirs in _MCP.items():
             is_mapping = isinstance(annotations, Mapping)
             value = (
@@ -83,7 +99,7 @@ class Hints:
         pairs = ((theirs, getattr(self, name)) for name, theirs in _MCP.items())
         return {theirs: value for theirs, value in pairs if value is not None}
 
-    def to_dict(self) -> dict[str, bool]:
+    def to_dict(self) -> dict[str, bool | str]:
         """The hints that are given."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in pairs if value is not None}

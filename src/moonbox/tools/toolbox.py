@@ -60,6 +60,7 @@ class Toolbox:
         self._lock = threading.Lock()
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
+        self._allowed: Callable[[Tool], bool] | None = None
         self._contents = _Contents({}, 0, {}, {})
         if added := list(_tools(tools, None)):
             self._change(lambda entries: [*entries, *added])
@@ -119,6 +120,7 @@ class Toolbox:
         return self._contents.tools.get(path, default)
 
     def paths(self) -> tuple[str, ...]:
+        """The paths of all tools, in their order."""
         return tuple(self._contents.tools)
 
     def namespaces(self) -> tuple[str, ...]:
@@ -185,6 +187,13 @@ class Toolbox:
         except ToolDefinitionError:
             stop()
             raise
+        return self
+
+    def only(self, allowed: Callable[[Tool], bool]) -> Toolbox:
+        """Have no tool that is not allowed, neither now nor later, wherever it comes from."""
+        with self._lock:
+            self._allowed = allowed
+        self._refresh()
         return self
 
     def remove(self, *tools: str | Tool) -> Toolbox:
@@ -285,6 +294,9 @@ class Toolbox:
         self._notify()
 
     def _publish(self, tools: dict[str, Tool]) -> None:
+        allowed = self._allowed
+        if allowed is not None:
+            tools = {path: tool for path, tool in tools.items() if allowed(tool)}
         names = aliases(tools)
         by_alias = {alias: tools[path] for path, alias in names.items()}
         self._contents = _Contents(tools, self._contents.revision + 1, names, by_alias)

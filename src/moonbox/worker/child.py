@@ -8,7 +8,7 @@ import time
 from _json import encode_basestring_ascii as _quote
 
 from moonbox.worker import protocol
-from moonbox.worker.protocol import HEADER, SPENT, STOP
+from moonbox.worker.protocol import HEADER, RUN_HEAD, SPENT, STOP
 
 TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         def sendall(self, data: bytes, /) -> None: ...
 
 
-__all__ = ["Child", "HangUp"]
+__all__ = ["Child", "HangUp", "NativeChild"]
 
 _CHUNK = 65536
 _FLUSH_SECONDS = 0.005
@@ -107,21 +107,12 @@ class Child:
     def _answer(self) -> None:
         kind, payload = self._receive()
         if kind == protocol.RUN:
-            source, number, seed = marshal.loads(payload)
-            self._run(source, number, seed)
+            number, seed = RUN_HEAD.unpack_from(payload)
+            self._run(payload[RUN_HEAD.size :], number, seed)
         elif kind == protocol.CONFIGURE:
-            self.configure(marshal.loads(payload))
+            apply_configuration(self._vm, marshal.loads(payload))
         elif kind == protocol.GLOBALS:
             self._send(protocol.DEFINED, self._vm.globals())
-
-    def configure(self, config: dict[str, Any]) -> None:
-        """Apply the parts of the configuration that are given."""
-        if "limits" in config:
-            self._vm.set_limits(config["limits"])
-        if "environment" in config:
-            self._vm.configure(config["environment"])
-        if "inputs" in config:
-            self._vm.set_inputs(config["inputs"])
 
     def _run(self, source: bytes, number: int, seed: int) -> None:
         self._flushed = 0.0
@@ -148,7 +139,7 @@ class Child:
                 answers: list[tuple[int, bool, Any]] = marshal.loads(payload)
                 return answers
             if kind == protocol.HALT:
-                self._vm.halt(marshal.loads(payload))
+                self._vm.halt(payload[0])
                 return None
 
     def cancel(self, ids: bytes) -> None:
@@ -206,12 +197,48 @@ class Child:
         return data
 
 
+class NativeChild:
+    """The same, on the native part: scripts run and call without entering Python; what is rare is answered here."""
+
+    def __init__(self, native: Any, vm: Engine) -> None:
+        self._native = native
+        self._vm = vm
+
+    def rehearse(self) -> None:
+        self._native.rehearse()
+
+    def attach(self, main_fd: int, control_fd: int) -> None:
+        """Take the sockets and start the control thread."""
+        self._native.attach(main_fd, control_fd)
+        self._native.watch()
+
+    def serve(self, greeting: bytes = b"") -> None:
+        native = self._native
+        native.rehearse()
+        native.send(protocol.READY, greeting)
+        while (request := native.serve()) is not None:
+            kind, payload = request
+            if kind == protocol.CONFIGURE:
+                apply_configuration(self._vm, marshal.loads(payload))
+            elif kind == protocol.GLOBALS:
+                native.send(protocol.DEFINED, self._vm.globals())
+
+
+def apply_configuration(vm: Engine, config: dict[str, Any]) -> None:
+    """Apply the parts of a configuration that are given."""
+    if "limits" in config:
+        vm.set_limits(config["limits"])
+    if "environment" in config:
+        vm.configure(config["environment"])
+    if "inputs" in config:
+        vm.set_inputs(config["inputs"])
+
+
 class _Rehearsal:
     """In the place of a socket: an empty run is asked for, and the answer goes nowhere."""
 
     def recv(self, _: int) -> bytes:
-        payload = marshal.dumps((b"return 1", 0, 0))
-        return HEADER.pack(protocol.RUN, len(payload)) + payload
+        return protocol.pack_run(b"return 1", 0, 0)
 
     def sendall(self, _: bytes) -> None:
         return

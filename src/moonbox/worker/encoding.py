@@ -14,7 +14,7 @@ from typing import Any
 
 from moonbox.errors import WorkerError
 
-__all__ = ["Decoder", "packed"]
+__all__ = ["Decoder", "message_pack", "packed"]
 
 _ROWS_FROM = 16
 _MOST_COLUMNS = 40
@@ -39,6 +39,26 @@ def packed(value: Any) -> Any:
         large = [key for key, item in value.items() if type(item) is list and len(item) >= _ROWS_FROM]
         if large:
             return {**value, **{key: _columns(value[key]) for key in large}}
+    return value
+
+
+def message_pack(answers: Any) -> bytes:
+    """Answers for a native worker."""
+    from msgspec import msgpack
+
+    try:
+        return msgpack.encode(answers)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text can hold
+        return msgpack.encode(_encodable(answers))
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, (list, tuple)):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
     return value
 
 

@@ -71,8 +71,18 @@ class Link:
     over, because the operating system would give their numbers to others.
     """
 
-    def __init__(self, sock: socket.socket, control: socket.socket, pid: int | None, process: WorkerProcess) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        control: socket.socket,
+        pid: int | None,
+        process: WorkerProcess,
+        *,
+        native: bool = False,
+    ) -> None:
         self.pid = pid
+        self.native = native
+        """The worker's loop is the native one, which reads MessagePack."""
         self.greeting: bytes | None = None
         """What the worker said of its jail, once it has."""
         self.configured: object = None

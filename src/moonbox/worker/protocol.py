@@ -2,11 +2,11 @@
 
 A frame is one byte of type, four bytes of length (little endian), and the payload.
 
-    host → worker   trusted: payloads are marshal data, made and read by the same interpreter
+    host → worker   trusted: payloads are marshal data, made and read by the same interpreter, unless noted
         CONFIGURE   the environment: names of tools and functions, values, features, limits; inputs of the next run
-        RUN         (source, number, seed)
-        ANSWERS     [(call id, ok, value or error), …] for some of the calls under way
-        HALT        the run must end instead of being answered
+        RUN         what RUN_HEAD has (number, seed), then the source
+        ANSWERS     [(call id, ok, value or error), …] for some of the calls under way; MessagePack for a native worker
+        HALT        the run must end instead of being answered: one byte, the reason
         GLOBALS     tell what the scripts have defined
     worker → host   assumed hostile: payloads are JSON or raw text, bounded, checked before use, never marshal
         READY       the layers of the jail: lines of name, 0 or 1, detail, with tabs between
@@ -30,10 +30,11 @@ TYPE_CHECKING = False  # `typing` itself takes a worker's start longer than ever
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["HEADER", "STOP", "frame", "pack"]
+__all__ = ["HEADER", "RUN_HEAD", "STOP", "frame", "pack", "pack_run"]
 
 HEADER = struct.Struct("<BI")
 STOP = struct.Struct("<IB")
+RUN_HEAD = struct.Struct("<IQ")
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
 CONFIGURE, RUN, ANSWERS, HALT, GLOBALS = 1, 2, 3, 4, 5
@@ -50,3 +51,7 @@ def pack(kind: int, value: Any) -> bytes:
     """A frame for the worker."""
     payload = marshal.dumps(value)
     return HEADER.pack(kind, len(payload)) + payload
+
+
+def pack_run(source: bytes, number: int, seed: int) -> bytes:
+    return HEADER.pack(RUN, RUN_HEAD.size + len(source)) + RUN_HEAD.pack(number, seed) + source

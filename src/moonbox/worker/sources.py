@@ -66,12 +66,12 @@ class ProcessSource:
         main, control, theirs, theirs_control = socket_pairs()
         try:
             with theirs, theirs_control:
-                _, pid = self._request(("spawn",), (theirs.fileno(), theirs_control.fileno()))
+                _, pid, native = self._request(("spawn",), (theirs.fileno(), theirs_control.fileno()))
         except BaseException:
             main.close()
             control.close()
             raise
-        return Link(main, control, pid, _Process(self, pid))
+        return Link(main, control, pid, _Process(self, pid), native=native)
 
     def configure(self, config: dict[str, Any]) -> None:
         self._config = config
@@ -181,7 +181,9 @@ def _boot(fd: int) -> str:
     import moonbox
 
     folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
-    return f"import sys; sys.path[:0] = {folders!r}; from moonbox.worker.zygote import main; main({fd})"
+    native = os.environ.get("MOONBOX_NATIVE") == "1"
+    start = f"from moonbox.worker.zygote import main; main({fd}, native={native})"
+    return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
 
 @dataclass(frozen=True, slots=True)

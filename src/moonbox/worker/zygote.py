@@ -13,6 +13,8 @@ import marshal
 import os
 import struct
 
+from moonbox.worker.child import Child, NativeChild
+
 TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`, and without what `socket` and `signal` add
 if TYPE_CHECKING:
     from typing import Any
@@ -26,23 +28,24 @@ _SIGKILL = 9
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
 
-def main(fd: int) -> None:
-    """Serve until the host hangs up. `fd` is our end of the Unix _socket."""
+def main(fd: int, *, native: bool = True) -> None:
+    """Serve until the host hangs up. `fd` is our end of the Unix _socket; `native`: use the native part, if built."""
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
-    from moonbox.worker.child import Child
 
     _ignore_interrupts()
-    _Zygote(_socket.socket(fileno=fd), create_engine(), jail, Child).serve()
+    extension = _load_native() if native else None
+    engine = create_engine(extension)
+    _Zygote(_socket.socket(fileno=fd), engine, jail, extension if engine.is_native else None).serve()
 
 
 class _Zygote:
-    def __init__(self, host: _socket.socket, vm: Any, jail: Any, child: Any) -> None:
+    def __init__(self, host: _socket.socket, vm: Any, jail: Any, native: Any) -> None:
         self._host = host
         self._vm = vm
         self._jail = jail
         self._prepared = jail.prepare()
-        self._child = child
+        self._native = native
         self._children: set[int] = set()
         self._ended: dict[int, int] = {}
         self._limits: dict[str, Any] = {}
@@ -94,11 +97,11 @@ class _Zygote:
 
     def _rehearse(self) -> None:
         """Do what every worker does: what Python finds out on the way is then found out for all of them."""
-        child = self._child(None, None, self._vm)
+        child: Any = NativeChild(self._native, self._vm) if self._native else Child(None, None, self._vm)  # type: ignore[arg-type]
         for _ in range(_REHEARSALS):
             child.rehearse()
 
-    def _do_spawn(self, fds: list[int]) -> tuple[str, int]:
+    def _do_spawn(self, fds: list[int]) -> tuple[str, int, bool]:
         # Room for the script's own memory, and once more for its values on their way in and out.
         config = self._jail.JailConfig(
             prepared=self._prepared,
@@ -116,7 +119,7 @@ class _Zygote:
         for fd in fds:
             os.close(fd)
         self._children.add(pid)
-        return ("ok", pid)
+        return ("ok", pid, self._native is not None)
 
     def _do_kill(self, pid: int, _: list[int]) -> tuple[str, int | None]:
         """Kill that worker if it still lives, and tell its wait status."""
@@ -146,8 +149,13 @@ class _Zygote:
 
     def _be_worker(self, main_fd: int, control_fd: int, config: Any, greeting: bytes) -> None:
         before = self._jail.before_threads(config)
-        child = self._child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
-        child.watch(lambda: os._exit(0))
+        child: Child | NativeChild
+        if self._native:
+            child = NativeChild(self._native, self._vm)
+            child.attach(main_fd, control_fd)
+        else:
+            child = Child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
+            child.watch(lambda: os._exit(0))
         after = self._jail.after_threads(config)
         as_planned = before is config.before.layers and after is config.after.layers
         child.serve(greeting if as_planned else _greeting(before + after))
@@ -156,6 +164,15 @@ class _Zygote:
 
 def _greeting(layers: Any) -> bytes:
     return "\n".join(f"{layer.name}\t{layer.active:d}\t{layer.detail}" for layer in layers).encode()
+
+
+def _load_native() -> Any:
+    """The native part of a worker, where it was built."""
+    try:
+        from moonbox.worker import _native  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    return _native
 
 
 def _ignore_interrupts() -> None:

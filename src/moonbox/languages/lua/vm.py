@@ -24,6 +24,18 @@ _MODULES = ("allowed", "stop", "nulls", "library", "encode", "calls", "guest", "
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
+_BY_ADDRESS = b"""return function(host)
+  local enter, adopt, format = host.enter, host.adopt, string.format
+  function host.enter(level, co) enter(level, format("%p", co)) end
+  function host.adopt(co) adopt(format("%p", co)) end
+end"""
+# With the same instructions as above, so that operations are counted alike.
+_BY_NATIVE = b"""return function(host)
+  for name, f in pairs(debug.getregistry()["moonbox.native"]) do host[name] = f end
+  local enter, adopt, format = host.enter, host.adopt, host.second
+  function host.enter(level, co) enter(level, format("%p", co)) end
+  function host.adopt(co) adopt(format("%p", co)) end
+end"""
 _KEPT_FROM = 500  # bytes; see prelude/kept.lua
 _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
 
@@ -31,7 +43,7 @@ _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON tex
 class LuaVM:
     """One Lua state. Runs are serial; `interrupt` may be called from another thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, native: Any = None) -> None:
         from lupa import lua54
 
         self._runtime = lua54.LuaRuntime(
@@ -53,18 +65,25 @@ class LuaVM:
         self._max_output = 0
         self._wire: Wire | None = None
         self._limits: Mapping[str, Any] = {}
+        self._native = self._opened(native, lua54.__file__)
         self._engine = self._load_prelude()
         self._inbound = Inbound(self._runtime, self._engine)
         self._engine[b"install_hook"]()
+        if self._native is not None:
+            self._native.take_hook()
         self._interrupt.attach(int(self._engine[b"main_thread"](), 16))
         self._run = self._engine[b"run"]
-        self._base = self._runtime.get_memory_used(total=True)
+        self._base = self._memory_used()
         self._lua_limits: Any = None
 
     @property
     def polling(self) -> str:
         """Why the interrupt has to poll; empty when it need not."""
         return self._interrupt.why_polling
+
+    @property
+    def is_native(self) -> bool:
+        return self._native is not None
 
     def connect(self, wire: Wire) -> None:
         self._wire = wire
@@ -88,9 +107,10 @@ class LuaVM:
                 }
             )
         )
-        if not self._used:  # what tools and a runtime take is not the script's
+        # What tools and a runtime take is not the script's.
+        if not (self._used or (self._native is not None and self._native.has_run())):
             self._engine[b"collect"]()
-            self._base = self._runtime.get_memory_used(total=True)
+            self._base = self._memory_used()
             if self._limits:
                 self.set_limits(self._limits)
 
@@ -107,7 +127,8 @@ class LuaVM:
             b"max_memory": limits["max_memory"],
             b"allow_nan": bool(limits.get("allow_nan")),
             b"memory_soft": self._max_memory + self._base,
-            b"polling": not self._interrupt.available,
+            b"memory_base": self._base,
+            b"polling": self._native is None and not self._interrupt.available,
         }
         if limits["max_operations"] is not None:
             entries[b"max_operations"] = limits["max_operations"]
@@ -234,7 +255,7 @@ class LuaVM:
         nodes = text.count(b",") + text.count(b"[") + text.count(b"{")
         if nodes * _NODE_COST > self._max_memory:
             return None
-        self._runtime.set_max_memory(0)
+        self._lift_memory_limit()
         try:
             value = json.loads(text.decode(), parse_constant=_no_constant, parse_int=_lua_int)
             return True, self._inbound.value(value)
@@ -256,7 +277,22 @@ class LuaVM:
         """Bytes printed past the limit in the last run."""
         return max(0, self._printed - self._max_output)
 
+    def _memory_used(self) -> int:
+        if self._native is not None:
+            return int(self._native.used())
+        return int(self._runtime.get_memory_used(total=True))
+
+    def _lift_memory_limit(self) -> None:
+        """While Python makes Lua values, an error for want of memory would end the process."""
+        if self._native is not None:
+            self._native.lift_limit()
+        else:
+            self._runtime.set_max_memory(0)
+
     def _limit_memory(self, extra: int) -> None:
+        if self._native is not None:
+            self._native.limit()
+            return
         used = self._runtime.get_memory_used(total=True)
         self._runtime.set_max_memory(max(self._max_memory + self._base, used + extra) + _SLACK, total=True)
 
@@ -304,7 +340,21 @@ class LuaVM:
                 b"adopt": self._interrupt.adopt,
             }
         )
+        if self._native is None:
+            runtime.execute(_BY_ADDRESS)(host)
+        else:
+            runtime.execute(_BY_NATIVE)(host)
         return chunks["main"](host, lambda name: chunks[name.decode()]())
+
+    def _opened(self, native: Any, library: str) -> Any:
+        """The native part, in charge of this Lua state; None where there is none or it does not fit lupa's build."""
+        if native is None:
+            return None
+        try:
+            native.open(library, int(self._runtime.execute(b"return string.format('%p', coroutine.running())"), 16))
+        except ImportError:
+            return None
+        return native
 
 
 def _read(name: str) -> bytes:

@@ -83,6 +83,7 @@ RHAI = Language(
     comment="//",
     lexer="rust",  # Pygments has none for Rhai, which looks like Rust
     first_index=0,
+    nothing="()",
     folder=_FOLDER,
     explain=_explain,
     completeness=_completeness,

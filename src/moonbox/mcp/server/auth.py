@@ -32,10 +32,15 @@ _TIMEOUT_SECONDS = 10.0
 _REFETCH_SECONDS = 10.0
 
 
+def configured_tokens(settings: ServeSettings) -> dict[str, str]:
+    """The token of each client that the configuration names."""
+    return {**settings.tokens, **({"token": settings.token} if settings.token is not None else {})}
+
+
 def make_verifier(settings: ServeSettings) -> TokenVerifier | None:
     """The verifier that the settings require; None if clients need not authenticate."""
     verifiers: list[TokenVerifier] = []
-    named = {**settings.tokens, **({"token": settings.token} if settings.token is not None else {})}
+    named = configured_tokens(settings)
     if named:
         scopes = [] if settings.oauth is None else list(settings.oauth.scopes)
         resource = None if settings.oauth is None else settings.oauth.resource
@@ -53,12 +58,17 @@ class ConfiguredTokens:
         self._scopes = scopes
         self._resource = resource
 
-    async def verify_token(self, token: str) -> AccessToken | None:
+    def name_of(self, token: str) -> str | None:
+        """The client that has this token."""
         given = _digest(token)
         match = None
         for name, wanted in self._digests.items():  # always all of them, so that the time taken reveals nothing
             if hmac.compare_digest(given, wanted):
                 match = name
+        return match
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        match = self.name_of(token)
         if match is None:
             return None
         return AccessToken(token=token, client_id=match, scopes=self._scopes, resource=self._resource)

@@ -62,6 +62,8 @@ def approval_question(call: ToolCall) -> ElicitRequest:
     description = first_sentence(call.tool.description) if call.tool is not None else ""
     if description:
         lines.append(visible(description, keep=""))
+    if call.changed:
+        lines.append(f"Its definition has changed since you allowed all its calls: {', '.join(call.changed)}.")
     arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
     order = call.tool.parameter_names if call.tool is not None else ()
     arguments = {name: arguments[name] for name in dict.fromkeys([*order, *arguments]) if name in arguments}

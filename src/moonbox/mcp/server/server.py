@@ -188,6 +188,7 @@ class UpstreamStarter:
         self._latest: Request | None = None
 
     async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
+        log.info("request", extra={"fields": {"method": getattr(ctx, "method", None) or "unknown"}})
         if ctx.request_id is not None and ctx.request is None:
             self._latest = ctx
             if self._wait_until is None:

@@ -33,6 +33,7 @@ __all__ = [
     "Conversation",
     "Conversations",
     "RequestRate",
+    "SessionShares",
     "Shares",
     "TooMany",
     "current_owner",
@@ -107,8 +108,8 @@ class Client:
 
     @property
     def share(self) -> str:
-        """Whose share of the limits it uses: opening more sessions does not give more."""
-        return f"{self.owner}|{self.address}"
+        """Whose share of the limits it uses: more sessions do not give more, and with a token neither do addresses."""
+        return self.owner if self.owner != _LOCAL else f"{self.owner}|{self.address}"
 
     def supports(self, method: str, mode: str = "form") -> bool:
         """Whether a request of this kind can be put to the client now. Elicitation has the modes form and url."""
@@ -292,8 +293,29 @@ class Shares:
                 self._shares.pop(client, None)
 
 
+class SessionShares:
+    """How many sessions each client has open, so that none takes the room of the others."""
+
+    def __init__(self, most: int, idle_seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._idle_seconds, self._clock = most, idle_seconds, clock
+        self._used: dict[str, dict[str, float]] = {}
+
+    def is_full(self, owner: str) -> bool:
+        """Whether this client may open no further session now."""
+        border = self._clock() - self._idle_seconds
+        alive = {session: used for session, used in self._used.get(owner, {}).items() if used > border}
+        self._used[owner] = alive
+        return len(alive) >= self._most
+
+    def use(self, owner: str, session: str) -> None:
+        self._used.setdefault(owner, {})[session] = self._clock()
+
+    def end(self, owner: str, session: str) -> None:
+        self._used.get(owner, {}).pop(session, None)
+
+
 class RequestRate:
-    """A token bucket for each address, for a bounded number of addresses."""
+    """A token bucket for each address or client, for a bounded number of them."""
 
     def __init__(
         self, per_minute: int, *, max_addresses: int = 10_000, clock: Callable[[], float] = time.monotonic

@@ -10,14 +10,16 @@ from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
-from moonbox.mcp.server.auth import make_verifier
+from moonbox.mcp.server.auth import ConfiguredTokens, configured_tokens, make_verifier
 from moonbox.mcp.server.events import RETRY_MILLISECONDS, ResumableSessions
-from moonbox.mcp.server.sessions import RequestRate, current_owner
+from moonbox.mcp.server.sessions import RequestRate, SessionShares, current_owner
 from moonbox.net import guard
 
 if TYPE_CHECKING:
@@ -37,14 +39,17 @@ PATH = "/mcp"
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
     """An ASGI application that serves MCP at /mcp; all other paths go to `other`."""
     settings = server.settings
+    most_sessions = max(settings.max_conversations * 2, 1_000)
     manager = ResumableSessions(
         server.app,
         retry_interval=RETRY_MILLISECONDS,
         max_request_body_size=settings.max_body,
         session_idle_timeout=settings.idle_seconds,
-        max_sessions=max(settings.max_conversations * 2, 1_000),
+        max_sessions=most_sessions,
     )
-    endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), server)
+    # Fewer for each client than there are in all, so that one client cannot keep the others out.
+    shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1), settings.idle_seconds)
+    endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), server, shares)
     routes: list[BaseRoute] = []
     verifier = make_verifier(settings)
     if verifier is not None:
@@ -78,13 +83,20 @@ def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
     """The endpoint behind checks of Host and Origin, and of how many requests an address sends."""
     callers = guard.Callers(settings.host_names, frozenset(settings.origins))
     rate = RequestRate(settings.requests_per_minute)
+    tokens = ConfiguredTokens(configured_tokens(settings), [], None)
+
+    def sender(scope: guard.Scope) -> str:
+        """Clients with a token of their own have a rate of their own: several may come from one address."""
+        kind, _, token = (_header(scope, b"authorization") or "").partition(" ")
+        name = tokens.name_of(token.strip()) if kind.lower() == "bearer" else None
+        client = scope.get("client")
+        return f"client {name}" if name is not None else f"address {client[0] if client else 'unknown'}"
 
     def check_rate(scope: guard.Scope) -> guard.Refusal | None:
-        client = scope.get("client")
-        wait = rate.wait(client[0] if client else "unknown")
+        wait = rate.wait(sender(scope))
         if not wait:
             return None
-        message = "too many requests from this address; try again later"
+        message = "too many requests from this client or address; try again later"
         return guard.Refusal(429, "too_many_requests", message, {"Retry-After": str(math.ceil(wait))})
 
     return guard.Guard(app, callers.check, check_rate)
@@ -93,25 +105,36 @@ def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
 class _Endpoint:
     """The SDK's endpoint; a conversation ends when its client ends the session."""
 
-    def __init__(self, app: ASGIApp, server: MoonboxServer) -> None:
+    def __init__(self, app: ASGIApp, server: MoonboxServer, shares: SessionShares) -> None:
         self._app = app
         self._server = server
+        self._shares = shares
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "DELETE":
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        owner, session = current_owner(), _header(scope, b"mcp-session-id")
+        modern = _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
+        if session is None and not modern and self._shares.is_full(owner):
+            refusal = {"error": {"code": "too_many_sessions", "message": "this client has too many sessions open"}}
+            await JSONResponse(refusal, 429)(scope, receive, send)
             return
         status = 0
 
         async def send_and_note(message: Message) -> None:
             nonlocal status
-            status = message.get("status", status)
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                opened = _header(message, b"mcp-session-id")
+                if opened and status < 300 and scope["method"] != "DELETE":
+                    self._shares.use(owner, opened)
             await send(message)
 
         await self._app(scope, receive, send_and_note)
-        session = _header(scope, b"mcp-session-id")
-        if session and status < 300:
-            self._server.end_session(current_owner(), session)
+        if session and status < 300 and scope["method"] == "DELETE":
+            self._shares.end(owner, session)
+            self._server.end_session(owner, session)
 
 
 def _header(scope: Any, name: bytes) -> str | None:

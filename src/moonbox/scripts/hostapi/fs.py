@@ -14,6 +14,7 @@ from moonbox.errors import ArgumentError, ToolError
 from moonbox.scripts.hostapi.arguments import Parameter, text_or_bytes
 from moonbox.scripts.hostapi.functions import Host, HostFunction
 from moonbox.scripts.hostapi.paths import Folders, GrantedPath, refuse_special, translated
+from moonbox.scripts.hostapi.protected import Protected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,6 +121,7 @@ class _Writing:
     def __init__(self, host: Host, opener: Opener | None) -> None:
         self._folders = Folders(host, "write", opener)
         self._limits, self._entropy = host.limits, host.entropy
+        self._protected = Protected(host.grants.protected)
         self._written = 0
         self._counting = threading.Lock()
 
@@ -127,6 +129,7 @@ class _Writing:
         path = self._file(given)
         self._spend(path, len(data))
         with self._parent(path) as parent:
+            self._protected.check(parent, path.name, path.text)
             mode = self._replaced_mode(path, parent)
             temporary = f".{self._entropy(8).hex()}.tmp"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -146,7 +149,10 @@ class _Writing:
     def append(self, given: bytes, data: bytes) -> int:
         path = self._file(given)
         self._spend(path, len(data))
+        with self._parent(path) as parent:
+            self._protected.check(parent, path.name, path.text)
         with self._folders.regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666) as fd:
+            self._protected.check_open(fd, path.text)  # a link may have led elsewhere in the folder
             info = os.fstat(fd)
             if info.st_nlink > 1:
                 # The other link may be outside the folder. (A write replaces the file and leaves the other link alone.)
@@ -165,9 +171,12 @@ class _Writing:
         for part in path.inside.split("/"):
             with self._folders.folder(path, inside) as parent:
                 try:
-                    if part != ".":
+                    if part != "." and not _exists(part, parent):
+                        self._protected.check(parent, part, path.text)
                         os.mkdir(part, dir_fd=parent)
                         created = True
+                    else:
+                        created = False
                 except FileExistsError:
                     created = False
             inside = f"{inside}/{part}"
@@ -177,6 +186,7 @@ class _Writing:
     def remove(self, given: bytes) -> None:
         path = self._file(given.rstrip(b"/") or given)
         with self._parent(path) as parent:
+            self._protected.check(parent, path.name, path.text)
             info = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISDIR(info.st_mode):
                 os.rmdir(path.name, dir_fd=parent)
@@ -220,6 +230,14 @@ class _Writing:
                     f"no more than {self._limits.max_written:,} bytes can be written in all", code="too_large"
                 )
             self._written += size
+
+
+def _exists(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _lstat(entry: os.DirEntry[str]) -> os.stat_result:

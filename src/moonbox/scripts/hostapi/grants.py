@@ -58,6 +58,8 @@ class Grants:
     write: tuple[str, ...] = ()
     secrets: tuple[SecretGrant, ...] = ()
     base: str = ""
+    protected: tuple[str, ...] = ()
+    """Files and folders that stay unwritable although `write` covers them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base", str(Path(self.base).absolute()))
@@ -69,13 +71,17 @@ class Grants:
             _check_folder(folder, self.folder(folder))
 
     @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any], base_dir: str | Path = ".") -> Grants:
+    def from_dict(
+        cls, mapping: Mapping[str, Any], base_dir: str | Path = ".", *, protected: Sequence[str] = ()
+    ) -> Grants:
         """Grants from the keys of a configuration section; unknown keys and wrong types raise ConfigError."""
         for key in mapping:
             if key not in GRANT_KEYS:
                 raise ConfigError(unknown("grant", str(key), GRANT_KEYS))
         lists = {key: _strings(key, mapping[key]) for key in ("http", "env", "read", "write") if key in mapping}
-        return cls(**lists, secrets=_secrets(mapping.get("secrets", ())), base=str(base_dir))
+        return cls(
+            **lists, secrets=_secrets(mapping.get("secrets", ())), base=str(base_dir), protected=tuple(protected)
+        )
 
     @property
     def patterns(self) -> tuple[HostPattern, ...]:

@@ -17,7 +17,11 @@ return function(host, stop, nulls)
   local M = {}
   local limits = {}
   local spent = 0 -- elements that the run has sent so far: the host keeps a record of them all
-  function M.configure(values) limits = values end
+  local native -- what is ordinary, it encodes at once
+  function M.configure(values)
+    limits = values
+    native = not values.max_operations and host.encode -- operations are counted alike, whatever loop it is
+  end
   function M.begin() spent = 0 end
 
   local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
@@ -470,9 +474,23 @@ return function(host, stop, nulls)
     return '"' .. gsub(text, '[\0-\31"\\]', escapes) .. '"'
   end
 
+  local function spend(elements)
+    spent = spent + elements
+    if spent > limits.max_nodes * 2 then
+      stop.stop("array", format("the script sent values of %d elements in one run; %d are allowed", spent, limits.max_nodes * 2))
+    end
+  end
+
   -- `count` values as a JSON list for the wire. Raises a refusal.
   -- At most `most` elements in all, where that is given and less than the limit.
   function M.wire(name, count, values, most)
+    if native then
+      local text, elements = native(count, values, most)
+      if text then
+        spend(elements)
+        return text
+      end
+    end
     begin(name, true, limits.allow_nan)
     if most and most < most_nodes then most_nodes = most end
     if count > limits.max_array then too_many(count) end
@@ -487,10 +505,7 @@ return function(host, stop, nulls)
     end
     n = n + 1
     out[n] = "]"
-    spent = spent + nodes
-    if spent > limits.max_nodes * 2 then
-      stop.stop("array", format("the script sent values of %d elements in one run; %d are allowed", spent, limits.max_nodes * 2))
-    end
+    spend(nodes)
     local text = concat(out)
     out, stack = nil, nil
     return text

@@ -336,6 +336,7 @@ function engine.configure(config)
 end
 
 function engine.limits(limits)
+  if host.limits then host.limits(limits) end
   host.max_output = limits.max_output
   kept.configure(limits)
   library.configure(limits)
@@ -518,4 +519,15 @@ engine.hook = stop.hook
 function engine.collect() collect() collect() end
 function engine.main_thread() return format("%p", (coroutine.running())) end
 function engine.install_hook() debug.sethook(stop.hook, "", 10000) end
+if host.bind then -- for the native part of a worker
+  host.bind({
+    run = engine.run,
+    kept = engine.kept,
+    array = ARRAY,
+    null = null,
+    null_fields = nulls.fields,
+    null_array = nulls.array,
+  })
+end
+
 return engine

@@ -8,7 +8,7 @@ return function(host)
   local sethook, gethook, getinfo = debug.sethook, debug.gethook, debug.getinfo
   local collect = collectgarbage
   local max, min = math.max, math.min
-  local address, find, gsub, sub = string.format, string.find, string.gsub, string.sub
+  local find, gsub, sub = string.find, string.gsub, string.sub
   local OUT_OF_MEMORY = "not enough memory"
   local SLACK = 8192 -- bytes that the prelude itself may need for a run
 
@@ -147,7 +147,7 @@ return function(host)
       sethook(co, hook, "", period)
     else
       sethook(co, hook, "", 10000)
-      host.adopt(address("%p", co))
+      host.adopt(co)
     end
     return co
   end
@@ -165,10 +165,10 @@ return function(host)
         sethook(co, hook, "", period)
       end
     end
-    local place, mine = address("%p", co), level + 1
+    local mine = level + 1
     active[mine] = co
     level = mine
-    host.enter(mine, place)
+    host.enter(mine, co)
     return mine
   end
 

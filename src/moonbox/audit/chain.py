@@ -1,0 +1,246 @@
+"""The hash chain of a trail: each record carries a hash over itself and the record before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = [
+    "END_LENGTH",
+    "START",
+    "STUB",
+    "Stubs",
+    "Tail",
+    "Verification",
+    "digest",
+    "link",
+    "prune_note",
+    "sealed_line",
+    "segments",
+    "split_line",
+    "stub_line",
+    "verify_lines",
+]
+
+START = ""
+"""What the first record follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a check of a trail came to."""
+
+    records: int
+    """Records that fit, up to the first that does not."""
+    pruned: int
+    """Runs that `prune` or the retention removed."""
+    head: str
+    """The hash of the last record: note it elsewhere, and `expect` it the next time."""
+    problem: str | None = None
+    """What does not fit, and where; None when everything does."""
+
+    @property
+    def ok(self) -> bool:
+        return self.problem is None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "records": self.records,
+            "pruned": self.pruned,
+            "head": self.head,
+            "problem": self.problem,
+        }
+
+
+class Stubs:
+    """Places where records were removed. The latest record of a pruning must name every one of them."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, str] = {}
+        self.pruned = 0
+
+    def add(self, hash: str, place: str) -> None:
+        self._open[hash] = place
+
+    def vouch(self, note: Any) -> None:
+        """Take what a pruning says about the places before it."""
+        if not isinstance(note, dict) or not isinstance(note.get("stubs"), list):
+            return
+        named = {stub for stub in note["stubs"] if isinstance(stub, str)}
+        self._open = {hash: place for hash, place in self._open.items() if hash not in named}
+        if isinstance(runs := note.get("runs"), int):
+            self.pruned = runs
+
+    @property
+    def problem(self) -> str | None:
+        """The first place where records are missing and no pruning says so."""
+        for place in self._open.values():
+            return f"{place}: records were removed here, but not by `moonbox audit prune` or the trail's retention"
+        return None
+
+
+def prune_note(stubs: Sequence[str], runs: int) -> dict[str, Any]:
+    """What a pruning writes down: when it was, how many runs went in all, and where."""
+    return {"at": time.time(), "runs": runs, "stubs": list(stubs)}
+
+
+def link(before: str, *parts: str) -> str:
+    """The hash of a record of these parts that follows the one with the hash `before`."""
+    # As JSON: no two lists of parts give the same bytes.
+    return digest(json.dumps([before, *parts], separators=(",", ":")).encode())
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+STUB = b'{"pruned":true'
+_END = re.compile(rb',"chain":"([0-9a-f]{64})"\}\r?\n\Z')
+END_LENGTH = len(b',"chain":"') + 64 + len(b'"}\r\n')
+
+
+def split_line(line: bytes) -> tuple[bytes, str] | None:
+    """A line of JSON without its hash, and that hash; None for a line that has none."""
+    match = _END.search(line, max(0, len(line) - END_LENGTH))
+    return (line[: match.start()], match[1].decode()) if match else None
+
+
+def sealed_line(text: str, tail: Tail) -> bytes:
+    """A JSON object as the line that follows the tail of a file, with a hash that covers the loose lines there too."""
+    body = text.encode()[:-1]
+    return b'%s,"chain":"%s"}\n' % (body, tail.hash_of(body).encode())
+
+
+class Tail:
+    """The end of a chained file: the hash of the last line that has one, and what came after it."""
+
+    def __init__(self, head: str = START) -> None:
+        self.head = head
+        self.loose = 0
+        """How many lines follow that have no hash: of an older version, or left by a writer that was killed."""
+        self._hasher = hashlib.sha256(head.encode())
+
+    @classmethod
+    def of(cls, lines: Iterable[bytes]) -> Tail:
+        tail = cls()
+        for line in lines:
+            parts = split_line(line)
+            if parts is None:
+                tail.add_loose(line)
+            else:
+                tail = cls(parts[1])
+        return tail
+
+    def add_loose(self, line: bytes) -> None:
+        self.loose += 1
+        self._hasher.update(line)
+
+    def add_to_loose(self, piece: bytes) -> None:
+        """What ends the last loose line."""
+        self._hasher.update(piece)
+
+    def hash_of(self, body: bytes) -> str:
+        """The hash of a line that comes next."""
+        hasher = self._hasher.copy()
+        hasher.update(body)
+        return hasher.hexdigest()
+
+
+def stub_line(hash: str) -> bytes:
+    """What stays of removed lines: the hash of the last of them, which the next line follows."""
+    return b'%s,"chain":"%s"}\n' % (STUB, hash.encode())
+
+
+def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verification:
+    """Check a file of JSON lines from its first line to its last."""
+    walk = _LineWalk(expect)
+    for line in lines:
+        if not walk.take(line):
+            break
+    return walk.result()
+
+
+class _LineWalk:
+    def __init__(self, expect: str | None) -> None:
+        self._expect = expect
+        self._tail = Tail()
+        self._first_loose = b""
+        self._stubs = Stubs()
+        self._number = self._records = 0
+        self._problem: str | None = None
+
+    def take(self, line: bytes) -> bool:
+        """Go one line further; whether it fits."""
+        self._number += 1
+        parts = split_line(line)
+        if parts is None:
+            if not self._tail.loose:
+                self._first_loose = line
+            self._tail.add_loose(line)
+            return True
+        body, hash = parts
+        if body == STUB and not self._tail.loose:
+            self._stubs.add(hash, f"line {self._number}")
+        elif hash != self._tail.hash_of(body):
+            self._problem = f"line {self._number}{_described(line)} does not fit the lines before it"
+            return False
+        else:
+            self._records += 1
+            if body.startswith(b'{"prune":'):
+                self._stubs.vouch(_object(line).get("prune"))
+        self._tail = Tail(hash)
+        if self._expect == hash:
+            self._expect = None
+        return True
+
+    def result(self) -> Verification:
+        problem, tail = self._problem or self._stubs.problem, self._tail
+        # A last line without an end was being written when its writer was killed: the next writer seals it.
+        loose = tail.loose > 1 or (tail.loose == 1 and self._first_loose.endswith(b"\n"))
+        if problem is None and loose and tail.head:
+            first = self._number - tail.loose + 1
+            problem = f"line {first}{_described(self._first_loose)} has no hash, but the lines before it have"
+        elif problem is None and loose:
+            problem = "no line has a hash: an older version wrote the trail; the next run that is written seals it"
+        if problem is None and self._expect is not None:
+            problem = not_expected(self._expect)
+        return Verification(self._records, self._stubs.pruned, tail.head, problem)
+
+
+def not_expected(hash: str) -> str:
+    return f"no record has the expected hash {hash}: records were removed from the end, or replaced"
+
+
+def _described(line: bytes) -> str:
+    data = _object(line)
+    run = data.get("id") or data.get("run") or (data.get("run_started") or {}).get("id")
+    return f" (run {run})" if isinstance(run, str) else ""
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def segments(lines: Iterable[bytes]) -> Iterator[tuple[list[bytes], bytes | None]]:
+    """Lines without a hash, and the line with one that covers them; at the end, such a line may be missing."""
+    between: list[bytes] = []
+    for line in lines:
+        if split_line(line) is None:
+            between.append(line)
+        else:
+            yield between, line
+            between = []
+    if between:
+        yield between, None

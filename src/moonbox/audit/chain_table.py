@@ -1,0 +1,199 @@
+"""The hash chain of a SQLite trail: a table with a row for each record, in the order they were written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.chain import START, Stubs, Verification, digest, link, not_expected, prune_note
+from moonbox.audit.compact import clean
+from moonbox.audit.query import RunSummary
+from moonbox.audit.records import Run
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterator
+
+    from moonbox.audit.records import Call
+
+__all__ = ["add_to_chain", "call_row", "create_chain", "prune_chain", "summary_row", "verify_tables"]
+
+
+def create_chain(db: sqlite3.Connection) -> None:
+    """`intents` holds calls of runs that have not ended. `chain` has a row for each record.
+
+    kind: run (whole), start (of a run that makes its first call), call (about to be made), prune (what was removed),
+    pruned (all that is left of removed records: the hash that the next one follows).
+    """
+    db.execute(
+        """
+        CREATE TABLE intents (
+            run TEXT NOT NULL,
+            position INTEGER NOT NULL,
+            record TEXT NOT NULL,
+            PRIMARY KEY (run, position)
+        ) WITHOUT ROWID
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE chain (
+            position INTEGER PRIMARY KEY,
+            kind TEXT NOT NULL,
+            run TEXT NOT NULL,
+            call INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            digest TEXT NOT NULL,
+            hash TEXT NOT NULL
+        )
+        """
+    )
+    db.execute("CREATE INDEX chain_by_run ON chain (run)")
+    for (seq,) in db.execute("SELECT seq FROM runs ORDER BY seq").fetchall():
+        id, record = db.execute("SELECT id, record FROM runs WHERE seq = ?", (seq,)).fetchone()
+        add_to_chain(db, "run", id, record)
+
+
+def add_to_chain(db: sqlite3.Connection, kind: str, run: str, record: str, call: int = 0) -> str:
+    """Add a record; its hash. The caller holds the write lock, so that nobody else adds one meanwhile."""
+    last = db.execute("SELECT hash FROM chain ORDER BY position DESC LIMIT 1").fetchone()
+    data = record.encode()
+    content = record if kind == "prune" else digest(data)
+    hash = link(last[0] if last else START, kind, run, str(call), content)
+    row = (kind, run, call, len(data), content, hash)
+    db.execute("INSERT INTO chain (kind, run, call, size, digest, hash) VALUES (?, ?, ?, ?, ?, ?)", row)
+    return hash
+
+
+def prune_chain(db: sqlite3.Connection, removed: Collection[str]) -> None:
+    """Leave one stub for each row of records that are gone, and add a record that vouches for them."""
+    before = db.execute("SELECT digest FROM chain WHERE kind = 'prune' ORDER BY position DESC LIMIT 1").fetchone()
+    runs = int(json.loads(before[0])["runs"]) if before else 0
+    gone = "kind = 'pruned', run = '', call = 0, size = 0, digest = ''"
+    db.executemany(f"UPDATE chain SET {gone} WHERE run = ?", [(id,) for id in removed])
+    db.execute(f"UPDATE chain SET {gone} WHERE kind = 'prune'")
+    # What was written while a run happened is not needed once the run itself is there.
+    db.execute(
+        f"""
+        UPDATE chain SET {gone} WHERE kind IN ('start', 'call')
+        AND EXISTS (SELECT 1 FROM chain AS whole WHERE whole.run = chain.run AND whole.kind = 'run')
+        """
+    )
+    db.execute(
+        """
+        DELETE FROM chain WHERE position IN (
+            SELECT position FROM (
+                SELECT position, kind, lead(kind) OVER (ORDER BY position) AS next FROM chain
+            ) WHERE kind = 'pruned' AND next = 'pruned'
+        )
+        """
+    )
+    stubs = [hash for (hash,) in db.execute("SELECT hash FROM chain WHERE kind = 'pruned' ORDER BY position")]
+    add_to_chain(db, "prune", "", json.dumps(prune_note(stubs, runs + len(removed))))
+
+
+def summary_row(run: RunSummary) -> tuple[Any, ...]:
+    """The columns of a run beside its record."""
+    return (
+        run.id,
+        run.started,
+        run.language,
+        run.repl,
+        run.kind,
+        run.calls,
+        run.failed_calls,
+        run.wall,
+        clean(run.title),
+    )
+
+
+def call_row(seq: int, call: Call) -> tuple[Any, ...]:
+    """The columns of a call."""
+    return (
+        seq,
+        call.index,
+        clean(call.tool),
+        call.status,
+        call.started,
+        call.queued,
+        call.duration,
+        call.bytes_in,
+        call.bytes_out,
+    )
+
+
+def verify_tables(db: sqlite3.Connection, expect: str | None, *, summary: str) -> Verification:
+    """Check a trail from its first record to its last; `summary` names the columns of `summary_row`."""
+    head, records, stubs = START, 0, Stubs()
+    problem = None
+    for position, kind, run, call, content, hash in db.execute(_CHAIN):
+        place = f"record {position}" + (f" (run {run})" if run else "")
+        if kind == "pruned":
+            stubs.add(hash, place)
+        else:
+            if hash != link(head, kind, run, str(call), content):
+                problem = f"{place} does not fit the records before it"
+                break
+            if kind == "prune":
+                stubs.vouch(json.loads(content))
+            elif problem := _content_problem(db, position, kind, run, call, content, summary):
+                problem = f"{place}: {problem}"
+                break
+            records += 1
+        head = hash
+        expect = None if expect == hash else expect
+    problem = problem or stubs.problem or next(_strangers(db), None)
+    if problem is None and expect is not None:
+        problem = not_expected(expect)
+    return Verification(records, stubs.pruned, head, problem)
+
+
+_REPLACED = """
+    SELECT 1 FROM chain WHERE run = ? AND position > ? AND (kind = 'run' OR (kind = 'call' AND call = ?))
+"""
+_CHAIN = "SELECT position, kind, run, call, digest, hash FROM chain ORDER BY position"
+
+
+def _content_problem(
+    db: sqlite3.Connection, position: int, kind: str, run: str, call: int, content: str, summary: str
+) -> str | None:
+    """What is wrong with the record that a row of the chain stands for; a later record of the run replaces it."""
+    if kind == "call":
+        row = db.execute("SELECT record FROM intents WHERE run = ? AND position = ?", (run, call)).fetchone()
+        replaced = (
+            "SELECT 1 FROM chain WHERE run = ? AND position > ? AND (kind = 'run' OR (kind = 'call' AND call = ?))"
+        )
+        if db.execute(replaced, (run, position, call)).fetchone():
+            return None
+        if row is None:
+            return f"the record of call {call} is missing"
+        return None if digest(row[0].encode()) == content else f"the record of call {call} was changed"
+    if db.execute(
+        "SELECT 1 FROM chain WHERE run = ? AND position > ? AND kind IN ('run', 'start')", (run, position)
+    ).fetchone():
+        return None
+    row = db.execute(f"SELECT seq, record, {summary} FROM runs WHERE id = ?", (run,)).fetchone()
+    if row is None:
+        return "the run is missing"
+    seq, record, *columns = row
+    if digest(record.encode()) != content:
+        return "the run was changed"
+    if kind == "run":
+        whole = Run.from_json(record)
+        calls = db.execute("SELECT * FROM calls WHERE run = ? ORDER BY position", (seq,)).fetchall()
+        if summary_row(RunSummary.of(whole)) != tuple(columns) or [call_row(seq, one) for one in whole.calls] != calls:
+            return "what listings and statistics show of the run was changed"
+    return None
+
+
+def _strangers(db: sqlite3.Connection) -> Iterator[str]:
+    """Records that no row of the chain stands for."""
+    for (run,) in db.execute("SELECT id FROM runs WHERE id NOT IN (SELECT run FROM chain) ORDER BY seq LIMIT 1"):
+        yield f"run {run} was not written by moonbox: the chain does not have it"
+    missing = """
+        SELECT run, position FROM intents AS i WHERE NOT EXISTS (
+            SELECT 1 FROM chain WHERE chain.run = i.run AND chain.call = i.position AND kind = 'call'
+        ) LIMIT 1
+    """
+    for run, call in db.execute(missing):
+        yield f"call {call} of run {run} was not written by moonbox: the chain does not have it"

@@ -1,0 +1,106 @@
+"""The command `moonbox trust`, and the question to the person before an unknown configuration is used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from moonbox.audit.terminal import visible
+from moonbox.cli.output import confirmed, is_terminal, reporting_errors
+from moonbox.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from moonbox.config import Config
+
+__all__ = ["Trust", "keeping_trust", "register", "trusted_config"]
+
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", metavar="", help="Use moonbox.toml without asking, for CI; MOONBOX_TRUST=1 does the same."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("trust")(trust)
+
+
+def trust(
+    path: Annotated[Path, typer.Argument(help="A project's folder, or its moonbox.toml.", metavar="[PATH]")] = Path(),
+    revoke: Annotated[bool, typer.Option("--revoke", metavar="", help="Take the agreement back.")] = False,
+    show: Annotated[bool, typer.Option("--list", metavar="", help="List the trusted configurations.")] = False,
+) -> None:
+    """Agree to what a project's moonbox.toml starts and reaches.
+
+    Programs, servers, sources and grants of a configuration are used only
+    after a person has agreed to them. A change in them asks again.
+    """
+    with reporting_errors():
+        from moonbox.config import FILE_NAME, Config
+        from moonbox.project.trust import TrustStore, powers
+
+        store = TrustStore.default()
+        if show:
+            for known in store.entries():
+                typer.echo(visible(known, keep=""))
+            return
+        file = path / FILE_NAME if path.is_dir() else path
+        if revoke:
+            done = store.revoke(file)
+            typer.echo(f"{file} is no longer trusted" if done else f"{file} was not trusted")
+            return
+        config = Config.load(file, any_owner=True)
+        store.trust(config)
+        typer.echo(f"{file} is trusted. It may:" if powers(config) else f"{file} is trusted")
+        for line in powers(config):
+            typer.echo(f"  {visible(line, keep='')}")
+
+
+@contextlib.contextmanager
+def keeping_trust(path: Path) -> Iterator[None]:
+    """A change that a person makes by a command of ours: a configuration that was trusted stays so."""
+    from moonbox.config import Config
+    from moonbox.project.trust import TrustStore, powers
+
+    store, agreed = TrustStore.default(), True
+    if path.exists():
+        before = Config.load(path, any_owner=store.knows(path))
+        agreed = not powers(before) or store.is_trusted(before)
+    yield
+    if agreed:
+        store.trust(Config.load(path, any_owner=True))
+
+
+def trusted_config(path: Path | None, *, trust: bool = False) -> Config:
+    """The configuration, once a person has agreed to it: before, at the terminal now, or with --trust.
+
+    Otherwise UsageError says what it would do.
+    """
+    from moonbox.config import Config, find
+    from moonbox.project.trust import TrustStore, powers
+
+    trust = trust or os.environ.get("MOONBOX_TRUST") == "1"
+    store = TrustStore.default()
+    used = path if path is not None else find()
+    config = Config.load(used, any_owner=trust or (used is not None and store.knows(used))) if used else Config()
+    lines = powers(config)
+    if not lines or trust or store.is_trusted(config):
+        return config
+    shown = "\n".join(f"  {visible(line, keep='')}" for line in lines)
+    changed = "has changed since you trusted it" if used is not None and store.knows(used) else "is not trusted yet"
+    if not (sys.stdin.isatty() and is_terminal(stderr=True)):
+        raise UsageError(
+            f"{used} {changed}. It would:\n{shown}\nLook at it and run `moonbox trust {used}`, or use --trust"
+        )
+    typer.echo(f"{used} {changed}. It would:\n{shown}", err=True)
+    if not confirmed("Do you trust it?"):
+        raise ConfigError(f"{used} is not trusted; nothing was started")
+    store.trust(config)
+    return config

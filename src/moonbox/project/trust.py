@@ -1,0 +1,133 @@
+"""Trust: which projects a person has agreed to, and what in a configuration needs that agreement.
+
+A configuration starts programs, sends variables of the environment to servers, and grants files to scripts. It may come
+with a folder that somebody else made. So the parts that do such things count only once a person has said so; the
+agreement is kept with a hash of those parts, and a changed part asks again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.sinks import default_path
+from moonbox.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from moonbox.config import Config
+
+__all__ = ["TrustStore", "powers", "trust_hash"]
+
+_SECTIONS = ("audit", "knowledge", "mcp", "sandbox", "serve", "tools")
+
+
+def powers(config: Config) -> tuple[str, ...]:
+    """What the configuration would do that a person must have agreed to, one line each; empty for a harmless one."""
+    return tuple(_powers(config.written))
+
+
+def trust_hash(config: Config) -> str:
+    """A hash of the parts that need agreement, as they are written: values of variables do not count."""
+    parts = {name: config.written.get(name) for name in _SECTIONS}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _powers(data: Mapping[str, Any]) -> Iterator[str]:
+    for name, server in _table(_table(data.get("mcp")).get("servers")).items():
+        table = _table(server)
+        if "command" in table:
+            words = [table["command"], *(table.get("args") or [])]
+            yield f"start the program `{' '.join(map(str, words))}` (the MCP server {name})"
+        else:
+            yield f"connect to {table.get('url')} (the MCP server {name})"
+    for name, script in _table(_table(data.get("tools")).get("script")).items():
+        table = _table(script)
+        granted = [f"{key} {table[key]}" for key in ("http", "env", "secrets", "read", "write") if table.get(key)]
+        if granted:
+            yield f"give the tool script {name}: {', '.join(granted)}"
+    knowledge = _table(data.get("knowledge"))
+    for name, source in _table(knowledge.get("sources")).items():
+        yield f"read the source {name} ({_table(source).get('connector', 'unknown')})"
+    if knowledge.get("embeddings"):
+        yield "send texts of the knowledge base to an embedding service"
+    if _table(data.get("sandbox")).get("isolation") == "inline":
+        yield "run scripts without isolation"
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class TrustStore:
+    """The file that holds the agreements, by the resolved path of each configuration."""
+
+    path: Path
+
+    @classmethod
+    def default(cls) -> TrustStore:
+        """Below $MOONBOX_HOME, or else in the user's folder for state."""
+        base = default_path().parent
+        return cls((base / "state" if os.environ.get("MOONBOX_HOME") else base) / "trust.json")
+
+    def is_trusted(self, config: Config) -> bool:
+        """Whether a person has agreed to this configuration as it is now."""
+        return config.path is not None and self.entries().get(_key(config.path)) == trust_hash(config)
+
+    def knows(self, path: Path) -> bool:
+        """Whether a person has agreed to this configuration at some time."""
+        return _key(path) in self.entries()
+
+    def trust(self, config: Config) -> None:
+        if config.path is not None:
+            self._write({**self.entries(), _key(config.path): trust_hash(config)})
+
+    def revoke(self, path: Path) -> bool:
+        """Take an agreement back; whether there was one."""
+        entries = self.entries()
+        if entries.pop(_key(path), None) is None:
+            return False
+        self._write(entries)
+        return True
+
+    def entries(self) -> dict[str, str]:
+        """The hash for each path; a damaged file holds no agreement."""
+        try:
+            data = json.loads(self.path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+        except OSError as problem:
+            raise ConfigError(f"'{self.path}' cannot be read: {problem.strerror}") from None
+        entries = data.get("trusted") if isinstance(data, dict) else None
+        if not isinstance(entries, dict):
+            return {}
+        return {path: hash for path, hash in entries.items() if isinstance(hash, str)}
+
+    def _write(self, entries: Mapping[str, str]) -> None:
+        """In one step, so that another process never reads half of it."""
+        text = json.dumps({"version": 1, "trusted": dict(sorted(entries.items()))}, indent=2) + "\n"
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd, draft = tempfile.mkstemp(dir=self.path.parent, prefix=".trust-")
+            try:
+                with os.fdopen(fd, "w", encoding="utf-8") as file:
+                    file.write(text)
+                Path(draft).replace(self.path)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    Path(draft).unlink()
+                raise
+        except OSError as problem:
+            raise ConfigError(f"'{self.path}' cannot be written: {problem.strerror}") from None
+
+
+def _key(path: Path) -> str:
+    return os.path.realpath(path)

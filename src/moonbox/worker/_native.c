@@ -1,0 +1,1182 @@
+/* The native part of a worker: its loop, its codec and its interrupt, in C on Lua's own C API.
+ *
+ * Optional: everything works without it, in Python (child.py, languages/lua/vm.py). Where it was built, a worker runs
+ * scripts and makes calls without entering Python at all. It lives inside the jail and reads two things: frames from the
+ * host, which the worker trusts, and values of the script, which are read through Lua's API only. No code in this file
+ * reads what a worker sends; in the host that is done by libraries that are fuzzed by others.
+ *
+ * Lua raises errors by long jumps. So whatever can raise holds no memory but that of static buffers, and no Python object.
+ * Lua's functions are found in lupa's extension module, which exports them.
+ */
+#define PY_SSIZE_T_CLEAN
+#define _GNU_SOURCE
+#include <Python.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Lua's C API, as far as it is used -------------------------------------------------------------------------- */
+
+typedef struct lua_State lua_State;
+typedef long long lua_Integer;
+typedef double lua_Number;
+typedef int (*lua_CFunction)(lua_State *);
+typedef void (*lua_Hook)(lua_State *, void *);
+typedef void *(*lua_Alloc)(void *, void *, size_t, size_t);
+typedef intptr_t lua_KContext;
+
+enum { T_NIL = 0, T_BOOLEAN = 1, T_LIGHT = 2, T_NUMBER = 3, T_STRING = 4, T_TABLE = 5 };
+enum { MULTIPLE = -1, MASK_COUNT = 8, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 4 };
+#define REGISTRY (-1000000 - 1000)
+#define upvalue(i) (REGISTRY - (i))
+
+#define API(X)                                                                                                         \
+  X(int, lua_pcallk, (lua_State *, int, int, int, lua_KContext, void *))                                               \
+  X(void, lua_settop, (lua_State *, int))                                                                              \
+  X(int, lua_gettop, (lua_State *))                                                                                    \
+  X(int, lua_type, (lua_State *, int))                                                                                 \
+  X(int, lua_isinteger, (lua_State *, int))                                                                            \
+  X(lua_Integer, lua_tointegerx, (lua_State *, int, int *))                                                            \
+  X(lua_Number, lua_tonumberx, (lua_State *, int, int *))                                                              \
+  X(const char *, lua_tolstring, (lua_State *, int, size_t *))                                                         \
+  X(int, lua_toboolean, (lua_State *, int))                                                                            \
+  X(const void *, lua_topointer, (lua_State *, int))                                                                   \
+  X(unsigned long long, lua_rawlen, (lua_State *, int))                                                                \
+  X(void, lua_pushnil, (lua_State *))                                                                                  \
+  X(void, lua_pushboolean, (lua_State *, int))                                                                         \
+  X(void, lua_pushinteger, (lua_State *, lua_Integer))                                                                 \
+  X(void, lua_pushnumber, (lua_State *, lua_Number))                                                                   \
+  X(const char *, lua_pushlstring, (lua_State *, const char *, size_t))                                                \
+  X(void, lua_rotate, (lua_State *, int, int))                                                                         \
+  X(void, lua_pushvalue, (lua_State *, int))                                                                           \
+  X(void, lua_pushcclosure, (lua_State *, lua_CFunction, int))                                                         \
+  X(void, lua_createtable, (lua_State *, int, int))                                                                    \
+  X(void, lua_rawset, (lua_State *, int))                                                                              \
+  X(int, lua_rawget, (lua_State *, int))                                                                               \
+  X(void, lua_rawseti, (lua_State *, int, lua_Integer))                                                                \
+  X(int, lua_rawgeti, (lua_State *, int, lua_Integer))                                                                 \
+  X(void, lua_setfield, (lua_State *, int, const char *))                                                              \
+  X(int, lua_getfield, (lua_State *, int, const char *))                                                               \
+  X(int, lua_setmetatable, (lua_State *, int))                                                                         \
+  X(int, lua_getmetatable, (lua_State *, int))                                                                         \
+  X(void, lua_callk, (lua_State *, int, int, lua_KContext, void *))                                                    \
+  X(int, lua_next, (lua_State *, int))                                                                                 \
+  X(int, lua_checkstack, (lua_State *, int))                                                                           \
+  X(int, lua_error, (lua_State *))                                                                                     \
+  X(int, lua_gc, (lua_State *, int, ...))                                                                              \
+  X(void, lua_sethook, (lua_State *, lua_Hook, int, int))                                                              \
+  X(lua_Hook, lua_gethook, (lua_State *))                                                                              \
+  X(lua_State *, lua_tothread, (lua_State *, int))                                                                     \
+  X(void, lua_setallocf, (lua_State *, lua_Alloc, void *))                                                             \
+  X(int, luaL_ref, (lua_State *, int))                                                                                 \
+  X(void, luaL_unref, (lua_State *, int, int))
+
+#define DECLARE(result, name, parameters) static result(*p_##name) parameters;
+API(DECLARE)
+#undef DECLARE
+
+#define pop(L, n) p_lua_settop(L, -(n) - 1)
+
+static const char *resolve(const char *library) {
+  void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  if (!handle) return "lupa's extension is not loaded";
+#define RESOLVE(result, name, parameters)                                                                              \
+  if (!(*(void **)&p_##name = dlsym(handle, #name))) return #name;
+  API(RESOLVE)
+#undef RESOLVE
+  return NULL;
+}
+
+/* ---- What a worker is made of ------------------------------------------------------------------------------------ */
+
+enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4 };
+enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23 };
+enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
+enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
+enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000 };
+enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
+static const size_t SLACK = 64 * 1024;
+static const long FLUSH_NANOSECONDS = 5000000, RESCUE_NANOSECONDS = 50000000;
+
+typedef struct {
+  char *data;
+  size_t size, room;
+} Buffer;
+
+static struct {
+  lua_State *L;
+  int socket, control;
+  int run, kept, limits, array_ref, null_fields, null_array; /* references in Lua's registry */
+  const void *array;                                         /* the metatable that marks arrays */
+  const void *null;                                          /* the light userdata that stands for json.null */
+  /* memory, as our allocator counts it */
+  size_t used, peak, limit, base;
+  /* the limits of a run */
+  size_t max_memory, max_output, max_string, max_array, max_nodes, max_depth;
+  /* the run under way */
+  uint32_t number;
+  int has_run;
+  size_t printed;
+  atomic_int reason;
+  /* `mutex` guards what follows: a stop must find its own run or none, and no coroutine that has ended */
+  pthread_mutex_t mutex;
+  uint32_t running_number; /* 0: none */
+  uint32_t early_number;   /* of the latest stop, which may come before its run */
+  int early_reason;
+  /* coroutines that run now, by level; the main thread's level is 0 */
+  lua_State *running[MOST_RUNNING];
+  int levels;
+  lua_Hook hook;
+  /* output that has not been sent yet, guarded by `sending` */
+  pthread_mutex_t sending;
+  Buffer pending;
+  struct timespec flushed;
+  /* one frame at a time in each direction */
+  Buffer in, out;
+  size_t in_start;
+} W = {.socket = -1, .control = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, .sending = PTHREAD_MUTEX_INITIALIZER};
+
+static int room_for(Buffer *b, size_t more) {
+  if (b->size + more <= b->room) return 1;
+  size_t room = b->room ? b->room : LEAST_BUFFER, wanted = b->size + more;
+  while (room < wanted && room < KEPT_BUFFER) room *= 2;
+  if (room < wanted) room = wanted + wanted / 4; /* the address space is limited */
+  char *data = realloc(b->data, room);
+  if (!data) return 0;
+  b->data = data;
+  b->room = room;
+  return 1;
+}
+
+static void shrink(Buffer *b) {
+  b->size = 0;
+  if (b->room > KEPT_BUFFER) {
+    free(b->data);
+    b->data = NULL;
+    b->room = 0;
+  }
+}
+
+/* Lua's memory, by this thread alone. lupa's allocator uses realloc and free too, so that blocks can change hands. */
+static void *allocate(void *_, void *block, size_t old, size_t new) {
+  (void)_;
+  if (!block) old = 0;
+  if (new == 0) {
+    free(block);
+    W.used -= old;
+    return NULL;
+  }
+  if (new > old && W.limit && W.used + (new - old) > W.limit) return NULL;
+  void *moved = realloc(block, new);
+  if (moved) {
+    W.used += new - old;
+    if (W.used > W.peak) W.peak = W.used;
+  }
+  return moved;
+}
+
+static void limit_memory(size_t extra) {
+  size_t least = W.used + extra, allowed = W.max_memory + W.base;
+  W.limit = (allowed > least ? allowed : least) + SLACK;
+}
+
+/* ---- Frames -------------------------------------------------------------------------------------------------------- */
+
+static int send_all(const char *data, size_t size) {
+  while (size) {
+    ssize_t sent = send(W.socket, data, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return 0;
+    data += sent;
+    size -= (size_t)sent;
+  }
+  return 1;
+}
+
+static void put_header(char *at, int kind, size_t length) {
+  uint32_t n = (uint32_t)length;
+  at[0] = (char)kind;
+  memcpy(at + 1, &n, 4);
+}
+
+static int send_frame(int kind, const char *payload, size_t size) {
+  char small[HEADER + 512];
+  put_header(small, kind, size);
+  if (size <= sizeof small - HEADER) {
+    memcpy(small + HEADER, payload, size);
+    return send_all(small, HEADER + size);
+  }
+  return send_all(small, HEADER) && send_all(payload, size);
+}
+
+/* The rest of a frame that there is no memory for: what follows it must not be taken for a part of it. */
+static int skip(size_t left) {
+  static char nowhere[4096];
+  while (left) {
+    ssize_t got = recv(W.socket, nowhere, left < sizeof nowhere ? left : sizeof nowhere, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return 0;
+    left -= (size_t)got;
+  }
+  return 1;
+}
+
+/* The next frame: its payload stays in place until the next one is asked for. 0 when the host has hung up, -1 when the
+ * frame was too large for the memory that is left. */
+static int receive(int *kind, char **payload, size_t *length) {
+  Buffer *in = &W.in;
+  if (W.in_start) {
+    in->size -= W.in_start;
+    memmove(in->data, in->data + W.in_start, in->size);
+    W.in_start = 0;
+    if (!in->size) shrink(in);
+  }
+  for (;;) {
+    size_t wanted = HEADER;
+    if (in->size >= HEADER) {
+      uint32_t n;
+      memcpy(&n, in->data + 1, 4);
+      wanted += n;
+      if (in->size >= wanted) {
+        *kind = (unsigned char)in->data[0];
+        *payload = in->data + HEADER;
+        *length = n;
+        W.in_start = wanted;
+        return 1;
+      }
+    }
+    size_t more = wanted - in->size;
+    if (!room_for(in, more > LEAST_BUFFER / 2 ? more : LEAST_BUFFER / 2)) {
+      in->size = 0;
+      return skip(more) ? -1 : 0;
+    }
+    ssize_t got = recv(W.socket, in->data + in->size, in->room - in->size, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return 0;
+    in->size += (size_t)got;
+  }
+}
+
+/* ---- Printed output: sent when there is enough of it, or it has waited long enough ---------------------------------- */
+
+static int flush_locked(void) {
+  if (!W.pending.size) return 1;
+  int ok = send_frame(OUTPUT, W.pending.data, W.pending.size);
+  W.pending.size = 0;
+  clock_gettime(CLOCK_MONOTONIC, &W.flushed);
+  return ok;
+}
+
+static int flush_output(void) {
+  if (!W.pending.size) return 1; /* only this thread adds to it */
+  pthread_mutex_lock(&W.sending);
+  int ok = flush_locked();
+  pthread_mutex_unlock(&W.sending);
+  return ok;
+}
+
+/* ---- Stopping a script ---------------------------------------------------------------------------------------------- */
+
+/* With the lock held: stop what runs. No hook stands while a script runs, so that it runs at full speed; Lua allows this
+ * call from another thread. Under the lock no coroutine that is listed can have ended. */
+static void trip(int reason) {
+  atomic_store(&W.reason, reason);
+  for (int level = 0; level < W.levels; level++) p_lua_sethook(W.running[level], W.hook, MASK_COUNT, 1);
+}
+
+static void *watch(void *started) {
+  atomic_store((atomic_int *)started, 1);
+  unsigned char stop[STOP_SIZE];
+  size_t have = 0;
+  for (;;) {
+    ssize_t got = recv(W.control, stop + have, sizeof stop - have, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) _exit(0);
+    have += (size_t)got;
+    if (have < sizeof stop) continue;
+    have = 0;
+    uint32_t number;
+    memcpy(&number, stop, 4);
+    pthread_mutex_lock(&W.mutex);
+    W.early_number = number;
+    W.early_reason = stop[4];
+    int runs = number && W.running_number == number;
+    if (runs) trip(stop[4]);
+    pthread_mutex_unlock(&W.mutex);
+    if (!runs) continue;
+    /* What was printed must not be lost: a script that is stuck where nothing stops it will soon be killed. */
+    struct timespec moment = {0, RESCUE_NANOSECONDS};
+    nanosleep(&moment, NULL);
+    pthread_mutex_lock(&W.sending);
+    flush_locked();
+    pthread_mutex_unlock(&W.sending);
+  }
+  return NULL;
+}
+
+/* ---- JSON for the host ----------------------------------------------------------------------------------------------- */
+
+static int put(const char *data, size_t size) {
+  if (!room_for(&W.out, size)) return 0;
+  memcpy(W.out.data + W.out.size, data, size);
+  W.out.size += size;
+  return 1;
+}
+
+#define PUT(text) put(text, sizeof(text) - 1)
+
+/* The length of the valid UTF-8 sequence at `at`, or 0. As Lua's utf8.len and Python's decoder see it. */
+static int utf8_length(const unsigned char *at, const unsigned char *end) {
+  unsigned char c = at[0];
+  if (c < 0x80) return 1;
+  int n = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  if (!n || end - at < n) return 0;
+  for (int i = 1; i < n; i++)
+    if ((at[i] & 0xc0) != 0x80) return 0;
+  if ((c == 0xe0 && at[1] < 0xa0) || (c == 0xed && at[1] > 0x9f)) return 0;
+  if ((c == 0xf0 && at[1] < 0x90) || (c == 0xf4 && at[1] > 0x8f)) return 0;
+  return n;
+}
+
+/* How many bytes at `at`, where no valid sequence is, one U+FFFD stands for: as Python's decoder sees it. */
+static int bad_length(const unsigned char *at, const unsigned char *end) {
+  unsigned char c = at[0], low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80, high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+  if (c < 0xe0 || c > 0xf4 || end - at < 2 || at[1] < low || at[1] > high) return 1;
+  return c >= 0xf0 && end - at > 2 && (at[2] & 0xc0) == 0x80 ? 3 : 2;
+}
+
+/* A JSON string. Where it is not UTF-8: nothing and 0, or U+FFFD in its place with `lossy`. */
+static int put_string(const char *text, size_t size, int lossy) {
+  static const char hex[] = "0123456789abcdef";
+  if (!room_for(&W.out, size + 64)) return 0;
+  const unsigned char *at = (const unsigned char *)text, *end = at + size, *plain = at;
+  W.out.data[W.out.size++] = '"';
+  while (at < end) {
+    unsigned char c = *at;
+    if (c >= 0x20 && c != '"' && c != '\\' && c < 0x80) {
+      at++;
+      continue;
+    }
+    int n = utf8_length(at, end);
+    if (n > 1) {
+      at += n;
+      continue;
+    }
+    if (!put((const char *)plain, (size_t)(at - plain))) return 0;
+    char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+    if (c == '"' || c == '\\') {
+      escape[1] = (char)c;
+      if (!put(escape, 2)) return 0;
+    } else if (c < 0x20) {
+      if (!put(escape, 6)) return 0;
+    } else {
+      if (!lossy) return 0;
+      if (!PUT("\xef\xbf\xbd")) return 0;
+      at += bad_length(at, end) - 1;
+    }
+    plain = ++at;
+  }
+  return put((const char *)plain, (size_t)(at - plain)) && PUT("\"");
+}
+
+static int put_integer(lua_Integer value) {
+  char digits[24];
+  int at = sizeof digits;
+  unsigned long long rest = value < 0 ? 0ULL - (unsigned long long)value : (unsigned long long)value;
+  do digits[--at] = (char)('0' + rest % 10);
+  while (rest /= 10);
+  if (value < 0) digits[--at] = '-';
+  return put(digits + at, sizeof digits - (size_t)at);
+}
+
+/* A float so that reading it gives back the same one. Most are short decimals: where the value is a whole number of
+ * thousandths, and dividing gives it back, its decimal form is exact to the reader. */
+static int put_float(double value) {
+  double scaled = value * 1000.0;
+  if (scaled > -9e15 && scaled < 9e15 && scaled != 0.0) {
+    long long whole = (long long)scaled;
+    if ((double)whole == scaled && (double)whole / 1000.0 == value) {
+      unsigned long long size = whole < 0 ? 0ULL - (unsigned long long)whole : (unsigned long long)whole;
+      unsigned rest = (unsigned)(size % 1000);
+      char tail[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
+      size_t length = tail[3] != '0' ? 4 : tail[2] != '0' ? 3 : 2;
+      if (whole < 0 && !PUT("-")) return 0;
+      return put_integer((lua_Integer)(size / 1000)) && put(tail, length);
+    }
+  }
+  char text[40];
+  int n = snprintf(text, sizeof text, "%.17g", value);
+  if (!put(text, (size_t)n)) return 0;
+  return strpbrk(text, ".e") ? 1 : PUT(".0");
+}
+
+static size_t nodes, most_nodes;
+
+/* What is not ordinary (limits passed, bytes that are not text, keys that are not strings, holes, metatables of scripts) is
+ * not encoded here: the answer is 0, and encode.lua does it again with exact messages. */
+static int put_value(lua_State *L, int index, unsigned depth);
+
+static int put_list(lua_State *L, int index, size_t count, unsigned depth) {
+  if (count > W.max_array || (nodes += count) > most_nodes) return 0;
+  /* A border says nothing of other keys: only counting tells whether these are all. */
+  size_t all = 0;
+  p_lua_pushnil(L);
+  while (p_lua_next(L, index)) {
+    pop(L, 1);
+    if (++all > count) {
+      pop(L, 1);
+      return 0;
+    }
+  }
+  if (all != count || !PUT("[")) return 0;
+  for (size_t i = 1; i <= count; i++) {
+    p_lua_rawgeti(L, index, (lua_Integer)i);
+    int ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), depth);
+    pop(L, 1);
+    if (!ok) return 0;
+  }
+  return PUT("]");
+}
+
+static int put_object(lua_State *L, int index, unsigned depth) {
+  if (!PUT("{")) return 0;
+  size_t size = 0;
+  p_lua_pushnil(L);
+  while (p_lua_next(L, index)) {
+    size_t length;
+    const char *key = p_lua_type(L, -2) == T_STRING ? p_lua_tolstring(L, -2, &length) : NULL;
+    if (!key || (length && key[0] == 1) || length > W.max_string || ++size > W.max_array || ++nodes > most_nodes ||
+        (size > 1 && !PUT(",")) || !put_string(key, length, 0) || !PUT(":") ||
+        !put_value(L, p_lua_gettop(L), depth)) {
+      pop(L, 2);
+      return 0;
+    }
+    pop(L, 1);
+  }
+  return PUT("}");
+}
+
+static int put_value(lua_State *L, int index, unsigned depth) {
+  if (W.out.size > W.max_memory) return 0; /* a table may hold one string a thousand times */
+  switch (p_lua_type(L, index)) {
+    case T_NIL: return PUT("null");
+    case T_BOOLEAN: return p_lua_toboolean(L, index) ? PUT("true") : PUT("false");
+    case T_LIGHT: return p_lua_topointer(L, index) == W.null && PUT("null");
+    case T_NUMBER: {
+      if (p_lua_isinteger(L, index)) return put_integer(p_lua_tointegerx(L, index, NULL));
+      double value = p_lua_tonumberx(L, index, NULL);
+      return value - value == 0.0 && put_float(value);
+    }
+    case T_STRING: {
+      size_t size;
+      const char *text = p_lua_tolstring(L, index, &size);
+      return size <= W.max_string && put_string(text, size, 0);
+    }
+    case T_TABLE: {
+      if (depth >= W.max_depth || depth >= MOST_DEPTH || !p_lua_checkstack(L, 8)) return 0;
+      int marked = 0;
+      if (p_lua_getmetatable(L, index)) {
+        marked = p_lua_topointer(L, -1) == W.array;
+        pop(L, 1);
+        if (!marked) return 0;
+      }
+      size_t count = (size_t)p_lua_rawlen(L, index);
+      if (count || marked) return put_list(L, index, count, depth + 1);
+      return put_object(L, index, depth + 1);
+    }
+    default: return 0;
+  }
+}
+
+/* encode(count, values, most): JSON text of a list of `count` values and how many elements it has; nil where encode.lua
+ * must do it. */
+static int l_encode(lua_State *L) {
+  size_t count = (size_t)p_lua_tointegerx(L, 1, NULL);
+  size_t most = p_lua_type(L, 3) == T_NUMBER ? (size_t)p_lua_tointegerx(L, 3, NULL) : W.max_nodes;
+  W.out.size = 0;
+  nodes = 0;
+  most_nodes = most < W.max_nodes ? most : W.max_nodes;
+  int ok = count <= W.max_array && p_lua_checkstack(L, 8) && PUT("[");
+  for (size_t i = 1; ok && i <= count; i++) {
+    p_lua_rawgeti(L, 2, (lua_Integer)i);
+    ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), 0);
+    pop(L, 1);
+  }
+  if (!ok || !PUT("]") || W.out.size > W.max_memory) {
+    shrink(&W.out);
+    p_lua_pushnil(L);
+    return 1;
+  }
+  p_lua_pushlstring(L, W.out.data, W.out.size);
+  shrink(&W.out);
+  p_lua_pushinteger(L, (lua_Integer)nodes);
+  return 2;
+}
+
+/* ---- MessagePack from the host ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const unsigned char *at, *end;
+  unsigned depth;
+  int broken; /* it ends too soon, is nested too deeply, or holds what no value of ours has */
+} Reader;
+
+static uint64_t number_of(Reader *r, int size) {
+  uint64_t value = 0;
+  if (r->end - r->at < size) {
+    r->at = r->end;
+    r->broken = 1;
+    return 0;
+  }
+  for (int i = 0; i < size; i++) value = value << 8 | *r->at++;
+  return value;
+}
+
+static void push_value(lua_State *L, Reader *r);
+
+static void push_text(lua_State *L, Reader *r, size_t size) {
+  if ((size_t)(r->end - r->at) < size) {
+    size = (size_t)(r->end - r->at);
+    r->broken = 1;
+  }
+  p_lua_pushlstring(L, (const char *)r->at, size);
+  r->at += size;
+}
+
+/* Whether a null is next, which it then passes. */
+static int is_null(Reader *r) {
+  if (r->at >= r->end || *r->at != NONE) return 0;
+  r->at++;
+  return 1;
+}
+
+static int deeper(lua_State *L, Reader *r, size_t count) {
+  /* Every element takes a byte at the least: a count that is not true reserves no memory. */
+  if (count > (size_t)(r->end - r->at) || count > MOST_ELEMENTS || r->depth >= MOST_DEPTH || !p_lua_checkstack(L, 8)) {
+    r->broken = 1;
+    p_lua_pushnil(L);
+    return 0;
+  }
+  r->depth++;
+  return 1;
+}
+
+static void push_list(lua_State *L, Reader *r, size_t count) {
+  if (!deeper(L, r, count)) return;
+  p_lua_createtable(L, (int)count, 0);
+  int nulls = 0;
+  for (size_t i = 1; i <= count && !r->broken; i++) {
+    if (is_null(r)) {
+      nulls = 1;
+      continue;
+    }
+    push_value(L, r);
+    p_lua_rawseti(L, -2, (lua_Integer)i);
+  }
+  if (nulls) { /* they read as nil; the prelude's nulls remember where they were */
+    p_lua_rawgeti(L, REGISTRY, W.null_array);
+    p_lua_pushvalue(L, -2);
+    p_lua_pushinteger(L, (lua_Integer)count);
+    p_lua_callk(L, 2, 0, 0, NULL);
+  } else {
+    p_lua_rawgeti(L, REGISTRY, W.array_ref);
+    p_lua_setmetatable(L, -2);
+  }
+  r->depth--;
+}
+
+static void push_object(lua_State *L, Reader *r, size_t count) {
+  if (!deeper(L, r, count)) return;
+  p_lua_createtable(L, 0, (int)count);
+  int object = p_lua_gettop(L), nulls = 0; /* their keys are in a table above the object */
+  for (size_t i = 0; i < count && !r->broken; i++) {
+    push_value(L, r);
+    int kind = p_lua_type(L, -1);
+    if (kind != T_STRING && !(kind == T_NUMBER && p_lua_isinteger(L, -1))) r->broken = 1; /* Lua would raise for some */
+    if (is_null(r)) {
+      if (!nulls++) {
+        p_lua_createtable(L, 1, 0);
+        p_lua_rotate(L, -2, 1);
+      }
+      p_lua_rawseti(L, object + 1, nulls);
+      continue;
+    }
+    push_value(L, r);
+    if (r->broken)
+      pop(L, 2);
+    else
+      p_lua_rawset(L, object);
+  }
+  if (nulls) {
+    p_lua_rawgeti(L, REGISTRY, W.null_fields);
+    p_lua_pushvalue(L, object);
+    p_lua_pushvalue(L, object + 1);
+    p_lua_callk(L, 2, 0, 0, NULL);
+    p_lua_settop(L, object);
+  }
+  r->depth--;
+}
+
+static void push_value(lua_State *L, Reader *r) {
+  if (r->at >= r->end) {
+    r->broken = 1;
+    p_lua_pushnil(L);
+    return;
+  }
+  unsigned char tag = *r->at++;
+  if (tag < 0x80) {
+    p_lua_pushinteger(L, tag);
+  } else if (tag < 0x90) {
+    push_object(L, r, tag & 15);
+  } else if (tag < 0xa0) {
+    push_list(L, r, tag & 15);
+  } else if (tag < 0xc0) {
+    push_text(L, r, tag & 31);
+  } else if (tag >= 0xe0) {
+    p_lua_pushinteger(L, (signed char)tag);
+  } else {
+    switch (tag) {
+      case 0xc2: p_lua_pushboolean(L, 0); break;
+      case 0xc3: p_lua_pushboolean(L, 1); break;
+      case 0xc4: case 0xd9: push_text(L, r, number_of(r, 1)); break;
+      case 0xc5: case 0xda: push_text(L, r, number_of(r, 2)); break;
+      case 0xc6: case 0xdb: push_text(L, r, number_of(r, 4)); break;
+      case 0xca: {
+        uint32_t bits = (uint32_t)number_of(r, 4);
+        float value;
+        memcpy(&value, &bits, 4);
+        p_lua_pushnumber(L, value);
+        break;
+      }
+      case 0xcb: {
+        uint64_t bits = number_of(r, 8);
+        double value;
+        memcpy(&value, &bits, 8);
+        p_lua_pushnumber(L, value);
+        break;
+      }
+      case 0xcc: p_lua_pushinteger(L, (lua_Integer)number_of(r, 1)); break;
+      case 0xcd: p_lua_pushinteger(L, (lua_Integer)number_of(r, 2)); break;
+      case 0xce: p_lua_pushinteger(L, (lua_Integer)number_of(r, 4)); break;
+      case 0xcf: {
+        uint64_t value = number_of(r, 8);
+        if (value >> 63) r->broken = 1;
+        p_lua_pushinteger(L, (lua_Integer)value);
+        break;
+      }
+      case 0xd0: p_lua_pushinteger(L, (int8_t)number_of(r, 1)); break;
+      case 0xd1: p_lua_pushinteger(L, (int16_t)number_of(r, 2)); break;
+      case 0xd2: p_lua_pushinteger(L, (int32_t)number_of(r, 4)); break;
+      case 0xd3: p_lua_pushinteger(L, (int64_t)number_of(r, 8)); break;
+      case 0xdc: push_list(L, r, number_of(r, 2)); break;
+      case 0xdd: push_list(L, r, number_of(r, 4)); break;
+      case 0xde: push_object(L, r, number_of(r, 2)); break;
+      case 0xdf: push_object(L, r, number_of(r, 4)); break;
+      case NONE: p_lua_pushnil(L); break;
+      default:
+        r->broken = 1;
+        p_lua_pushnil(L);
+    }
+  }
+}
+
+/* ---- What the prelude calls -------------------------------------------------------------------------------------------- */
+
+static int stopped_by(lua_State *L, int reason) {
+  int none = 0;
+  atomic_compare_exchange_strong(&W.reason, &none, reason);
+  p_lua_pushinteger(L, -1);
+  return 1;
+}
+
+/* exchange(calls): send calls (JSON, may be empty), wait for answers; id, ok, value, … or -1 when the run must stop. */
+static int l_exchange(lua_State *L) {
+  size_t size;
+  const char *calls = p_lua_tolstring(L, 1, &size);
+  if (!flush_output()) return stopped_by(L, REASON_CANCELLED);
+  if (size) {
+    pthread_mutex_lock(&W.sending);
+    int ok = send_frame(CALLS, calls, size);
+    pthread_mutex_unlock(&W.sending);
+    if (!ok) return stopped_by(L, REASON_CANCELLED);
+  }
+  int kind, got;
+  char *payload;
+  size_t length;
+  do {
+    got = receive(&kind, &payload, &length);
+    if (!got) _exit(0);
+    if (got < 0) return stopped_by(L, REASON_MEMORY);
+    if (kind == HALT) return stopped_by(L, length ? (unsigned char)payload[0] : REASON_CANCELLED);
+  } while (kind != ANSWERS);
+  Reader r = {(const unsigned char *)payload, (const unsigned char *)payload + length, 0, 0};
+  size_t count = 0;
+  if (r.at < r.end) {
+    unsigned char tag = *r.at++;
+    count = tag >= 0x90 && tag < 0xa0 ? (size_t)(tag & 15) : tag == 0xdc ? number_of(&r, 2) : tag == 0xdd ? number_of(&r, 4) : 0;
+  }
+  if (!count || count > MOST_ANSWERS) return stopped_by(L, REASON_CANCELLED);
+  limit_memory(0); /* what the script holds already is its own */
+  if (!p_lua_checkstack(L, (int)(count * 3) + 16)) return stopped_by(L, REASON_MEMORY);
+  int top = p_lua_gettop(L);
+  for (size_t i = 0; i < count && !r.broken; i++) {
+    if (r.at >= r.end || *r.at++ != 0x93) r.broken = 1; /* [id, ok, value] */
+    for (int part = 0; part < 3; part++) push_value(L, &r);
+  }
+  if (r.broken) {
+    p_lua_settop(L, top);
+    return stopped_by(L, REASON_CANCELLED);
+  }
+  return p_lua_gettop(L) - top;
+}
+
+static int l_cancel(lua_State *L) {
+  size_t size;
+  const char *ids = p_lua_tolstring(L, 1, &size);
+  pthread_mutex_lock(&W.sending);
+  int ok = send_frame(CANCEL, ids, size);
+  pthread_mutex_unlock(&W.sending);
+  if (!ok) stopped_by(L, REASON_CANCELLED);
+  return 0;
+}
+
+/* emit(text): 0 when it was printed whole, 1 when max_output is reached, -1 when the run must stop. */
+static int l_emit(lua_State *L) {
+  size_t size;
+  const char *text = p_lua_tolstring(L, 1, &size);
+  size_t room = W.max_output > W.printed ? W.max_output - W.printed : 0, shown = size < room ? size : room;
+  W.printed += size;
+  int ok = 1;
+  if (shown) {
+    struct timespec now;
+    pthread_mutex_lock(&W.sending);
+    ok = room_for(&W.pending, shown);
+    if (ok) {
+      memcpy(W.pending.data + W.pending.size, text, shown);
+      W.pending.size += shown;
+      clock_gettime(CLOCK_MONOTONIC, &now);
+      long waited = (now.tv_sec - W.flushed.tv_sec) * 1000000000L + (now.tv_nsec - W.flushed.tv_nsec);
+      if (W.pending.size >= FLUSH_BYTES || waited >= FLUSH_NANOSECONDS) ok = flush_locked();
+    }
+    pthread_mutex_unlock(&W.sending);
+  }
+  if (!ok) return stopped_by(L, REASON_CANCELLED);
+  p_lua_pushinteger(L, shown == size ? 0 : 1);
+  return 1;
+}
+
+static int l_reason(lua_State *L) {
+  p_lua_pushinteger(L, atomic_load(&W.reason));
+  return 1;
+}
+
+/* enter(level, coroutine): it runs now, resumed by the one a level below. */
+static int l_enter(lua_State *L) {
+  int level = (int)p_lua_tointegerx(L, 1, NULL);
+  lua_State *thread = p_lua_tothread(L, 2);
+  pthread_mutex_lock(&W.mutex);
+  while (W.levels < level && W.levels < MOST_RUNNING) W.running[W.levels++] = W.L; /* one whose own `enter` failed */
+  if (level < MOST_RUNNING && thread) {
+    W.running[level] = thread;
+    W.levels = level + 1;
+  }
+  if (thread && atomic_load(&W.reason)) p_lua_sethook(thread, W.hook, MASK_COUNT, 1);
+  pthread_mutex_unlock(&W.mutex);
+  return 0;
+}
+
+static int l_leave(lua_State *L) {
+  int level = (int)p_lua_tointegerx(L, 1, NULL);
+  pthread_mutex_lock(&W.mutex);
+  if (level > 0 && level < W.levels) W.levels = level;
+  pthread_mutex_unlock(&W.mutex);
+  return 0;
+}
+
+/* adopt(coroutine): take the hook off a new coroutine again. */
+static int l_adopt(lua_State *L) {
+  lua_State *thread = p_lua_tothread(L, 1);
+  if (thread) p_lua_sethook(thread, NULL, 0, 0);
+  return 0;
+}
+
+/* second(_, value): the value. */
+static int l_second(lua_State *L) {
+  p_lua_settop(L, 2);
+  return 1;
+}
+
+/* used(): bytes of Lua memory in use. */
+static int l_used(lua_State *L) {
+  p_lua_pushinteger(L, (lua_Integer)W.used);
+  return 1;
+}
+
+static size_t limit_field(lua_State *L, const char *name) {
+  p_lua_getfield(L, 1, name);
+  lua_Integer value = p_lua_tointegerx(L, -1, NULL);
+  pop(L, 1);
+  return value < 0 ? 0 : (size_t)value;
+}
+
+/* limits(table): what each run from now on may spend. */
+static int l_limits(lua_State *L) {
+  W.max_memory = limit_field(L, "max_memory");
+  W.base = limit_field(L, "memory_base");
+  W.max_output = limit_field(L, "max_output");
+  W.max_string = limit_field(L, "max_string");
+  W.max_array = limit_field(L, "max_array");
+  W.max_nodes = limit_field(L, "max_nodes");
+  W.max_depth = limit_field(L, "max_depth");
+  if (W.limits) p_luaL_unref(L, REGISTRY, W.limits);
+  p_lua_pushvalue(L, 1);
+  W.limits = p_luaL_ref(L, REGISTRY);
+  return 0;
+}
+
+static int reference(lua_State *L, const char *field) {
+  p_lua_getfield(L, 1, field);
+  return p_luaL_ref(L, REGISTRY);
+}
+
+/* bind{run =, kept =, null =, array =, null_fields =, null_array =}: what of the prelude is used here. */
+static int l_bind(lua_State *L) {
+  W.run = reference(L, "run");
+  W.kept = reference(L, "kept");
+  W.null_fields = reference(L, "null_fields");
+  W.null_array = reference(L, "null_array");
+  W.array_ref = reference(L, "array");
+  p_lua_getfield(L, 1, "array");
+  W.array = p_lua_topointer(L, -1);
+  p_lua_getfield(L, 1, "null");
+  W.null = p_lua_topointer(L, -1);
+  pop(L, 2);
+  return 0;
+}
+
+/* ---- Running scripts ------------------------------------------------------------------------------------------------- */
+
+static const char *const REASONS[] = {"", "time", "cancelled", "calls", "memory"};
+
+static int text_at(lua_State *L, int index, const char **text, size_t *size) {
+  if (index > p_lua_gettop(L) || p_lua_type(L, index) != T_STRING) {
+    *text = "";
+    *size = 0;
+    return 0;
+  }
+  *text = p_lua_tolstring(L, index, size);
+  return 1;
+}
+
+static int put_text_or(lua_State *L, int index, const char *instead) {
+  const char *text;
+  size_t size;
+  return text_at(L, index, &text, &size) ? put(text, size) : put(instead, strlen(instead));
+}
+
+/* DONE: how a run ended that did not end well; results from `first` on, as engine.run gives them. */
+static int put_done(lua_State *L, int first, const char *kind, size_t kind_size, double cpu) {
+  int stop = kind_size == 4 && !memcmp(kind, "stop", 4);
+  const char *limit = "", *message;
+  size_t limit_size = 0, size;
+  char numbers[160];
+  if (stop && !text_at(L, first + 1, &limit, &limit_size)) {
+    lua_Integer reason = p_lua_tointegerx(L, first + 1, NULL);
+    limit = reason > 0 && reason <= REASON_MEMORY ? REASONS[reason] : "";
+    limit_size = strlen(limit);
+  }
+  text_at(L, first + (stop ? 2 : 1), &message, &size);
+  int counted = p_lua_gettop(L) >= first + 4 && p_lua_type(L, first + 4) == T_NUMBER;
+  size_t cut = W.printed > W.max_output ? W.printed - W.max_output : 0;
+  int length = snprintf(numbers, sizeof numbers, ",\"memory\":%zu,\"cpu\":%f,\"cut\":%zu,\"values\":[],\"frames\":",
+                        W.peak > W.base ? W.peak - W.base : 0, cpu, cut);
+  return PUT("{\"kind\":\"") && put(kind, kind_size) && PUT("\",\"limit\":\"") && put(limit, limit_size) &&
+         PUT("\",\"message\":") && put_string(message, size, 1) && PUT(",\"operations\":") &&
+         (counted ? put_integer(p_lua_tointegerx(L, first + 4, NULL)) : PUT("null")) && put(numbers, (size_t)length) &&
+         put_text_or(L, first + (stop ? 3 : 2), "[]") && PUT(",\"extra\":") &&
+         put_text_or(L, first + (stop ? 5 : 3), "{}") && PUT("}");
+}
+
+/* VALUE: a run that ended well; its values are JSON text already. */
+static int put_value_frame(lua_State *L, int first, double cpu) {
+  const char *text;
+  size_t size;
+  text_at(L, first + 1, &text, &size);
+  int counted = p_lua_gettop(L) >= first + 4 && p_lua_type(L, first + 4) == T_NUMBER;
+  long long spent[4] = {counted ? p_lua_tointegerx(L, first + 4, NULL) : -1,
+                        (long long)(W.peak > W.base ? W.peak - W.base : 0), 0,
+                        (long long)(W.printed > W.max_output ? W.printed - W.max_output : 0)};
+  memcpy(&spent[2], &cpu, sizeof cpu);
+  return put((const char *)spent, SPENT_SIZE) && put(text, size);
+}
+
+static double cpu_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* engine.run and its arguments; protected, for only memory can be wanting. It is called from outside, so that the stack
+ * below a script is the same as with the loop in Python. */
+static int arguments_of_run(lua_State *L) {
+  const char *payload = W.in.data + HEADER;
+  size_t length = W.in_start - HEADER;
+  uint64_t seed;
+  char chunk[24];
+  memcpy(&seed, payload + 4, 8);
+  int size = W.number == 1 ? snprintf(chunk, sizeof chunk, "script") : snprintf(chunk, sizeof chunk, "script#%u", W.number);
+  p_lua_rawgeti(L, REGISTRY, W.run);
+  p_lua_pushlstring(L, payload + RUN_HEAD, length - RUN_HEAD);
+  p_lua_pushlstring(L, chunk, (size_t)size);
+  p_lua_pushinteger(L, (lua_Integer)seed);
+  p_lua_rawgeti(L, REGISTRY, W.limits);
+  return 5;
+}
+
+/* What of the run was kept for the next ones, where it is long enough to be: see prelude/kept.lua. */
+static char kept_of_run(lua_State *L, size_t size) {
+  if (size < KEPT_FROM && W.printed < KEPT_FROM) return 0;
+  p_lua_rawgeti(L, REGISTRY, W.kept);
+  char flags = p_lua_pcallk(L, 0, 1, 0, 0, NULL) ? 0 : (char)p_lua_tointegerx(L, -1, NULL);
+  pop(L, 1);
+  return flags;
+}
+
+static int ended_for_memory(lua_State *L, int first) {
+  const char *limit;
+  size_t size;
+  return text_at(L, first + 1, &limit, &size) && size == 6 && !memcmp(limit, "memory", 6);
+}
+
+static int run(const char *payload, size_t length) {
+  lua_State *L = W.L;
+  if (length < RUN_HEAD) return 0;
+  memcpy(&W.number, payload, 4);
+  W.has_run |= W.number > 0;
+  W.printed = 0;
+  W.flushed = (struct timespec){0, 0};
+  W.peak = W.used;
+  double began = cpu_seconds();
+  limit_memory(length);
+  pthread_mutex_lock(&W.mutex);
+  atomic_store(&W.reason, 0);
+  W.running_number = W.number;
+  if (W.number && W.early_number == W.number) trip(W.early_reason);
+  pthread_mutex_unlock(&W.mutex);
+  int top = p_lua_gettop(L), first = top + 1;
+  p_lua_pushcclosure(L, arguments_of_run, 0);
+  int failed = p_lua_pcallk(L, 0, 5, 0, 0, NULL);
+  if (!failed) failed = p_lua_pcallk(L, 4, MULTIPLE, 0, 0, NULL);
+  pthread_mutex_lock(&W.mutex);
+  W.running_number = 0;
+  W.levels = 1;
+  p_lua_sethook(L, NULL, 0, 0);
+  pthread_mutex_unlock(&W.mutex);
+  W.limit = 0;
+  double cpu = cpu_seconds() - began;
+  const char *kind;
+  size_t size;
+  W.out.size = 0;
+  int ended = DONE, ok = room_for(&W.out, HEADER) != 0;
+  W.out.size = HEADER;
+  text_at(L, first, &kind, &size);
+  if (failed) {
+    int reason = atomic_load(&W.reason);
+    int memory = failed == 4 || (size && strstr(kind, "not enough memory"));
+    char instead[64];
+    p_lua_settop(L, top);
+    snprintf(instead, sizeof instead, "%s", reason ? REASONS[reason <= REASON_MEMORY ? reason : 0] : "memory");
+    if (reason || memory) {
+      static const char why[] = "the script needed more memory than max_memory allows";
+      p_lua_pushlstring(L, "stop", 4);
+      p_lua_pushlstring(L, instead, strlen(instead));
+      p_lua_pushlstring(L, why, reason ? 0 : sizeof why - 1);
+    } else {
+      p_lua_pushlstring(L, "runtime", 7);
+      p_lua_pushlstring(L, "the engine failed", 17);
+    }
+    text_at(L, first, &kind, &size);
+  }
+  int well = size == 2 && !memcmp(kind, "ok", 2);
+  const char *values;
+  size_t values_size = 0;
+  if (well) text_at(L, first + 1, &values, &values_size);
+  char kept = kept_of_run(L, values_size);
+  if (well) {
+    ended = VALUE;
+    ok = ok && put_value_frame(L, first, cpu);
+  } else {
+    ok = ok && put_done(L, first, kind, size, cpu);
+  }
+  int out_of_memory = failed == 4 || (ended == DONE && ended_for_memory(L, first));
+  if (!ok) _exit(71); /* out of memory for the answer itself: the host sees the worker end */
+  put_header(W.out.data, ended, W.out.size - HEADER);
+  pthread_mutex_lock(&W.sending);
+  ok = flush_locked() && (!kept || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
+  pthread_mutex_unlock(&W.sending);
+  shrink(&W.out);
+  p_lua_settop(L, top);
+  if (out_of_memory) p_lua_gc(L, GC_COLLECT);
+  return ok;
+}
+
+/* ---- For Python ------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name;
+  lua_CFunction function;
+} FUNCTIONS[] = {{"exchange", l_exchange}, {"cancel", l_cancel}, {"emit", l_emit},     {"reason", l_reason},
+                 {"enter", l_enter},       {"leave", l_leave},   {"adopt", l_adopt},   {"encode", l_encode},
+                 {"used", l_used},         {"second", l_second},         {"limits", l_limits}, {"bind", l_bind}};
+
+/* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
+static PyObject *py_open(PyObject *module, PyObject *arguments) {
+  const char *library;
+  unsigned long long address;
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "sK", &library, &address)) return NULL;
+  const char *missing = resolve(library);
+  if (missing) return PyErr_Format(PyExc_ImportError, "this build of lupa does not export %s", missing);
+  lua_State *L = W.L = (lua_State *)(uintptr_t)address;
+  W.used = (size_t)p_lua_gc(L, GC_COUNT) * 1024 + (size_t)p_lua_gc(L, GC_COUNTB);
+  p_lua_setallocf(L, allocate, NULL);
+  W.running[0] = L;
+  W.levels = 1;
+  p_lua_createtable(L, 0, 16);
+  for (size_t i = 0; i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++) {
+    p_lua_pushcclosure(L, FUNCTIONS[i].function, 0);
+    p_lua_setfield(L, -2, FUNCTIONS[i].name);
+  }
+  p_lua_setfield(L, REGISTRY, "moonbox.native");
+  Py_RETURN_NONE;
+}
+
+/* take_hook(): the hook that the prelude has just installed on the main thread, kept for stops. */
+static PyObject *py_take_hook(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  W.hook = p_lua_gethook(W.L);
+  p_lua_sethook(W.L, NULL, 0, 0);
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_attach(PyObject *module, PyObject *arguments) {
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "ii", &W.socket, &W.control)) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* start_watching(): start the control thread, and return when it runs. */
+static int start_watching(void) {
+  static atomic_int started;
+  pthread_t thread;
+  pthread_attr_t attributes;
+  atomic_store(&started, 0);
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 64 * 1024);
+  int failed = pthread_create(&thread, &attributes, watch, &started);
+  pthread_attr_destroy(&attributes);
+  if (failed) {
+    errno = failed;
+    return 0;
+  }
+  while (!atomic_load(&started)) sched_yield();
+  return 1;
+}
+
+/* serve(): answer frames until the host hangs up (None), or one comes that Python must answer: (kind, payload). */
+static PyObject *py_serve(PyObject *module, PyObject *_) {
+  int kind;
+  char *payload;
+  size_t length;
+  (void)module, (void)_;
+  while (receive(&kind, &payload, &length) > 0) {
+    if (kind != RUN) return Py_BuildValue("iy#", kind, payload, (Py_ssize_t)length);
+    if (!run(payload, length)) break;
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_send(PyObject *module, PyObject *arguments) {
+  int kind;
+  const char *payload;
+  Py_ssize_t size;
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "iy#", &kind, &payload, &size)) return NULL;
+  pthread_mutex_lock(&W.sending);
+  int ok = flush_locked() && send_frame(kind, payload, (size_t)size);
+  pthread_mutex_unlock(&W.sending);
+  return PyBool_FromLong(ok);
+}
+
+/* rehearse(): an empty run that nobody hears of: what it touches is ready before anybody waits for the first. */
+static PyObject *py_rehearse(PyObject *module, PyObject *_) {
+  static const char source[] = "return 1";
+  char frame[HEADER + RUN_HEAD + sizeof source - 1] = {0};
+  (void)module, (void)_;
+  put_header(frame, RUN, sizeof frame - HEADER);
+  memcpy(frame + HEADER + RUN_HEAD, source, sizeof source - 1);
+  int socket = W.socket;
+  W.socket = -1;
+  W.in.size = W.in_start = 0;
+  if (room_for(&W.in, sizeof frame)) {
+    memcpy(W.in.data, frame, sizeof frame);
+    W.in.size = W.in_start = sizeof frame;
+    run(W.in.data + HEADER, sizeof frame - HEADER);
+  }
+  W.in.size = W.in_start = 0;
+  W.socket = socket;
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_watch(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  if (!start_watching()) return PyErr_SetFromErrno(PyExc_OSError);
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_used(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  return PyLong_FromSize_t(W.used);
+}
+
+static PyObject *py_has_run(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  return PyBool_FromLong(W.has_run);
+}
+
+/* lift_limit(): while Python makes Lua values, an error for want of memory would end the process. */
+static PyObject *py_lift_limit(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  W.limit = 0;
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_limit(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  limit_memory(0);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
+                                {"take_hook", py_take_hook, METH_NOARGS, NULL},
+                                {"attach", py_attach, METH_VARARGS, NULL},
+                                {"serve", py_serve, METH_NOARGS, NULL},
+                                {"send", py_send, METH_VARARGS, NULL},
+                                {"rehearse", py_rehearse, METH_NOARGS, NULL},
+                                {"watch", py_watch, METH_NOARGS, NULL},
+                                {"used", py_used, METH_NOARGS, NULL},
+                                {"has_run", py_has_run, METH_NOARGS, NULL},
+                                {"lift_limit", py_lift_limit, METH_NOARGS, NULL},
+                                {"limit", py_limit, METH_NOARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&MODULE); }

@@ -1,0 +1,301 @@
+"""The hash chain: what was changed, removed, added or swapped behind moonbox's back is named."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox.audit.sinks import JsonLinesSink, Retention, open_sink, open_trail
+from moonbox.audit.sqlite import SqliteSink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.audit.records import Run
+
+    Edit = Callable[[list[str]], list[str]]
+
+WRITER = Path(__file__).with_name("writer.py")
+
+
+def _written(path: Path, make_run: Callable[..., Run], count: int = 5, **options: object) -> None:
+    with contextlib.closing(open_sink(path, **options)) as sink:  # type: ignore[arg-type]
+        for n in range(count):
+            run = make_run(f"run-{n}", started=1000.0 + n)
+            sink.start_run(make_run(f"run-{n}", started=1000.0 + n, calls=()))  # type: ignore[attr-defined]
+            sink.start_call(run.id, run.calls[0])  # type: ignore[attr-defined]
+            sink.write(run)
+
+
+@pytest.fixture(params=["trail.db", "trail.jsonl"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return tmp_path / str(request.param)
+
+
+def test_an_untouched_trail_fits(path: Path, make_run: Callable[..., Run]) -> None:
+    _written(path, make_run)
+    report = open_trail(path).verify()
+    assert (report.ok, report.records, report.pruned, len(report.head)) == (True, 15, 0, 64)
+    assert open_trail(path).verify(expect=report.head).ok
+
+
+def test_an_unfinished_run_is_read_back_with_its_calls(path: Path, make_run: Callable[..., Run]) -> None:
+    with contextlib.closing(open_sink(path)) as sink:
+        whole = make_run("a")
+        sink.start_run(make_run("a", calls=(), values=()))  # type: ignore[attr-defined]
+        sink.start_call("a", make_run().calls[1])  # type: ignore[attr-defined]
+        trail = open_trail(path)
+        assert [(item.id, item.kind, item.calls) for item in trail.list()] == [("a", "unfinished", 1)]
+        assert [item.id for item in trail.list(tool="get_expenses")] == ["a"]
+        seen = trail.get("a")
+        assert seen.calls == make_run().calls[1:2]
+        assert seen.error is not None
+        assert (seen.error.kind, seen.error.code) == ("crashed", "unfinished")
+        assert trail.verify().ok
+        sink.write(whole)
+    assert open_trail(path).get("a") == whole
+    assert [item.kind for item in open_trail(path).list()] == [None]
+    assert open_trail(path).verify().ok
+
+
+def _line_edit(number: int, old: str, new: str) -> Edit:
+    def edit(lines: list[str]) -> list[str]:
+        assert old in lines[number]
+        return [*lines[:number], lines[number].replace(old, new), *lines[number + 1 :]]
+
+    return edit
+
+
+FORGED = '{"id":"forged","source":"","started":1003.5}\n'
+EDITS: dict[str, tuple[Edit, str]] = {
+    "a result is changed": (_line_edit(5, "9.5", "1.5"), "line 6 (run run-1) does not fit the lines before it"),
+    "a line is removed": (
+        lambda lines: [*lines[:5], *lines[6:]],
+        "line 6 (run run-2) does not fit the lines before it",
+    ),
+    "two lines are swapped": (
+        lambda lines: [*lines[:5], lines[8], *lines[6:8], lines[5], *lines[9:]],
+        "line 6 (run run-2) does not fit the lines before it",
+    ),
+    "the first line is removed": (lambda lines: lines[1:], "line 1 (run run-0) does not fit the lines before it"),
+    "a line is put in": (
+        lambda lines: [*lines[:5], FORGED, *lines[5:]],
+        "line 7 (run run-1) does not fit the lines before it",
+    ),
+    "a line is added": (
+        lambda lines: [*lines, FORGED],
+        "line 16 (run forged) has no hash, but the lines before it have",
+    ),
+    "a line loses its hash": (
+        lambda lines: [*lines[:14], lines[14].split(',"chain"')[0] + "}\n"],
+        "line 15 (run run-4) has no hash, but the lines before it have",
+    ),
+    "a line becomes a stub": (
+        lambda lines: [*lines[:5], '{"pruned":true,"chain"' + lines[5].rpartition(',"chain"')[2], *lines[6:]],
+        "line 6: records were removed here, but not by `moonbox audit prune` or the trail's retention",
+    ),
+    "all hashes are gone": (
+        lambda lines: [line.rpartition(',"chain"')[0] + "}\n" for line in lines],
+        "no line has a hash: an older version wrote the trail; the next run that is written seals it",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_lines_that_were_tampered_with_are_named(tmp_path: Path, make_run: Callable[..., Run], what: str) -> None:
+    path = tmp_path / "trail.jsonl"
+    _written(path, make_run)
+    edit, problem = EDITS[what]
+    path.write_text("".join(edit(path.read_text().splitlines(keepends=True))))
+    assert open_trail(path).verify().problem == problem
+
+
+STATEMENTS = {
+    "UPDATE runs SET record = replace(record, '9.5', '1.5') WHERE id = 'run-1'": (
+        "record 6 (run run-1): the run was changed"
+    ),
+    "DELETE FROM runs WHERE id = 'run-1'": "record 6 (run run-1): the run is missing",
+    "UPDATE runs SET kind = NULL, title = 'nothing' WHERE id = 'run-1'": (
+        "record 6 (run run-1): what listings and statistics show of the run was changed"
+    ),
+    "DELETE FROM calls WHERE tool = 'send' AND run IN (SELECT seq FROM runs WHERE id = 'run-2')": (
+        "record 9 (run run-2): what listings and statistics show of the run was changed"
+    ),
+    "DELETE FROM chain WHERE run = 'run-1'; DELETE FROM runs WHERE id = 'run-1'": (
+        "record 7 (run run-2) does not fit the records before it"
+    ),
+    "DELETE FROM chain WHERE position = 1": "record 2 (run run-0) does not fit the records before it",
+    "UPDATE chain SET kind = 'pruned', run = '' WHERE run = 'run-1'; DELETE FROM runs WHERE id = 'run-1'": (
+        "record 4: records were removed here, but not by `moonbox audit prune` or the trail's retention"
+    ),
+    "UPDATE chain SET digest = upper(digest) WHERE position = 6": (
+        "record 6 (run run-1) does not fit the records before it"
+    ),
+    "INSERT INTO runs SELECT 99, 'forged', started, language, repl, kind, calls, failed_calls, wall, title, record "
+    "FROM runs WHERE id = 'run-0'": "run forged was not written by moonbox: the chain does not have it",
+    "INSERT INTO intents VALUES ('run-0', 7, '{}')": (
+        "call 7 of run run-0 was not written by moonbox: the chain does not have it"
+    ),
+    "UPDATE intents SET record = '{}' WHERE run = 'open'": "record 17 (run open): the record of call 1 was changed",
+    "DELETE FROM intents WHERE run = 'open'": "record 17 (run open): the record of call 1 is missing",
+}
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_tables_that_were_tampered_with_are_named(tmp_path: Path, make_run: Callable[..., Run], sql: str) -> None:
+    path = tmp_path / "trail.db"
+    _written(path, make_run)
+    with contextlib.closing(SqliteSink(path)) as sink:
+        sink.start_run(make_run("open", calls=()))
+        sink.start_call("open", make_run().calls[0])
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(sql)
+    assert open_trail(path).verify().problem == STATEMENTS[sql]
+
+
+def test_records_cut_from_the_end_are_found_by_the_hash_that_was_noted(
+    path: Path, make_run: Callable[..., Run]
+) -> None:
+    _written(path, make_run)
+    head = open_trail(path).verify().head
+    if path.suffix == ".db":
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript(
+                "DELETE FROM chain WHERE run = 'run-4'; DELETE FROM calls WHERE run = "
+                "(SELECT seq FROM runs WHERE id = 'run-4'); DELETE FROM runs WHERE id = 'run-4'"
+            )
+    else:
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-3]))
+    trail = open_trail(path)
+    assert trail.verify().ok
+    assert trail.verify(expect=head).problem == (
+        f"no record has the expected hash {head}: records were removed from the end, or replaced"
+    )
+
+
+def test_a_pruned_trail_fits_and_counts_what_went(path: Path, make_run: Callable[..., Run]) -> None:
+    _written(path, make_run, 8)
+    trail = open_trail(path)
+    with contextlib.closing(open_sink(path)) as sink:
+        sink.write(make_run("late", started=500.0))  # the oldest, written last
+        assert trail.prune(keep=6) == 3
+        assert (trail.verify().ok, trail.verify().pruned) == (True, 3)
+        sink.write(make_run("new", started=2000.0))
+        assert trail.prune(older_than=time.time() - 1004.5) == 3
+        assert trail.prune(keep=1) == 3
+        report = trail.verify()
+        assert (report.problem, report.pruned) == (None, 9)
+        sink.write(make_run("newer", started=2001.0))
+    assert [run.id for run in trail.list()] == ["newer", "new"]
+    assert open_trail(path).verify().ok
+    if path.suffix == ".jsonl":  # what pruning left is itself protected
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if not line.startswith('{"prune":')))
+        assert not open_trail(path).verify().ok
+
+
+def test_a_trail_of_an_older_version_is_sealed_by_the_next_run(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+    path = tmp_path / "trail.jsonl"
+    path.write_text("".join(make_run(f"old-{n}", started=float(n)).to_json() + "\n" for n in range(4)) + '{"torn')
+    assert open_trail(path).verify().problem is not None
+    with contextlib.closing(JsonLinesSink(path)) as sink:
+        sink.write(make_run("new", started=10.0))
+        assert sink.verify().ok
+        text = path.read_text()
+        path.write_text(text.replace("old-1", "odd-1"))
+        assert sink.verify().problem == "line 6 does not fit the lines before it"
+        path.write_text(text)
+        assert sink.prune(keep=3) == 2
+        assert [run.id for run in sink.list()] == ["new", "old-3", "old-2"]
+        assert (sink.verify().problem, sink.verify().pruned) == (None, 2)
+
+
+def test_the_chain_holds_with_several_writers_that_are_pruned_meanwhile(
+    path: Path, make_run: Callable[..., Run]
+) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, str(WRITER), str(path), f"p{n}", "40"], stdout=subprocess.PIPE)
+        for n in range(2)
+    ]
+    sink = open_sink(path)
+
+    def work(name: str) -> None:
+        for n in range(40):
+            sink.write(make_run(f"{name}-{n}", started=time.time()))
+
+    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        open_trail(path).prune(keep=20)
+    for writer in writers:
+        writer.communicate(timeout=60)
+    sink.close()
+    report = open_trail(path).verify()
+    assert report.problem is None
+    assert report.pruned + len(open_trail(path).list(1000)) == 160
+
+
+def test_a_sqlite_trail_from_before_the_chain_is_taken_into_it(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+    path = tmp_path / "trail.db"
+    _written(path, make_run, 3)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            "DROP TABLE chain; DROP TABLE intents; DELETE FROM migrations WHERE position = 2; PRAGMA user_version = 2"
+        )
+    with contextlib.closing(SqliteSink(path)) as sink:
+        assert (sink.verify().ok, sink.verify().records) == (True, 3)
+
+
+@pytest.mark.parametrize(
+    ("retention", "most"),
+    [(Retention(max_bytes=200_000), 40), (Retention(max_bytes=None, max_runs=20), 21), (None, 300)],
+)
+def test_a_trail_keeps_what_its_retention_says(
+    path: Path, make_run: Callable[..., Run], retention: Retention | None, most: int
+) -> None:
+    with contextlib.closing(open_sink(path, retention=retention)) as sink:
+        for n in range(300):
+            sink.write(make_run(f"run-{n:03}", started=float(n), output="x" * 5000))
+    trail = open_trail(path)
+    kept = [run.id for run in trail.list(1000)]
+    assert len(kept) <= most
+    assert kept == [f"run-{n:03}" for n in range(299, 299 - len(kept), -1)]
+    assert (trail.verify().problem, trail.verify().pruned) == (None, 300 - len(kept))
+    if retention is not None and retention.max_bytes:
+        assert path.stat().st_size < 2 * retention.max_bytes
+
+
+def test_runs_that_are_too_old_go_by_themselves(path: Path, make_run: Callable[..., Run]) -> None:
+    with contextlib.closing(open_sink(path, retention=None)) as sink:
+        sink.write(make_run("old", started=1.0))
+    with contextlib.closing(open_sink(path, retention=Retention(max_age=3600))) as sink:
+        sink.write(make_run("new", started=time.time()))
+    assert [run.id for run in open_trail(path).list()] == ["new"]
+
+
+def test_a_call_that_comes_after_the_end_of_its_run_changes_nothing(path: Path, make_run: Callable[..., Run]) -> None:
+    with contextlib.closing(open_sink(path)) as sink:
+        sink.write(make_run("a"))
+        sink.start_call("a", make_run().calls[0])  # type: ignore[attr-defined]
+        assert open_trail(path).get("a") == make_run("a")
+        assert open_trail(path).list()[0].calls == 3
+        assert open_trail(path).verify().ok
+
+
+def test_a_tool_cannot_make_its_run_look_unfinished(path: Path, make_run: Callable[..., Run]) -> None:
+    from moonbox.errors import ScriptError
+
+    with contextlib.closing(open_sink(path)) as sink:
+        sink.write(make_run("a", error=ScriptError("tool", "no", code="unfinished")))
+    assert [run.kind for run in open_trail(path).list()] == ["tool"]
+    assert json.loads(open_trail(path).get("a").to_json())["error"]["code"] == "unfinished"

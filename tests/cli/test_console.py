@@ -1,0 +1,114 @@
+"""The commands `moonbox console` and `moonbox serve --console`, as processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TOKEN = "a-token-of-some-length"
+
+
+@contextlib.contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process, and the address that it prints."""
+    command = [sys.executable, "-m", "moonbox", *arguments]
+    environment = {**os.environ, "MOONBOX_HOME": str(folder)}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        timer = threading.Timer(50, process.kill)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            address = None
+            for line in process.stdout:
+                address = re.search(r"http://[\w.:]+/console/\S*", line)
+                if address:
+                    break
+            assert address, "no address was printed"
+            yield process, address[0]
+        finally:
+            timer.cancel()
+            process.kill()
+
+
+def test_the_console_opens_with_tools_and_a_script(tmp_path: Path) -> None:
+    tools = [f"--tools={EXAMPLES / name}" for name in ("expenses.py", "payments.py")]
+    script = str(EXAMPLES / "console.lua")
+    with started(tmp_path, "console", script, *tools, "--no-browser", "--port", "0") as (process, address):
+        home = address.partition("/console/")[0]
+        with httpx.Client(base_url=home, follow_redirects=True, timeout=30) as browser:
+            assert browser.get("/console/runs").status_code == 401
+            page = browser.get(address)
+            assert page.status_code == 200
+            assert "Who of the first six spent most on meals?" in page.text
+            assert "pay_back" in browser.get("/console/tools").text
+            assert "seccomp" in browser.get("/console/doctor").text
+            assert browser.get("/runs").json()["runs"] == []
+            with browser.stream("GET", "/events") as events:
+                lines = events.iter_lines()
+                assert next(lines) == "retry: 2000"
+                process.send_signal(signal.SIGINT)
+                for _ in lines:
+                    pass  # the stream ends with the server, not after a timeout
+        assert process.wait(30) == 0
+
+
+def test_the_server_has_the_console_beside_its_api(tmp_path: Path) -> None:
+    options = ("serve", "--console", "--port", "0", "--token", TOKEN, f"--tools={EXAMPLES / 'payments.py'}")
+    with started(tmp_path, *options) as (process, address):
+        home = address.partition("/console/")[0]
+        with httpx.Client(base_url=home, follow_redirects=True, timeout=30) as browser:
+            assert "The server's token" in browser.get("/console/tools").text.replace("&#39;", "'")
+            form = {"token": TOKEN, "next": "/console/tools"}
+            assert "pay_back" in browser.post("/console/sign-in", data=form, headers={"origin": home}).text
+            assert browser.get("/approvals").json() == {"pending": [], "answered": []}
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"{home}/tools/list", headers=bearer).json()["tools"][0]["name"] == "pay_back"
+        assert httpx.get(f"{home}/tools/list").status_code == 401
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("console", "nothing.lua"), "cannot read nothing.lua: No such file or directory"),
+        (("console", "--tools", "nothing_at_all"), "nothing_at_all"),
+        (("console", "--port", "99999"), "65535"),
+    ],
+)
+def test_mistakes_are_said_plainly(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "moonbox", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_clients_with_tokens_of_their_own_and_the_console_do_not_mix(tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text(f'[serve.tokens]\nada = "{TOKEN}"\n', encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "moonbox", "serve", "--console"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "--console requires a server with one token or none" in done.stderr

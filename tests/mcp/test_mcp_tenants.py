@@ -1,0 +1,188 @@
+"""Two clients of one server, each with its token, attacked against each other: what is whose, and who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from mcp import MCPError
+from mcp_driver import Session, http_server, over_http, text
+
+from moonbox.audit.sinks import open_trail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from mcp_driver import Driver
+
+TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
+CONFIG = f"""
+[serve]
+tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
+max_calls = 4
+max_waiting = 4
+max_conversations = 6
+requests_per_minute = 200
+"""
+TOOLS = """
+from moonbox import tool
+
+@tool
+def fail(text: str) -> str:
+    raise ValueError(text)
+
+@tool(policy="approve")
+def delete(path: str) -> str:
+    return path
+"""
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "moonbox.toml").write_text(CONFIG)
+    (tmp_path / "kit.py").write_text(TOOLS)
+    with http_server("--tools", "kit.py", env={"MOONBOX_HOME": str(tmp_path / "home")}, cwd=tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def as_(driver: Driver, served: str) -> Callable[..., AbstractContextManager[Session]]:
+    def connected(name: str, mode: str = "auto") -> AbstractContextManager[Session]:
+        return driver.session(over_http(served, _bearer(name)), mode=mode)
+
+    return connected
+
+
+def _bearer(name: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {TOKENS[name]}"}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_nothing_of_one_is_seen_by_the_other(as_: Any, mode: str, tmp_path: Path) -> None:
+    with as_("alice", mode) as alice, as_("bob", mode) as bob:
+        mine = alice.lua("secret_global = 'hers' return secret_global")
+        failed = alice.lua("return tools.fail{text = 'her own words'}")
+        assert failed.is_error
+        guesses = ["return secret_global", "return _G.secret_global", "return tostring(next(_G))"]
+        shown = [text(bob.lua(source)) for source in guesses]
+        handle = (mine.structured_content or {}).get("state")
+        if handle:
+            shown += [
+                text(bob.lua("return secret_global", state=state)) for state in (handle, handle[:6], handle.upper())
+            ]
+        names = {"moonbox/conversation": str(mine.meta.get("moonbox/conversation", ""))}
+        shown.append(text(bob.lua("return secret_global", meta=names)))
+        for run in (mine.meta["moonbox/run"], failed.meta["moonbox/run"]):
+            for uri in (f"moonbox://runs/{run}", f"moonbox://runs/{run[:8]}", "moonbox://runs/"):
+                with pytest.raises(MCPError):
+                    bob.read(uri)
+        shown += bob.resources()
+        assert not [line for line in shown if "hers" in line or "her own words" in line]
+    trail = open_trail(tmp_path / "home" / "audit.db")
+    assert len(trail.list(100)) >= 5
+    assert trail.verify().ok
+
+
+def test_conversations_of_one_do_not_push_out_those_of_the_other(as_: Any) -> None:
+    with as_("alice") as alice, as_("bob") as bob:
+        handle = bob.lua("kept = 1").structured_content["state"]
+        for number in range(15):
+            alice.lua(f"x = {number}")
+        assert bob.value("return kept", state=handle) == 1
+
+
+def test_a_flood_from_one_does_not_stop_the_other(as_: Any, served: str) -> None:
+    """From the same address: a proxy, or one machine with several users."""
+    with httpx2.Client(headers={**ACCEPT, **_bearer("alice")}, timeout=100) as client:
+        statuses = [
+            client.post(served, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}).status_code for _ in range(260)
+        ]
+    assert 429 in statuses
+    with as_("bob") as bob:
+        assert bob.value("return 1") == 1
+    with httpx2.Client(headers={**ACCEPT, "Authorization": "Bearer wrong"}, timeout=100) as client:
+        statuses = [client.post(served, json=HELLO).status_code for _ in range(260)]
+    assert set(statuses) == {401, 429}
+    with as_("bob") as bob:
+        assert bob.value("return 2") == 2, "and neither does one without a token"
+
+
+def test_sessions_of_one_leave_room_for_the_other() -> None:
+    from moonbox.mcp.server.sessions import SessionShares
+
+    now = [0.0]
+    shares = SessionShares(3, 60.0, clock=lambda: now[0])
+    for number in range(3):
+        assert not shares.is_full("alice")
+        shares.use("alice", f"s{number}")
+    assert shares.is_full("alice")
+    assert not shares.is_full("bob")
+    shares.end("alice", "s0")
+    assert not shares.is_full("alice")
+    shares.use("alice", "s3")
+    now[0] = 61.0
+    assert not shares.is_full("alice"), "sessions that were not used end"
+
+
+def test_slow_clients_hold_nobody_up(as_: Any, served: str) -> None:
+    place = urlsplit(served)
+    assert place.hostname is not None
+    slow = [socket.create_connection((place.hostname, place.port), timeout=100) for _ in range(100)]
+    try:
+        for number, connection in enumerate(slow):
+            head = f"POST /mcp HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {TOKENS['alice']}\r\n"
+            body = "Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{" if number % 2 else "X-Drip: "
+            connection.sendall((head + body).encode())
+        with as_("bob") as bob:
+            assert [bob.value(f"return {number}") for number in range(5)] == list(range(5))
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_an_approval_is_asked_of_the_client_that_needs_it(driver: Driver, served: str) -> None:
+    asked: list[str] = []
+
+    def answering(name: str, action: str) -> Any:
+        async def elicit(context: Any, params: Any) -> Any:
+            from mcp_types import ElicitResult
+
+            asked.append(name)
+            await asyncio.sleep(0)
+            return ElicitResult(action=action, content={"always": True} if action == "accept" else None)
+
+        return elicit
+
+    with (
+        driver.session(over_http(served, _bearer("alice")), elicitation_callback=answering("alice", "accept")) as alice,
+        driver.session(over_http(served, _bearer("bob")), elicitation_callback=answering("bob", "decline")) as bob,
+    ):
+        assert json.dumps(text(alice.call("delete", {"path": "a"})))
+        refused = bob.call("delete", {"path": "b"})
+        assert refused.is_error, "what one agreed to, for ever, says nothing about the other"
+    assert asked == ["alice", "bob"]
+
+
+def test_the_time_to_refuse_does_not_depend_on_the_token() -> None:
+    """Counted in calls: every configured token is compared, whatever was sent."""
+    from moonbox.mcp.server.auth import ConfiguredTokens
+    from tests.counting import count_calls
+
+    tokens = ConfiguredTokens(TOKENS, [], None)
+    tokens.name_of("warm up")
+    sent = ["", "a", TOKENS["alice"], TOKENS["bob"], TOKENS["alice"][:-1] + "x", "x" * 10_000]
+    assert len({count_calls(lambda token=token: tokens.name_of(token)) for token in sent}) == 1

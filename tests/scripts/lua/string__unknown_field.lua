@@ -1,0 +1,3 @@
+-- error: runtime
+-- message: a string has no field 'x'
+return ("abc").x

@@ -1,0 +1,289 @@
+"""The native loop of a worker: it does what the loop in Python does, and reads broken answers without harm."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec import msgpack
+
+from moonbox import Limits, Sandbox
+from moonbox.worker import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(find_spec("moonbox.worker._native") is None, reason="the native part is not built here")
+
+PEER = Path(__file__).with_name("native_peer.py")
+ROWS = [
+    {"id": n, "name": f"row {n}", "price": n * 1.25, "note": None if n % 3 else "x", "tags": ["a", n]}
+    for n in range(99)
+]
+SAMPLES: dict[str, Any] = {
+    "none": None,
+    "nested": {"a": [1, None, {"b": None, "c": []}], "": {}, "d": {"e": [[[]]]}},
+    "rows": ROWS,
+    "integers": [0, -1, 127, 128, -32, -33, 255, 256, -128, -129, 65535, 65536, 2**32, 2**63 - 1, -(2**63)],
+    "floats": [0.0, -0.0, 0.1, 1.5, -2.125, 1e308, 5e-324, 1e15, 123456789.125, 0.001, 3.0],
+    "text": ["", "é", "日本", "\U0001f600", 'a"b\\c\n\x00\x1f\x7f', "x" * 300, "y" * 70_000],
+    "bytes": b"\xff\x00\xfe",
+    "keys": {1: "a", 2: "b", -5: "c"},
+    "mixed keys": {"a": 1, 7: 2},
+    "lone surrogate": "a\ud800b",
+    "many nulls": [None] * 5000,
+    "null fields": {f"k{n}": None for n in range(3000)},
+    "deep": json.loads("[" * 60 + "]" * 60),
+    "marks": {"\x01t": [["a"], [1]]},
+}
+
+
+def sample(name: str) -> Any:
+    """A value of the table."""
+    return SAMPLES[name]
+
+
+def same(value: Any = None) -> Any:
+    """The value as it came."""
+    return value
+
+
+def fails(code: int) -> Any:
+    """Always fails."""
+    raise ValueError(f"no {code} \ud800" if code else "é" * 200)
+
+
+SCRIPTS = [
+    "",
+    "return 1, nil, 'x', null, true, {}, array{}, 1.5, -0.0, 1/3, 2^53, 2^63, 1e300",
+    "return math.maxinteger, math.mininteger, 0x7fffffff, 1e15, 123456.789, 0.1 + 0.2",
+    "return {1, 2, nil, 4}, {[1] = 1, [3] = 3}, {[2] = 3}, array{nil, 2}",
+    "return '\\xff\\xfe', {['\\xff'] = 1}",
+    "return {['\\1t'] = 1}, 'a\"b\\\\\\n\\0\\127é'",
+    "return 0/0",
+    "return 1/0",
+    "return print",
+    "return tools",
+    "local t = {} t.t = t return t",
+    "local t = {} for i = 1, 100 do t = {t} end return t",
+    "local s = {} for i = 1, 3000 do s[i] = i end return s",
+    "local s = {} for i = 1, 3000 do s['k' .. i] = i end return s",
+    "local a = {} for i = 1, 900 do a[i] = 'x' end local b = {} for i = 1, 900 do b[i] = a end return b",
+    "return string.rep('x', 70000)",
+    "return {[string.rep('x', 70000)] = 1}",
+    "error('no')",
+    "error('bad \\xe2\\x82 bytes \\xff\\xf0\\x90\\x80 \\xed\\xa0\\x80 \\xc3')",
+    "error({code = 1})",
+    "error()",
+    "local x = nil; return x.y",
+    "local function f() error('deep') end local function g() f() end g()",
+    "return (",
+    "goto nowhere",
+    "print('a', 1, nil, {1, 2}, {a = 1}) print('\\xff') return 1",
+    "for i = 1, 100 do print(('x'):rep(300)) end",
+    "print(('é'):rep(20000))",
+    "print(('x'):rep(600)) return ('y'):rep(600)",
+    "while true do end",
+    "pcall(function() while true do end end) return 1",
+    "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end",
+    "local s = 'x' while true do s = s .. s end",
+    "return pcall(string.rep, 'x', 1 << 40)",
+    "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i) end end) return co(), co(), co()",
+    "local co = coroutine.wrap(function() while true do end end) co()",
+    "local function f(n) return coroutine.wrap(function() while n == 0 do end f(n - 1)() end) end f(50)()",
+    "local function nest(n) return coroutine.wrap(function() return nest(n + 1)() end) end return pcall(nest(1))",
+    'return json.decode(\'[1, 2.5, null, {"a": "\\\\ud83d\\\\ude00"}]\')',
+    "return json.decode('[' .. ('1,'):rep(100000) .. '1]')",
+    "return json.decode(('['):rep(5000) .. (']'):rep(5000))",
+    "return json.encode({a = {1, 2.5, 'x'}, b = array{}}), json.encode(1e100)",
+    "return tools.fails{code = 7}",
+    "local ok, e = pcall(tools.fails, {code = 0}) return ok, e.message, e.code",
+    "return tools.same{value = {1, {a = 'b'}, 1.5, false}}",
+    "return tools.same{value = print}",
+    "return tools.same{value = 0/0}",
+    "return tools.same{value = '\\xff'}",
+    "return tools.nothing()",
+    "return tools.sample{name = 5}",
+    "local r = {} for i = 1, 200 do r[i] = tools.same{value = i} end return #r",
+    "return parallel{function() return tools.same{value = 1} end, function() return tools.fails{code = 3} end}",
+    "return parallel({function() return tools.same{value = 1} end, function() while true do end end})",
+    "local t = {} for i = 1, 40 do t[i] = {id = i, s = 'v' .. i} end return tools.same{value = t}",
+    "return collectgarbage",
+]
+
+
+@pytest.fixture(scope="module")
+def boxes() -> Iterator[tuple[Sandbox, Sandbox]]:
+    """A sandbox on the native loop, and one on the loop in Python."""
+    limits = Limits(
+        timeout=0.4, max_memory=4 << 20, max_output=20_000, max_string=65536, max_array=2000, max_tool_calls=300
+    )
+    made = []
+    for native in ("1", "0"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MOONBOX_NATIVE", native)
+            box = Sandbox(
+                tools=[sample, same, fails], limits=limits, lua_features=("coroutines", "metatables"), min_workers=1
+            )
+            with box.repl() as repl:
+                repl.run("return 1")
+                assert repl.worker_native == (native == "1")
+        made.append(box)
+    yield made[0], made[1]
+    for box in made:
+        box.close()
+
+
+def seen(box: Sandbox, source: str, **options: Any) -> dict[str, Any]:
+    """A run as JSON, without what is of its own moment."""
+    told = box.run(source, **options).to_dict()
+    text = json.dumps(told, default=str)
+    kept: dict[str, Any] = json.loads(text)
+    for name in ("id", "repl", "started", "usage", "seed"):
+        kept.pop(name, None)
+    for call in kept.get("calls", ()):
+        for name in [
+            name for name in call if name not in ("tool", "name", "target", "arguments", "value", "error", "ok")
+        ]:
+            call.pop(name)
+    return kept
+
+
+def exact(value: Any) -> Any:
+    """So that 1 and 1.0, 0.0 and -0.0 differ, and the order of keys does not count."""
+    if isinstance(value, list | tuple):
+        return [exact(item) for item in value]
+    if isinstance(value, dict):
+        return sorted((repr(key), exact(item)) for key, item in value.items())
+    return repr(value)
+
+
+@pytest.mark.parametrize("source", SCRIPTS)
+def test_both_loops_tell_the_same(boxes: tuple[Sandbox, Sandbox], source: str) -> None:
+    native, python = boxes
+    assert seen(native, source) == seen(python, source)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_values_come_in_and_go_out_the_same(boxes: tuple[Sandbox, Sandbox], name: str) -> None:
+    source = f"local v = tools.sample{{name = '{name}'}} return v, v == null, type(v), tools.same{{value = v}}"
+    limits = Limits(max_array=10_000, max_string=1 << 20, max_depth=70)
+    native, python = (box.run(source, limits=limits) for box in boxes)
+    assert native.error == python.error
+    assert exact(native.values) == exact(python.values)
+    if name != "lone surrogate":
+        assert exact(native.values[0]) == exact(SAMPLES[name])
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_operations": 5000}, {"max_operations": 100_000}, {"max_tool_calls": 3}, {"max_depth": 3}]
+)
+def test_limits_end_both_alike(boxes: tuple[Sandbox, Sandbox], limits: dict[str, Any]) -> None:
+    for source in (
+        "local n = 0 for i = 1, 20000 do n = n + i end return n",
+        "for i = 1, 9 do tools.same{value = i} end return 1",
+        "return {{{{1}}}}",
+        "local t = {} for i = 1, 30 do t[i] = {id = i} end return t, tools.same{value = {id = 1}}",
+        "local co = coroutine.wrap(function() for i = 1, 50 do coroutine.yield(i) end end) for i = 1, 50 do co() end",
+    ):
+        given = Limits(**limits)
+        native, python = (box.run(source, limits=given) for box in boxes)
+        assert (native.error and native.error.to_dict()) == (python.error and python.error.to_dict())
+        assert (native.values, native.usage.operations) == (python.values, python.usage.operations)
+
+
+def test_memory_is_counted_to_its_peak(boxes: tuple[Sandbox, Sandbox]) -> None:
+    run = boxes[0].run("local t = {} for i = 1, 20 do t[i] = ('x'):rep(50000) .. i end t = nil return 1")
+    assert 1_000_000 <= run.usage.peak_memory <= 1_400_000
+
+
+def test_nan_crosses_where_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = []
+    for native in ("1", "0"):
+        monkeypatch.setenv("MOONBOX_NATIVE", native)
+        with Sandbox(tools=[same], allow_nan=True) as box:
+            values.append(box.run("local v = tools.same{value = {0/0, 1/0, -1/0, 1}} return v[1] ~= v[1], v").values)
+    assert repr(values[0]) == repr(values[1]) == "(True, [nan, inf, -inf, 1])"
+
+
+# Answers as no host of ours sends them
+
+
+def answered(answers: list[bytes]) -> list[tuple[int, str]]:
+    done = subprocess.run(
+        [sys.executable, str(PEER)],
+        input=json.dumps([answer.hex() for answer in answers]),
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [(kind, text) for kind, text in json.loads(done.stdout)]
+
+
+def test_answers_reach_the_script() -> None:
+    values: list[Any] = [1, "x", [1, 2], {"a": None}, [None, 1], 2**63 - 1, -(2**63), 0.5, [], {"k": []}, True, "é"]
+    frames = answered([msgpack.encode([[call, True, value]]) for call, value in enumerate(values, 1)])
+    assert [(kind, json.loads(text)) for kind, text in frames] == [(protocol.VALUE, [value]) for value in values]
+    ((_, infinite),) = answered([msgpack.encode([[1, True, math.inf]])])
+    assert infinite == "[Infinity]"
+
+
+BROKEN = {
+    "nothing": b"",
+    "no list": b"\x01",
+    "a list of nothing": b"\x90",
+    "more answers than bytes": b"\xdd\xff\xff\xff\xff",
+    "more elements than bytes": b"\x91\x93\x01\xc3\xdd\xff\xff\xff\xff",
+    "more fields than bytes": b"\x91\x93\x01\xc3\xdf\xff\xff\xff\xff",
+    "text that ends too soon": b"\x91\x93\x01\xc3\xdb\xff\xff\xff\xffabc",
+    "a number that ends too soon": b"\x91\x93\x01\xc3\xcf\x01",
+    "nested without end": b"\x91\x93\x01\xc3" + b"\x91" * 50_000,
+    "objects nested without end": b"\x91\x93\x01\xc3" + b"\x81\xa1a" * 20_000,
+    "an integer of 64 bits and no sign": b"\x91\x93\x01\xc3\xcf" + b"\xff" * 8,
+    "a key that is nil": b"\x91\x93\x01\xc3\x81\xc0\x01",
+    "a key that is no number": b"\x91\x93\x01\xc3\x81\xcb\x7f\xf8" + b"\x00" * 6 + b"\x01",
+    "a key that is a table": b"\x91\x93\x01\xc3\x81\x90\x01",
+    "an extension": b"\x91\x93\x01\xc3\xd4\x01\x01",
+    "a byte that means nothing": b"\x91\x93\x01\xc3\xc1",
+    "answers of another shape": b"\x92\x92\x01\xc3\x93\x01\xc3\x01",
+}
+
+
+def test_broken_answers_end_the_run_alone() -> None:
+    good = [msgpack.encode([[2 * number, True, "fine"]]) for number in range(1, len(BROKEN) + 1)]
+    frames = answered([part for pair in zip(BROKEN.values(), good, strict=True) for part in pair])
+    for name, (kind, text), after in zip(BROKEN, frames[::2], frames[1::2], strict=True):
+        assert kind == protocol.DONE, name
+        assert (json.loads(text)["kind"], json.loads(text)["limit"]) == ("stop", "cancelled"), name
+        assert after == (protocol.VALUE, '["fine"]'), name
+
+
+def test_answers_larger_than_the_memory_end_the_run_alone() -> None:
+    wide = msgpack.encode([[1, True, [[] for _ in range(150_000)]]])
+    large, fine = answered([wide, msgpack.encode([[2, True, 5]])])
+    assert (large[0], json.loads(large[1])["limit"]) == (protocol.DONE, "memory")
+    assert fine == (protocol.VALUE, "[5]")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_changed_at_random_do_no_harm(seed: int) -> None:
+    chance = random.Random(seed)
+    whole = msgpack.encode([[1, True, {"rows": ROWS[:4], "n": [1, -5, 2**40, 0.5, None, "é" * 40], "t": "x" * 300}]])
+    answers = []
+    for _ in range(400):
+        data = bytearray(whole)
+        for _ in range(chance.choice((1, 1, 2, 8))):
+            data[chance.randrange(len(data))] = chance.choice(
+                (chance.randrange(256), 0xDD, 0xDF, 0xDB, 0xC0, 0xC1, 0xCF)
+            )
+        answers.append(bytes(data[: chance.randrange(len(data))]) if chance.random() < 0.2 else bytes(data))
+    assert {kind for kind, _ in answered(answers)} <= {protocol.VALUE, protocol.DONE}
