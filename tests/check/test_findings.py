@@ -82,12 +82,21 @@ ERRORS = {
         "gsub returns two values, and tonumber takes the second as a base"
     ),
     "for i = 0, #r - 1 do print(r[i]) end": "lists start at 1: this loop reads r[0], which is nil, and not r[#r]",
+    "local all = {} all[#all + 1] = tools.search{query = 'x'} return all[1].hits": (
+        "the field 'hits' is not in the result of tools.search"
+    ),
+    "local all = {} for _, x in ipairs(r) do table.insert(all, x) end for _, x in ipairs(all) do print(x.cost) end": (
+        "the field 'cost' is not in the result of tools.get_expenses"
+    ),
 }
 NOTES = {
     "return totl": "'totl' is not set anywhere: it is nil",
     "return #{a = 1, b = 2}": "# counts list elements: of a table with named fields it gives 0",
     "return math.max({1, 2})": "math.max takes numbers, not a table",
     "if #r then print(r) end": "0 is true in Lua: #r always is",
+    "local n = {} for _, x in ipairs(r) do n[x.category] = 1 end for k in ipairs(n) do print(k) end": (
+        "n is filled under keys that are text: ipairs finds nothing in it"
+    ),
     "return ('x'):match('\\\\d+')": "'\\d' is not part of a Lua pattern",
     "return pcall(function() return tools.unknown{} end)": "unknown tool 'unknown'",
     "return pcall(tools.search, {q = 'x'})": (
@@ -123,6 +132,9 @@ FINE = [
     "local t = {} t.length = 3 return t.length",
     "local s = 'a' return s:rep(3)",
     "return _G.anything",
+    "local a = {} a[#a + 1] = page.items[1] a[#a + 1] = tools.anything{} return a[2].id",
+    "local function add(t, v) t[#t + 1] = v end local a = {} a[1] = r[1] add(a, {id = 1}) return a[2].id",
+    "local n = {} n[r[1].category] = 1 for k, v in pairs(n) do print(k, v) end",
 ]
 RHAI_ERRORS = {
     "let r = get_expenses(#{employee_id: 1}); r[0].price": "the field 'price' is not in the result of get_expenses",

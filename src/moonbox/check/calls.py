@@ -8,12 +8,14 @@ from moonbox.check import reads, slips
 from moonbox.check.tools import literal
 from moonbox.check.values import (
     LIST,
+    NUMBERS,
     OBJECT,
     TABLES,
     TEXT,
     Data,
     Library,
     Made,
+    Mapped,
     Results,
     Scalar,
     Script,
@@ -43,10 +45,17 @@ def call(walk: Walk, node: p.Call) -> Value:
             return handler(walk, node)
         arguments = [walk.value(argument) for argument in node.arguments]
         slips.library_call(walk, function.name, node, arguments)
+        if function.name == "table.insert" and len(arguments) == 2:
+            walk.fill(node.arguments[0], NUMBERS, arguments[1])
+        elif function.name in ("table.move", "rawset", "setmetatable", "array"):
+            for argument in node.arguments:
+                walk.hand_over(argument)
         kind = _RETURNS.get(function.name)
         return Scalar(kind) if kind else None
     for argument in node.arguments:
         slips.used(walk, argument, walk.value(argument))
+        if not isinstance(function, ToolValue):
+            walk.hand_over(argument)
     if isinstance(function, ToolValue):
         if node.exact:
             _arguments(walk, function, node.at, node.arguments)
@@ -139,9 +148,10 @@ def method(walk: Walk, node: p.Method) -> Value:
     handler = walk.words.methods.get(node.name)
     if handler is not None and isinstance(base, Data | Results):
         return _list_method(walk, base, node, handler)
-    for argument in node.arguments:
-        walk.value(argument)
+    values = [walk.value(argument) for argument in node.arguments]
     name = node.name
+    if name == "push" and len(values) == 1 and walk.words.methods:
+        walk.fill(node.value, NUMBERS, values[0])
     if isinstance(base, ToolSpace):
         member = walk.view.member(base, name)
         path = f"{base.path}.{name}" if base.path else name
@@ -261,6 +271,13 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
     elif name == "ipairs" or kinds == LIST:
         alone = f"ipairs gives the position first: write for _, {node.names[0]} in {name}(…) do"
         key = Scalar("number", alone if len(node.names) == 1 else f"'{node.names[0]}' is the position")
+    if isinstance(value, Mapped):
+        if name == "ipairs":
+            text = walk.text(argument)
+            walk.note(
+                argument.at, f"{text} is filled under keys that are text: ipairs finds nothing in it", "use pairs"
+            )
+        return None, value.each
     if isinstance(value, Made) and name == "ipairs":
         slips.ipairs_of_fields(walk, value, argument)
     if kinds == OBJECT and isinstance(value, Data):

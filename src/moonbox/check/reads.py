@@ -55,7 +55,7 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
             return _field_of(walk, base, node)
         case Results() if node.name not in walk.program.fields:
             if node.name not in walk.words.list_methods:
-                _list_field(walk, None, "a list", node)
+                _list_field(walk, None, f"'{walk.text(node.value)}'", node, arguments)
         case Scalar() if base.kind == "number" and base.what:
             walk.error(node.key, f"'{walk.text(node.value)}' is a number: it has no field '{node.name}'", base.what)
         case Made(record) if node.name in _LENGTHS and node.name not in walk.program.fields:
@@ -100,9 +100,16 @@ def _unknown_field(walk: Walk, base: Data, facts: Facts, name: str) -> tuple[str
     return message, f"did you mean '{close[0]}'? {listed}" if close else listed
 
 
-def _list_field(walk: Walk, base: Data | None, what: str, node: p.Field) -> None:
+def _list_field(
+    walk: Walk, base: Data | None, what: str, node: p.Field, arguments: tuple[p.Expression, ...] | None = None
+) -> None:
     name, text = node.name, walk.text(node.value)
-    if name in _LENGTHS:
+    advice = None
+    if arguments is not None:
+        advice = walk.words.method_advice(name, text, tuple(map(walk.text, arguments)))
+    if advice is not None:
+        hint = advice
+    elif name in _LENGTHS:
         hint = _length_form(walk, node)
     else:
         inner = element(base)

@@ -22,6 +22,7 @@ __all__ = [
     "Facts",
     "Library",
     "Made",
+    "Mapped",
     "Results",
     "Scalar",
     "Script",
@@ -103,6 +104,12 @@ class Results(NamedTuple):
     each: Value
 
 
+class Mapped(NamedTuple):
+    """A table that the script has filled under keys that are text."""
+
+    each: Value
+
+
 class Scalar(NamedTuple):
     """A text, number or truth value."""
 
@@ -111,7 +118,7 @@ class Scalar(NamedTuple):
     """Where it comes from, for messages."""
 
 
-Value: TypeAlias = Data | ToolValue | ToolSpace | Library | Script | Made | Results | Scalar | None
+Value: TypeAlias = Data | ToolValue | ToolSpace | Library | Script | Made | Mapped | Results | Scalar | None
 
 
 class Facts(NamedTuple):

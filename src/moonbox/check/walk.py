@@ -9,7 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import calls, operators, reads, slips
-from moonbox.check.values import Data, Library, Made, Scalar, Script, ToolSpace
+from moonbox.check.values import (
+    NUMBERS,
+    TEXT,
+    Data,
+    Library,
+    Made,
+    Mapped,
+    Results,
+    Scalar,
+    Script,
+    ToolSpace,
+    kinds_of,
+)
 from moonbox.findings import Finding
 from moonbox.languages import program as p
 from moonbox.suggest import did_you_mean, nearest
@@ -20,6 +32,7 @@ if TYPE_CHECKING:
     from moonbox.check.tools import ToolView
     from moonbox.check.values import Value
     from moonbox.languages.language import Language
+    from moonbox.tools.document import Kinds
 
 __all__ = ["TooMuch", "Variable", "Walk"]
 
@@ -163,10 +176,11 @@ class Walk:
             value = values[index] if index < len(values) else None
             if type(target) is p.Name:
                 self._set(target, value)
-            elif type(target) is p.Field or type(target) is p.Item:
+            elif type(target) is p.Field:
                 self.value(target.value)
-                if type(target) is p.Item:
-                    self.value(target.key)
+            elif type(target) is p.Item:
+                self.value(target.value)
+                self.fill(target.value, kinds_of(self.value(target.key)), value)
 
     def _set(self, target: p.Name, value: Value) -> None:
         once = self.program.assigned.get(target.name) == 1 and target.name not in self.program.filled
@@ -175,6 +189,21 @@ class Walk:
             self._globals[target.name] = Variable(value if once else None, target.at, self.loops)
         elif once and variable.value is None:
             variable.value = value
+
+    def fill(self, target: p.Expression, keys: Kinds, value: Value) -> None:
+        """A table gets an element. Where that happens in one place only, its elements are known from there on."""
+        variable = self.lookup(target.name) if type(target) is p.Name else None
+        if variable is None or not isinstance(variable.value, Made) or variable.value.record.entries:
+            return
+        if self.program.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
+            numbered = keys is not None and keys <= NUMBERS
+            variable.value = Results((), value) if numbered else Mapped(value) if keys == TEXT else variable.value
+
+    def hand_over(self, node: p.Expression) -> None:
+        """A table is given to a function, which may do anything to it."""
+        variable = self.lookup(node.name) if type(node) is p.Name else None
+        if variable is not None and isinstance(variable.value, Made | Mapped | Results):
+            variable.value = None
 
     def _define(self, node: p.Define) -> None:
         target = node.target

@@ -249,8 +249,8 @@ class Program:
     """Names of all fields that it assigns to."""
     defines: frozenset[str]
     """Globals that exist once it has run."""
-    filled: frozenset[str]
-    """Variables in which it assigns to keys that only the run knows."""
+    filled: Mapping[str, int]
+    """Variables in which it assigns to keys that only the run knows, or adds elements: in how many places."""
 
 
 @dataclass(frozen=True, slots=True)

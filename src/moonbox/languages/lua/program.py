@@ -57,7 +57,7 @@ def lua_program(source: str) -> p.Program | None:
         reader.assigned,
         frozenset(reader.fields),
         frozenset(reader.assigned),
-        frozenset(reader.filled),
+        reader.filled,
     )
 
 
@@ -121,7 +121,7 @@ class _Reader:
         self.tokens = tokens
         self.assigned: dict[str, int] = {}
         self.fields: set[str] = set()
-        self.filled: set[str] = set()
+        self.filled: dict[str, int] = {}
         self.stops: dict[int, int] = {}
         """Where values end, of those whose text a message may quote."""
         self._kept: list[Any] = []  # what `stops` knows by identity must stay alive
@@ -193,6 +193,8 @@ class _Reader:
             made = p.Method(node.first, function, self.tokens[node.method].text, arguments, node.method)
         else:
             made = p.Call(node.first, function, arguments, not self._gives_several(node.arguments))
+            if type(function) is p.Field and function.name == "insert" and arguments:
+                self._fill(p.root(arguments[0]))
         return self._quotable(made, node.stop)  # type: ignore[no-any-return]
 
     def _table(self, node: tree.Table) -> p.Expression:
@@ -253,7 +255,10 @@ class _Reader:
         elif type(target) is p.Field:
             self.fields.add(target.name)
         elif type(target) is p.Item and type(target.key) is not p.Constant:
-            self.filled.add(p.root(target))
+            self._fill(p.root(target))
+
+    def _fill(self, name: str) -> None:
+        self.filled[name] = self.filled.get(name, 0) + 1
 
     def _local_function(self, node: tree.LocalFunction) -> p.Statement:
         name = p.Name(node.name, self.tokens[node.name].text)

@@ -64,7 +64,7 @@ def rhai_program(source: str) -> p.Program | None:
         reader.assigned,
         frozenset(reader.fields),
         frozenset(defines | reader.assigned.keys()),
-        frozenset(reader.filled),
+        reader.filled,
     )
 
 
@@ -102,7 +102,7 @@ class _Reader:
         self.tokens, self.at, self.depth = tokens, 0, 0
         self.assigned: dict[str, int] = {}
         self.fields: set[str] = set()
-        self.filled: set[str] = set()
+        self.filled: dict[str, int] = {}
         self.stops: dict[int, int] = {}
         self._kept: list[Any] = []  # what `stops` knows by identity must stay alive
 
@@ -185,7 +185,7 @@ class _Reader:
         elif type(target) is p.Field:
             self.fields.add(target.name)
         elif type(target) is p.Item and type(target.key) is not p.Constant:
-            self.filled.add(p.root(target))
+            self._fill(p.root(target))
         return p.Assign(at, (target,), (value,))
 
     def _fn(self) -> p.Statement:
@@ -298,6 +298,8 @@ class _Reader:
                 self.at += 1
                 key, name = self.at, self._property()
                 if self.text in ("(", _UNIT):
+                    if name in ("push", "insert", "append", "set"):
+                        self._fill(p.root(value))
                     value = self._quotable(p.Method(at, value, name, self._arguments(), key))
                 else:
                     value = self._quotable(p.Field(at, value, name, key))
@@ -315,6 +317,9 @@ class _Reader:
                 self.at += 1
             else:
                 return value
+
+    def _fill(self, name: str) -> None:
+        self.filled[name] = self.filled.get(name, 0) + 1
 
     def _property(self) -> str:
         token = self.tokens[self.at]
