@@ -1,12 +1,13 @@
-"""What becomes of scripts as models write them: the right answer, a clear error before or after a call, or a wrong answer.
+"""What becomes of scripts as models write them: a right answer, a clear error before or after a call, a wrong answer.
 
     python benchmarks/slips.py             the table
     python benchmarks/slips.py --list      and every script that does not give the right answer
     python benchmarks/slips.py --write     and put the table into docs/benchmarks/slips.md
 
-The scripts are in benchmarks/slips/*.lua and *.rhai: each begins with a line `-- slip: name, task` (in Rhai `// slip: …`),
-the worlds and tasks in benchmarks/slip_worlds.py. Each script runs in a world of its own. An office tool has been called
-once before by another script, so that its shape is known, as it would be in a server that has run for a while.
+The scripts are in benchmarks/slips/*.lua and *.rhai; each begins with a line `-- slip: name, task` (in Rhai
+`// slip: …`). The worlds and tasks are in benchmarks/slip_worlds.py. Each script runs in a world of its own. The tools
+of the office have been called once before, so that the shapes of their results are known, as in a server that has run
+for a while.
 """
 
 from __future__ import annotations

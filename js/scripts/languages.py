@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
 
 from moonbox._version import __version__
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
+from moonbox.limits import Limits
 from moonbox.tools import search
 
 _PRELUDE = LANGUAGES[DEFAULT_LANGUAGE].folder / "prelude"
@@ -34,6 +35,9 @@ def main() -> None:
         "version": __version__,
         "prelude": prelude,
         "languages": languages,
+        "limits": {
+            name: Limits.preset(name).to_dict() for name in ("default", "quick", "standard", "extended", "untrusted")
+        },
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
     }
     json.dump(bundle, sys.stdout, ensure_ascii=False)

@@ -1,6 +1,7 @@
 /** The languages of scripts: their Lua files and words, taken from the Python package when this one was built. */
 
 import { UsageError } from "./errors.js";
+import type { LimitFields } from "./limits.js";
 import { nearest } from "./suggest.js";
 
 export interface Texts {
@@ -24,6 +25,7 @@ export interface Texts {
   call: string;
   tool: string;
   separator: string;
+  kept: string;
 }
 
 export interface Language {
@@ -40,6 +42,7 @@ interface Bundle {
   version: string;
   prelude: Record<string, string>;
   languages: Record<string, Language>;
+  limits: Record<string, LimitFields>;
   search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
 }
 
@@ -50,6 +53,8 @@ const bundle = data as Bundle;
 
 export const version = bundle.version;
 export const prelude = bundle.prelude;
+/** The limits of each preset, and the defaults as "default". */
+export const presets = bundle.limits;
 export const searchWords = bundle.search;
 export const LANGUAGES = bundle.languages;
 

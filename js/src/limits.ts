@@ -1,10 +1,10 @@
 /** Limits: one frozen value that says what a run may spend. */
 
 import { UsageError } from "./errors.js";
+import { presets } from "./languages.js";
 import { unknown } from "./suggest.js";
 
-const KIB = 1024;
-const MIB = 1024 * KIB;
+const MIB = 1024 * 1024;
 
 export interface LimitFields {
   /** Seconds for the whole run, its tool calls included, waiting for a person excluded; null: none. */
@@ -26,24 +26,10 @@ export interface LimitFields {
 
 export type LimitOptions = Partial<LimitFields>;
 
-const DEFAULTS: LimitFields = {
-  timeout: 30, max_operations: null, max_tool_calls: 50, max_memory: 64 * MIB, max_string: 10_000_000,
-  max_array: 100_000, max_output: 64 * KIB, max_depth: 64,
-};
 const OPTIONAL = new Set(["timeout", "max_operations", "max_tool_calls"]);
 const LEAST: Record<string, number> = { timeout: 0, max_tool_calls: 0, max_memory: MIB, max_output: 0, max_string: 64 };
 const MOST: Record<string, number> = { timeout: 1_000_000_000, max_depth: 180 };
 const LARGEST = 2 ** 48;
-const PRESETS = {
-  quick: { timeout: 5, max_operations: 10_000, max_tool_calls: 10, max_array: 10_000 },
-  standard: { timeout: 30, max_operations: 100_000, max_tool_calls: 50, max_array: 10_000 },
-  extended: { timeout: 120, max_operations: 500_000, max_tool_calls: 100, max_array: 10_000 },
-  untrusted: {
-    timeout: 5, max_operations: 10_000, max_tool_calls: 5, max_memory: 16 * MIB, max_string: 100_000, max_array: 1_000,
-    max_output: 16 * KIB, max_depth: 32,
-  },
-} satisfies Record<string, LimitOptions>;
-
 export class Limits implements LimitFields {
   readonly timeout!: number | null;
   readonly max_operations!: number | null;
@@ -55,11 +41,12 @@ export class Limits implements LimitFields {
   readonly max_depth!: number;
 
   constructor(options: LimitOptions = {}) {
+    const names = Object.keys(presets["default"]!);
     for (const name of Object.keys(options)) {
-      if (!(name in DEFAULTS)) throw new UsageError(unknown("limit", name, Object.keys(DEFAULTS)));
+      if (!names.includes(name)) throw new UsageError(unknown("limit", name, names));
     }
-    Object.assign(this, DEFAULTS, withoutUndefined(options));
-    for (const name of Object.keys(DEFAULTS)) check(name, (this as unknown as Record<string, unknown>)[name]);
+    Object.assign(this, presets["default"], withoutUndefined(options));
+    for (const name of names) check(name, (this as unknown as Record<string, unknown>)[name]);
     Object.freeze(this);
   }
 
@@ -69,33 +56,28 @@ export class Limits implements LimitFields {
 
   /** For short look-ups: 5 seconds, 10 calls, 10 000 operations. */
   static quick(changes: LimitOptions = {}): Limits {
-    return new Limits({ ...PRESETS.quick, ...changes });
+    return Limits.preset("quick", changes);
   }
 
   /** For usual work: 30 seconds, 50 calls, 100 000 operations. */
   static standard(changes: LimitOptions = {}): Limits {
-    return new Limits({ ...PRESETS.standard, ...changes });
+    return Limits.preset("standard", changes);
   }
 
   /** For long work: 120 seconds, 100 calls, 500 000 operations. */
   static extended(changes: LimitOptions = {}): Limits {
-    return new Limits({ ...PRESETS.extended, ...changes });
+    return Limits.preset("extended", changes);
   }
 
   /** For scripts of unknown origin: 5 seconds, 5 calls, 16 MiB. */
   static untrusted(changes: LimitOptions = {}): Limits {
-    return new Limits({ ...PRESETS.untrusted, ...changes });
+    return Limits.preset("untrusted", changes);
   }
 
   /** The preset of that name, or the defaults for "default". */
   static preset(name: string, changes: LimitOptions = {}): Limits {
-    if (name === "default") return new Limits(changes);
-    const preset = (PRESETS as Record<string, LimitOptions>)[name];
-    if (preset === undefined) {
-      throw new UsageError(
-        `unknown limits preset '${name}'; choose one of: default, ${Object.keys(PRESETS).join(", ")}`,
-      );
-    }
+    const preset = presets[name];
+    if (preset === undefined) throw new UsageError(unknown("limits preset", name, Object.keys(presets)));
     return new Limits({ ...preset, ...changes });
   }
 

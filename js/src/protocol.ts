@@ -101,6 +101,8 @@ export interface Done {
   memory: number;
   cpu: number;
   cut: number;
+  /** What stays in the environment under a name: 1 for the value, 2 for the output, 3 for both. */
+  kept: number;
 }
 
 export type Report =

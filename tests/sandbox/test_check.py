@@ -47,7 +47,7 @@ def test_nothing_is_run(box: Sandbox) -> None:
     assert (run.calls, CALLS) == ((), [])
     assert run.for_model() == (
         "check failed on line 2: unknown tool 'ad'\nhint: did you mean tools.add?\n"
-        "2 | return tools.ad{a = 1}\n  |              ^\n\nnothing was run; state is unchanged"
+        "2 | return tools.ad{a = 1}\n  |              ^\n\nnothing was run"
     )
 
 

@@ -36,27 +36,27 @@ function success(run: Run, given: number): string {
   let room = given - sizeOf(end);
   const printed = new Clip(run.output.trimEnd());
   if (run.values.length === 0) {
-    if (printed.total) return printed.fit(room, outputNote) + end;
+    if (printed.total) return printed.fit(room, outputNote(run)) + end;
     return `ok (${textsOf(run.language).no_value})${end}`;
   }
   const returned = new Clip(returnedText(run.values));
   if (!printed.total) return returned.fit(room, valueNote(run)) + end;
   room -= RETURNED.length + PRINTED.length;
   const [forValue, forOutput] = shares([returned.total, printed.total], room) as [number, number];
-  return RETURNED + returned.fit(forValue, valueNote(run)) + PRINTED + printed.fit(forOutput, outputNote) + end;
+  return RETURNED + returned.fit(forValue, valueNote(run)) + PRINTED + printed.fit(forOutput, outputNote(run)) + end;
 }
 
 function failure(run: Run, error: ScriptError, given: number): string {
   const state = stateText(run, error);
   const cut = run.output_cut ? `\n[${printedTooMuch(run.output_cut)}]` : "";
   const what = problem(error, Math.floor((given * 6) / 10));
-  const room = given - sizeOf(what) - state.length - cut.length - PRINTED.length - 1;
-  const calls = run.calls.length > 0 ? new Clip([...callLines(run.calls)].join("\n")) : null;
+  const room = given - sizeOf(what) - state.length - cut.length - PRINTED.length - 2;
+  const calls = run.calls.length > 0 ? new Clip([...callLines(run.calls, error)].join("\n")) : null;
   const printed = new Clip(run.output.trimEnd());
   const [forCalls, forOutput] = shares([calls?.total ?? 0, printed.total], room) as [number, number];
   let text = what + state;
-  if (calls !== null) text += `\n${calls.fit(forCalls, linesNote)}`;
-  if (printed.total) text += PRINTED + printed.fit(forOutput, outputNote);
+  if (calls !== null) text += (state ? "\n" : "\n\n") + calls.fit(forCalls, linesNote);
+  if (printed.total) text += PRINTED + printed.fit(forOutput, outputNote(run));
   return text + cut;
 }
 
@@ -87,35 +87,38 @@ function headline(error: ScriptError): string {
 
 function stateText(run: Run, error: ScriptError): string {
   if (run.state_lost) return `\n\n${STATE_LOST}`;
-  if (error.kind === "syntax") return "\n\nnothing was run; state is unchanged";
+  if (error.kind === "syntax") return run.repl ? "\n\nnothing was run; state is unchanged" : "\n\nnothing was run";
+  if (!run.repl) return ""; // a script by itself: whatever it had set is gone with it
   return "\n\nstate kept: globals set before the error are still there";
 }
 
-function* callLines(calls: readonly Call[]): Iterable<string> {
+function* callLines(calls: readonly Call[], problem: ScriptError): Iterable<string> {
+  const line = (call: Call): string => callLine(call, problem);
   const done = calls.filter((call) => call.ok).length;
   const counts = [done > 0 ? `${done} ok` : "", notOk(calls.length - done)].filter(Boolean).join(", ");
   yield `calls already made (${counts}); do not repeat those that changed something:`;
   if (calls.length <= LISTED_CALLS) {
-    yield* calls.map(callLine);
+    yield* calls.map(line);
     return;
   }
   const half = LISTED_CALLS / 2;
-  yield* calls.slice(0, half).map(callLine);
+  yield* calls.slice(0, half).map(line);
   const hidden = calls.slice(half, -half);
   const failed = notOk(hidden.filter((call) => !call.ok).length);
   yield `… ${counted(hidden.length, "more call")}${failed ? `, ${failed}` : ", all ok"} …`;
-  yield* calls.slice(-half).map(callLine);
+  yield* calls.slice(-half).map(line);
 }
 
 function notOk(failed: number): string {
   return failed ? `${failed} not ok` : "";
 }
 
-function callLine(call: Call): string {
+function callLine(call: Call, problem: ScriptError): string {
   let what = STATUSES[call.status] ?? call.status;
   if (call.error !== null && call.status === "error") {
     what += ` (${call.error.code.slice(0, 60)})`;
-    if (call.error.message) what += `: ${flat(call.error.message).slice(0, 160)}`;
+    const told = problem.kind === "tool" && call.error.message === problem.message; // in the headline already
+    if (call.error.message && !told) what += `: ${flat(call.error.message).slice(0, 160)}`;
   }
   return `${call.index}. ${call.tool.slice(0, 100)} ${short(call.arguments, 100)}: ${what}`;
 }
@@ -143,22 +146,26 @@ function shares(wanted: number[], given: number): number[] {
 
 function valueNote(run: Run): (leftOut: number, total: number) => string {
   const value = run.values.length === 1 ? run.values[0] : [...run.values];
-  const advice = `the value is ${shape(value)}. Return less: filter, count or sum in the script. To read on, `;
+  const advice = run.kept
+    ? `the value is ${shape(value)}, kept as ${run.kept}. Read on without calling anything again: `
+    : `the value is ${shape(value)}. Return less: filter, count or sum in the script. To read on, `;
   return (leftOut, total) =>
-    `\n[… ${count(leftOut)} of ${count(total)} characters left out here; ${advice}${partOf(value, run.language)} …]\n`;
+    `\n[… ${count(leftOut)} of ${count(total)} characters left out here; ${advice}${partOf(value, run.language, run.kept)} …]\n`;
 }
 
-function partOf(value: unknown, name: string): string {
+function partOf(value: unknown, name: string, kept: string): string {
   const texts = textsOf(name);
-  if (typeof value === "string" || value instanceof Uint8Array || !isTable(value)) return `${texts.keep}: ${texts.part_of_text}`;
-  if (Array.isArray(value)) return `${texts.keep}: ${texts.part_of_list}`;
+  const part = (text: string): string => text.replaceAll("big", kept || "big");
+  const whole = (text: string): string => (kept ? text : `${texts.keep}: ${text}`);
+  if (typeof value === "string" || value instanceof Uint8Array || !isTable(value)) return whole(part(texts.part_of_text));
+  if (Array.isArray(value)) return whole(part(texts.part_of_list));
   let [key, most] = ["key", -1];
   for (const [name_, item] of entriesOf(value)) {
     if (typeof name_ !== "string" || !/^[A-Za-z_]\w{0,40}$/.test(name_)) continue;
     const size = typeof item === "string" ? item.length : isTable(item) ? entriesOf(item).length : 0;
     if (size > most) [key, most] = [name_, size];
   }
-  return `${texts.keep}: ${filled(texts.part_of_map, { key })}`;
+  return whole(filled(part(texts.part_of_map), { key }));
 }
 
 function textsOf(name: string): Texts {
@@ -169,8 +176,11 @@ function printedTooMuch(bytes: number): string {
   return `${count(bytes)} more bytes were printed and are lost: print less, or return a value`;
 }
 
-function outputNote(leftOut: number, total: number): string {
-  return `\n[… ${count(leftOut)} of ${count(total)} printed characters left out here; print less, or return only what is needed …]\n`;
+function outputNote(run: Run): (leftOut: number, total: number) => string {
+  const advice = run.kept_output
+    ? `kept as ${run.kept_output}. Read on: ${textsOf(run.language).part_of_text.replaceAll("big", run.kept_output)}`
+    : "print less, or return only what is needed";
+  return (leftOut, total) => `\n[… ${count(leftOut)} of ${count(total)} printed characters left out here; ${advice} …]\n`;
 }
 
 function linesNote(leftOut: number, total: number): string {

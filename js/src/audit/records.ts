@@ -60,6 +60,12 @@ export interface RunFields {
   seed: number;
   observations: [string, unknown][];
   state_lost: boolean;
+  /** The name under which later scripts of the Repl find the value, where it is large. */
+  kept: string;
+  /** The name under which they find what was printed, where that is long. */
+  kept_output: string;
+  /** What a look at the script before it ran had to say; the Python package looks, this one does not. */
+  notes: unknown[];
 }
 
 export interface Run extends Readonly<RunFields> {}
@@ -114,6 +120,9 @@ export class Run {
       seed: this.seed,
       observations: this.observations.map(([name, value]) => [name, toJsonable(value)]),
       state_lost: this.state_lost,
+      kept: this.kept,
+      kept_output: this.kept_output,
+      notes: [...this.notes],
     };
   }
 

@@ -34,7 +34,7 @@ export class Routes {
     private readonly approvals: boolean,
   ) {
     for (const name of keepVisible) {
-      if (!source.has(name)) throw new UsageError(`keep_visible: ${unknown("tool", name, source.paths())}`);
+      if (!isPattern(name) && !source.has(name)) throw new UsageError(`keep_visible: ${unknown("tool", name, source.paths())}`);
     }
     this.update();
   }
@@ -43,7 +43,9 @@ export class Routes {
   update(): boolean {
     if (this.source.revision === this.seen) return false;
     this.seen = this.source.revision;
-    const isHidden = (tool: Tool): boolean => !this.keepVisible.includes(tool.path) && isEligible(tool, this.approvals);
+    const isKept = (tool: Tool): boolean =>
+      this.keepVisible.some((name) => (isPattern(name) ? fits(tool.path, name) || fits(tool.name, name) : name === tool.path));
+    const isHidden = (tool: Tool): boolean => !isKept(tool) && isEligible(tool, this.approvals);
     const tools = [...this.source];
     this.direct = tools.filter((tool) => !isHidden(tool));
     const hidden = tools.filter(isHidden).map(withoutNarration);
@@ -52,6 +54,21 @@ export class Routes {
     this.hidden.add(hidden, true);
     return true;
   }
+}
+
+function isPattern(name: string): boolean {
+  return /[*?[]/.test(name);
+}
+
+/** Whether a name fits a pattern with `*`, `?` and `[abc]`: a tool's path or, in any namespace, its own name. */
+function fits(name: string, pattern: string): boolean {
+  const text = pattern.replace(/\[!?[^\]]+\]|[\s\S]/g, (part) => {
+    if (part === "*") return "[\\s\\S]*";
+    if (part === "?") return "[\\s\\S]";
+    if (part.length > 1) return part.replace("[!", "[^").replaceAll("\\", "\\\\");
+    return part.replace(/[.+^${}()|[\]\\/-]/, "\\$&");
+  });
+  return new RegExp(`^${text}$`).test(name);
 }
 
 /** The run with a hint, if it failed on one of the direct tools; `direct` has them by the names that models use. */

@@ -3,6 +3,7 @@
 import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
 import { explain, type EngineError } from "../explain.js";
+import { filled } from "../languages.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
 import { fromWire, isObject, toWire } from "../values.js";
 import { CallEntry, errorValue, type CallPath, type CallResult, type RunInfo } from "./calls.js";
@@ -319,6 +320,7 @@ export class Execution implements RunInfo {
       if (done.outcome === "ok") values = fromWire(new TextDecoder().decode(done.values)) as unknown[];
       else error = this.explain(engineError(done));
     }
+    const kept = done?.kept ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
     return new Run({
       id: options.run_id,
       source: options.source,
@@ -343,6 +345,9 @@ export class Execution implements RunInfo {
       seed: options.seed,
       observations: this.observations,
       state_lost: this.worker_lost || options.state_lost_before,
+      kept: done !== null && done.kept & 1 && values.length > 0 ? kept : "",
+      kept_output: done !== null && done.kept & 2 ? `${kept}_printed` : "",
+      notes: [],
     });
   }
 }

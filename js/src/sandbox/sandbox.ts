@@ -160,7 +160,8 @@ export class Sandbox {
       usage: {
         wall: (performance.now() - began) / 1000, cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0,
       },
-      error: failure, started: entry.started, repl: "", number: 1, seed: 0, observations: [], state_lost: false,
+      error: failure, started: entry.started, repl: "", number: 1, seed: 0, observations: [], state_lost: false, kept: "",
+      kept_output: "", notes: [],
     });
     await setup.sink?.write(run);
     return run;

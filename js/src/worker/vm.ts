@@ -7,7 +7,8 @@ import { isLuaError, Machine, MULTIPLE, TYPE, type Pointer } from "./machine.js"
 
 const SLACK = 64 * 1024; // what a host call may need of Lua's memory for its own values
 const NODE_COST = 48; // bytes of Lua's memory for each element of a JSON text, at the least
-const ENTRIES = ["run", "check", "configure", "limits", "collect", "globals", "mark", "null"] as const;
+const KEPT_FROM = 500; // bytes; see prelude/kept.lua
+const ENTRIES = ["run", "check", "configure", "limits", "collect", "globals", "kept", "mark", "null"] as const;
 
 /** What the virtual machine asks of its worker. */
 export interface Wire {
@@ -249,7 +250,16 @@ export class VM {
     done.cpu = Math.max(0, performance.now() - began - this.waited) / 1000;
     done.cut = Math.max(0, this.printed - this.limits.max_output);
     if (done.limit === "memory") this.collect();
+    if (done.values.length >= KEPT_FROM || this.printed >= KEPT_FROM) done.kept = this.keptFlags();
     return done;
+  }
+
+  private keptFlags(): number {
+    this.machine.pushReference(this.references["kept"]!);
+    this.machine.call(0, 1);
+    const flags = this.machine.lua.lua_tonumberx(this.machine.state, -1, 0);
+    this.machine.pop(1);
+    return flags;
   }
 
   check(source: Uint8Array): Done {
@@ -462,6 +472,6 @@ function blank(): Done {
   const none = (): Uint8Array => new Uint8Array();
   return {
     kind: "done", outcome: "ok", limit: "", message: none(), values: none(), frames: none(), extra: none(),
-    operations: null, memory: 0, cpu: 0, cut: 0,
+    operations: null, memory: 0, cpu: 0, cut: 0, kept: 0,
   };
 }

@@ -150,7 +150,7 @@ def method(walk: Walk, node: p.Method) -> Value:
             node.key, "tools are called with a dot, not with a colon", f"write: {walk.words.form('call', written)}"
         )
         return None
-    if name in ("find", "match", "gmatch", "gsub") and node.arguments and walk.language.name == "lua":
+    if name in ("find", "match", "gmatch", "gsub") and node.arguments and walk.language.runtime is None:
         slips.pattern(walk, node.arguments[0], plain=len(node.arguments) > 2)
     kinds = kinds_of(base) if isinstance(base, Data | Scalar) else None
     if kinds == TEXT:
@@ -216,7 +216,7 @@ def iteration(walk: Walk, node: p.Each) -> tuple[Value, ...]:
         if name in ("ipairs", "pairs") and walk.value(source.function) == Library(name):
             return _pairs(walk, node, name, argument)
     looped = walk.value(source)
-    if walk.language.name != "lua":
+    if walk.language.runtime is not None:
         return _elements(walk, node, source, looped)
     _check_loop(walk, node, source, looped)
     return ()

@@ -45,15 +45,15 @@ def operation(walk: Walk, node: p.Operation) -> Value:
     if operator in _ORDER:
         _order(walk, node, left, right)
         return Scalar("boolean")
-    is_lua = walk.language.name == "lua"
+    converts_text = walk.language.runtime is None  # Lua makes numbers of text
     for side, value in ((node.left, left), (node.right, right)):
-        if operator in _ARITHMETIC and is_lua:
+        if operator in _ARITHMETIC and converts_text:
             _summand(walk, node, side, value)
         elif operator == "..":
             _joined(walk, side, value)
     if operator == "..":
         return Scalar("string")
-    return Scalar("number") if operator in _ARITHMETIC and is_lua else None
+    return Scalar("number") if operator in _ARITHMETIC and converts_text else None
 
 
 def _either(walk: Walk, node: p.Operation) -> Value:
@@ -176,7 +176,10 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, co
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:
     is_call = type(node) is p.Call and type(node.function) is p.Name and node.function.name == "type"
     return (
-        is_call and walk.language.name == "lua" and walk.lookup("type") is None and "type" not in walk.program.assigned
+        is_call
+        and walk.language.runtime is None
+        and walk.lookup("type") is None
+        and "type" not in walk.program.assigned
     )
 
 

@@ -43,7 +43,6 @@ __all__ = [
 _PIPED_WIDTH = 160
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
-_NOTHING = {"lua": "nil", "rhai": "()"}
 _LIMIT_OPTIONS = {
     "time": "--timeout TIME",
     "calls": "--max-calls N",
@@ -154,7 +153,10 @@ def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bo
             screen.print(visible(value), soft_wrap=True)
             continue
         if value is None:
-            screen.print(_NOTHING.get(run.language, "null"), style="magenta")
+            from moonbox.languages.registry import LANGUAGES
+
+            known = LANGUAGES.get(run.language)
+            screen.print("null" if known is None else known.nothing, style="magenta")
             continue
         shown = pretty(value, screen.width, rows=rows, items=items)
         shortened = shortened or shown.shortened

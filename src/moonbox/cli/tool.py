@@ -227,7 +227,9 @@ def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run
 def _show_broken(script: LoadedScript) -> None:
     """What is wrong with it, as `moonbox run` shows errors."""
     if script.error is not None:
-        show_error(script.error, language="lua", name=_relative(script.settings.path))
+        from moonbox.languages.registry import DEFAULT_LANGUAGE
+
+        show_error(script.error, language=DEFAULT_LANGUAGE, name=_relative(script.settings.path))
     else:
         print_error(f"{_relative(script.settings.path)}: {script.problem}")
 

@@ -66,8 +66,13 @@ class Events:
             with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
                 each.loop.call_soon_threadsafe(_put, each, event)
 
-    async def subscribe(self, session: str = "", past: Iterable[Event] = ()) -> AsyncIterator[Event | None]:
-        """Events as they come, None now and then where there are none; the past ones of the session come first."""
+    async def subscribe(
+        self, session: str = "", past: Callable[[], Iterable[Event]] = tuple
+    ) -> AsyncIterator[Event | None]:
+        """Events as they come, None now and then where there are none; the past ones of the session come first.
+
+        `past` is asked once new events are heard, so that none falls between the two.
+        """
         subscriber = _Subscriber(session, asyncio.get_running_loop())
         with self._lock:
             if self._closed:
@@ -75,7 +80,7 @@ class Events:
             self._subscribers.add(subscriber)
         try:
             last = 0
-            for event in past:
+            for event in past():
                 last = max(last, event.number)
                 yield event
             while True:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import functools
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
@@ -82,7 +83,7 @@ class _Api:
             after = max(after, int(last))
         session = bench.playground.get(id)
         bench.watch_trail()
-        past = session.past(after) if session is not None else ()
+        past = tuple if session is None else functools.partial(session.past, after)
         return EventStream(bench.events.subscribe(id, past))
 
     async def open_session(self, request: Request) -> Response:

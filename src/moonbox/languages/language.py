@@ -105,6 +105,8 @@ class Language:
     explain: Explain
     completeness: Callable[[], Callable[[str], bool]]
     """Makes a function that is False where more lines can still make a script of the text."""
+    nothing: str = "null"
+    """How it writes that there is no value."""
     keywords: frozenset[str] = frozenset()
     """Offered as completions at the prompt."""
     parameter_aliases: frozenset[str] = frozenset()

@@ -82,6 +82,7 @@ LUA = Language(
     comment="--",
     lexer="lua",
     first_index=1,
+    nothing="nil",
     folder=_FOLDER,
     explain=_explain,
     completeness=_completeness,

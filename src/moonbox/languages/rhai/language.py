@@ -9,9 +9,12 @@ from moonbox.languages.language import Language
 from moonbox.languages.translation import completeness_of, explain_translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
+    from moonbox.errors import ScriptError
+    from moonbox.languages.language import EngineError
     from moonbox.languages.program import Program, Vocabulary
+    from moonbox.limits import Limits
 
 __all__ = ["COMPILER", "RHAI", "RUNTIME", "runtime_source"]
 
@@ -53,6 +56,15 @@ def _completeness() -> Callable[[str], bool]:
     return completeness_of(runtime_source)
 
 
+def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
+    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
+    from moonbox.languages.rhai.hints import rhai_hint  # only a run that failed needs it
+
+    source = list(sources.values())[-1] if sources else ""
+    hint = rhai_hint(explained, source, limits)
+    return explained if hint is None else explained.with_(hint=hint)
+
+
 def _program(source: str) -> Program | None:
     from moonbox.languages.rhai.program import rhai_program
 
@@ -71,8 +83,9 @@ RHAI = Language(
     comment="//",
     lexer="rust",  # Pygments has none for Rhai, which looks like Rust
     first_index=0,
+    nothing="()",
     folder=_FOLDER,
-    explain=explain_translated,
+    explain=_explain,
     completeness=_completeness,
     parameter_aliases=frozenset({"rhai", "rhai_code"}),
     program=_program,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from moonbox.languages import program as p
+from moonbox.languages.rhai.scanner import Token, Unreadable, tokenize
 from moonbox.languages.rhai.vocabulary import rhai_words
 
 if TYPE_CHECKING:
@@ -18,15 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["rhai_program", "rhai_vocabulary"]
 
-_MOST_WORDS = 12_000
 _DEEPEST = 60
 _LONGEST_QUOTE = 100
-_KEYWORDS = frozenset(
-    {
-        *("true", "false", "let", "const", "if", "else", "switch", "do", "while", "until", "loop", "for", "in", "fn"),
-        *("continue", "break", "return", "throw", "try", "catch", "private", "import", "export", "as"),
-    }
-)
 _PRECEDENCE = {
     "||": 30, "^": 30, "|": 30, "&&": 60, "&": 60, "==": 90, "!=": 90, "in": 110, "!in": 110, "<": 130, "<=": 130,
     ">": 130, ">=": 130, "??": 135, "..": 140, "..=": 140, "+": 150, "-": 150, "*": 180, "/": 180, "%": 180,
@@ -35,42 +29,16 @@ _PRECEDENCE = {
 _ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "<<=", ">>=", "%=", "**=", "&=", "|=", "^="})
 _BLOCKS = frozenset({"if", "switch", "{", "loop", "while", "do", "for", "try"})
 _UNIT = "()"
-_WORD = re.compile(
-    r"""
-      (?P<space>\s++)
-    | (?P<comment>//[^\n]*+)
-    | (?P<long>/\*)
-    | (?P<name>[A-Za-z_][A-Za-z0-9_]*+)
-    | (?P<number>0[xX][0-9a-fA-F_]++|0[oO][0-7_]++|0[bB][01_]++|[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?(?:[eE][+-]?[0-9]++)?)
-    | (?P<string>"(?:[^"\\]++|\\[\s\S])*+")
-    | (?P<char>'(?:[^'\\\n]|\\[^\n]{1,10}?)')
-    | (?P<tick>`)
-    | (?P<op>\*\*=|<<=|>>=|\.\.=|!in\b|\*\*|\+=|-=|\*=|/=|%=|&&|\|\||==|!=|<=|>=|<<|>>|&=|\|=|\^=|=>|::|\.\.
-        |\?\?|\?\.|\?\[|\#\{|\(\)|[-+*/%^&|<>=!(){}\[\];:,.])
-    """,
-    re.VERBOSE,
-)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
-class _Unreadable(Exception):
-    """Something that this reader does not know."""
 
 
 def rhai_program(source: str) -> p.Program | None:
     """The script's program; None where it cannot be read."""
     try:
-        tokens = _tokenize(source)
+        tokens = tokenize(source)
         reader = _Reader(tokens)
         body = reader.program()
-    except (_Unreadable, IndexError):
+    except (Unreadable, IndexError):
         return None
     starts = [0, *(match.end() for match in re.finditer("\n", source))]
 
@@ -127,70 +95,10 @@ def rhai_vocabulary() -> p.Vocabulary:
     )
 
 
-def _tokenize(source: str) -> list[_Token]:
-    """The words; text in backticks becomes a `text` word with the words of its `${…}` between marks."""
-    tokens: list[_Token] = []
-    open_: list[int] = []  # how many braces are open in each interpolation
-    at, size = 0, len(source)
-    while at < size:
-        match = _WORD.match(source, at)
-        if match is None or len(tokens) > _MOST_WORDS:
-            raise _Unreadable
-        kind, text, start, at = match.lastgroup or "", match.group(), at, match.end()
-        if kind == "long":
-            at = _comment_end(source, at)
-        elif kind == "tick":
-            tokens.append(_Token("text", "`", start, at))
-            at = _literal_text(source, at, tokens, open_)
-        elif kind not in ("space", "comment"):
-            if kind == "name" and text in _KEYWORDS:
-                kind = "keyword"
-            if kind == "op" and open_ and text in ("{", "#{"):
-                open_[-1] += 1
-            elif kind == "op" and open_ and text == "}":
-                open_[-1] -= 1
-                if open_[-1] < 0:
-                    open_.pop()
-                    tokens.append(_Token("close", "}", start, at))
-                    at = _literal_text(source, at, tokens, open_)
-                    continue
-            tokens.append(_Token(kind, text, start, at))
-    if open_:
-        raise _Unreadable
-    tokens.append(_Token("eof", "", size, size))
-    return tokens
-
-
-def _literal_text(source: str, at: int, tokens: list[_Token], open_: list[int]) -> int:
-    """Moves to the next `${` or to the end of a text in backticks."""
-    while True:
-        tick, hole = source.find("`", at), source.find("${", at)
-        if tick < 0:
-            raise _Unreadable
-        if hole < 0 or tick < hole:
-            if source.startswith("``", tick):
-                at = tick + 2
-                continue
-            tokens.append(_Token("end", "`", tick, tick + 1))
-            return tick + 1
-        tokens.append(_Token("open", "${", hole, hole + 2))
-        open_.append(0)
-        return hole + 2
-
-
-def _comment_end(source: str, at: int) -> int:
-    depth = 1
-    for match in re.compile(r"/\*|\*/").finditer(source, at):
-        depth += 1 if match.group() == "/*" else -1
-        if depth == 0:
-            return match.end()
-    raise _Unreadable
-
-
 class _Reader:
     """Reads words one by one; operators by precedence."""
 
-    def __init__(self, tokens: list[_Token]) -> None:
+    def __init__(self, tokens: list[Token]) -> None:
         self.tokens, self.at, self.depth = tokens, 0, 0
         self.assigned: dict[str, int] = {}
         self.fields: set[str] = set()
@@ -215,25 +123,25 @@ class _Reader:
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
-            raise _Unreadable
+            raise Unreadable
 
     def name(self) -> str:
         if self.kind != "name":
-            raise _Unreadable
+            raise Unreadable
         self.at += 1
         return self.tokens[self.at - 1].text
 
     def enter(self) -> None:
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise _Unreadable
+            raise Unreadable
 
     # Statements
 
     def program(self) -> p.Block:
         body = self._statements("<eof>")
         if self.kind != "eof":
-            raise _Unreadable
+            raise Unreadable
         return body
 
     def _statements(self, end: str) -> p.Block:
@@ -257,7 +165,7 @@ class _Reader:
         if self.text in ("fn", "private"):
             return self._fn()
         if self.text in ("import", "export"):
-            raise _Unreadable
+            raise Unreadable
         if self.text in _BLOCKS:  # nothing behind its end belongs to it
             return p.Evaluate(at, self._primary())
         value = self.expression()
@@ -298,7 +206,7 @@ class _Reader:
         while not self.accept(")"):
             names.append(self.name())
             if not self.accept(",") and self.text != ")":
-                raise _Unreadable
+                raise Unreadable
         return tuple(names)
 
     def _block(self) -> p.Block:
@@ -344,7 +252,7 @@ class _Reader:
             return self._quotable(p.Constant(self.at - 1, token.text == "true"))  # type: ignore[no-any-return]
         primary = _PRIMARIES.get(self.text)
         if primary is None:
-            raise _Unreadable
+            raise Unreadable
         return primary(self)
 
     def _quotable(self, made: Any) -> Any:
@@ -373,10 +281,10 @@ class _Reader:
             self.at += 1
             parts.append(self._statements("}"))
             if self.tokens[self.at].kind != "close":
-                raise _Unreadable
+                raise Unreadable
             self.at += 1
         if self.tokens[self.at].kind != "end":
-            raise _Unreadable
+            raise Unreadable
         self.at += 1
         if not parts:
             return self._quotable(p.Other(at, (), "text"))  # type: ignore[no-any-return]
@@ -411,7 +319,7 @@ class _Reader:
     def _property(self) -> str:
         token = self.tokens[self.at]
         if token.kind not in ("name", "keyword"):
-            raise _Unreadable
+            raise Unreadable
         self.at += 1
         return token.text
 
@@ -426,14 +334,14 @@ class _Reader:
         while not self.accept(end):
             values.append(self.expression())
             if not self.accept(",") and self.text != end:
-                raise _Unreadable
+                raise Unreadable
         return tuple(values)
 
     def _parentheses(self) -> p.Expression:
         self.at += 1
         value = self.expression()
         if self.text in _ASSIGNMENTS:
-            raise _Unreadable
+            raise Unreadable
         self.expect(")")
         return value
 
@@ -450,13 +358,13 @@ class _Reader:
         while not self.accept("}"):
             token = self.tokens[self.at]
             if token.kind not in ("name", "string", "keyword"):
-                raise _Unreadable
+                raise Unreadable
             self.at += 1
             self.expect(":")
             name = token.text if token.kind != "string" else str(_constant(token))
             entries.append((name, self.expression()))
             if not self.accept(",") and self.text != "}":
-                raise _Unreadable
+                raise Unreadable
         return self._quotable(p.Record(at, tuple(entries), True, False))  # type: ignore[no-any-return]
 
     def _closure(self) -> p.Expression:
@@ -467,7 +375,7 @@ class _Reader:
             while not self.accept("|"):
                 names.append(self.name())
                 if not self.accept(",") and self.text != "|":
-                    raise _Unreadable
+                    raise Unreadable
         if self.text == "{":
             return p.Function(at, tuple(names), self._block())
         value = self.expression()
@@ -555,7 +463,7 @@ class _Reader:
         self.at += 1
         body = self._value_block()
         if self.text not in ("while", "until"):
-            raise _Unreadable
+            raise Unreadable
         self.at += 1
         return p.Other(at, (p.Loop(at, None, body), self.expression()))
 
@@ -638,7 +546,7 @@ _PRIMARIES: dict[str, Callable[[_Reader], p.Expression]] = {
 }
 
 
-def _constant(token: _Token) -> Any:
+def _constant(token: Token) -> Any:
     text = token.text
     if token.kind == "number":
         digits = text.replace("_", "")

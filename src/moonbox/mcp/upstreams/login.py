@@ -7,6 +7,7 @@ can read. `make_auth` gives a connection its tokens; only `moonbox mcp login` ca
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -78,7 +79,12 @@ class LoginStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or default_login_folder()
-        self._keyring = None if folder is not None or os.environ.get("MOONBOX_KEYRING") == "off" else _find_keyring()
+        self._use_keyring = folder is None and os.environ.get("MOONBOX_KEYRING") != "off"
+
+    @functools.cached_property
+    def _keyring(self) -> Any:
+        """Looked for at the first use: that takes a while, and most servers have no login."""
+        return _find_keyring() if self._use_keyring else None
 
     @property
     def place(self) -> str:

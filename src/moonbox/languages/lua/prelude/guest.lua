@@ -142,6 +142,13 @@ return function(host, stop, encode, calls, nulls)
     return kind, problem.text, "[" .. concat(frames, ",") .. "]", extra
   end
 
+  -- Where a run was stopped, as JSON: at a call, if it waited for one.
+  function M.where()
+    local pos = R and R.calling
+    if not pos or pos == 0 then return "{}" end
+    return '{"line":' .. (pos >> 16) .. ',"column":' .. (pos & 0xFFFF) .. "}"
+  end
+
   function M.globals()
     local parts = {}
     for name, cell in next, state.vars do

@@ -388,7 +388,8 @@ local function run(source, chunk, seed, limits)
   if guest.loaded() then operations = guest.operations() end
   if stopped or rawequal(text, stop.STOP) then
     stopped = stopped or { external = 0 }
-    return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations
+    local where = guest.loaded() and guest.where() or "{}"
+    return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations, where
   end
   stop.raw_pcall(kept.keep, number, ok and (guest.latest() or results) or {}, ok and #text or 0)
   if ok then return "ok", text, "", "", operations end

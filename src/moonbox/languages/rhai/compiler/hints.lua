@@ -50,6 +50,9 @@ return function(C, lib)
 
   -- A part of the message, patterns of which one fits the tokens up to the error (none: any tokens), and what to write.
   local RULES = {
+    { "arguments list", { "%f[%w_]vec !$", "%f[%w_]vec ! %[$" }, "there are no macros: an array is written [1, 2]" },
+    { "object map literal", { "#{ %l+$" }, 'a keyword as a name is written in quotes: #{"if": 1}, map["if"]' },
+    { "name of a property", nil, 'a keyword as a name is written in quotes: #{"if": 1}, map["if"]' },
     { "", { '%f[%w_]f "[^"]*"$' }, INTERPOLATE },
     { "parameters of", { ":$" }, "parameters have no types: write fn f(a, b) { ... }" },
     { "parameters of", { "=$" }, "parameters have no default values" },

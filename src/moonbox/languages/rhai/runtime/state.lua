@@ -47,7 +47,7 @@ return function(R, lib, host)
 
   -- Runs a script and returns its value; raises a structured error, or what the host uses to stop a script.
   function R.run(S, source, parse_limits)
-    S.spent, S.context = nil, nil
+    S.spent, S.context, R.calling = nil, nil, nil
     local script = R.compile(source, parse_limits)
     local allowed = host.limits and host.limits.max_operations
     local budget = allowed or most

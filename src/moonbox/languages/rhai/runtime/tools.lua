@@ -38,10 +38,12 @@ return function(R, lib, host)
     end
     local shared = K.shared
     shared.budget = K[1]
+    R.calling = pos -- if the run is stopped meanwhile, this is where it was
     local fine, value = pcall(host.call, name, args)
     K[1] = shared.budget
+    if not fine and host.is_stop and host.is_stop(value) then error(value, 0) end
+    R.calling = nil
     if fine then return R.import(value) end
-    if host.is_stop and host.is_stop(value) then error(value, 0) end
     if type(value) ~= "table" or R.is_problem(value) then error(value, 0) end
     raise_tool(value, name, pos)
   end

@@ -1,0 +1,71 @@
+"""Hints for what Rhai's compiler and runtime report: slips from Rust and others, reserved words as keys, limits."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from moonbox.languages.rhai.vocabulary import rhai_words
+
+if TYPE_CHECKING:
+    from moonbox.errors import ScriptError
+    from moonbox.limits import Limits
+
+__all__ = ["rhai_hint"]
+
+_NOT_FOUND = re.compile(r"Function not found: ([A-Za-z_]\w{0,60}) \(?")
+_MACRO = re.compile(r"'([A-Za-z_]\w{0,60})!' cannot run")
+_RESERVED = re.compile(r"'([A-Za-z_]\w{0,60})' is a reserved keyword")
+_KEY_BEFORE = re.compile(r"(?:#\{|,)\s*\Z")
+_RECURSION = "a function calls itself too often: add a case that returns without another call, or use a loop"
+_FIELDS = {
+    "time": "timeout",
+    "operations": "max_operations",
+    "calls": "max_tool_calls",
+    "memory": "max_memory",
+    "output": "max_output",
+    "string": "max_string",
+    "array": "max_array",
+}
+
+
+def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:
+    """A better hint than the error has; None where there is none."""
+    if error.kind == "limit":
+        return _limit(error, limits)
+    words = rhai_words()
+    if match := _RESERVED.search(error.message):
+        return _as_key(match[1], error, source)
+    if match := _MACRO.search(error.message):
+        form = words.foreign_functions.get(match[1])
+        return f"there are no macros; {form}" if form else f"there are no macros: write {match[1]}(…)"
+    if error.hint is None and (match := _NOT_FOUND.search(error.message)):
+        form = words.foreign_methods.get(match[1])
+        if form is not None:
+            return words.foreign_method(match[1], "list", ())
+        return words.foreign_functions.get(match[1])
+    return None
+
+
+def _as_key(word: str, error: ScriptError, source: str) -> str | None:
+    """`#{match: 1}` and `map.match`."""
+    lines = source.splitlines()
+    if error.line is None or error.column is None or error.line > len(lines):
+        return None
+    before = lines[error.line - 1][: error.column - 1]
+    behind = lines[error.line - 1][error.column - 1 + len(word) :].lstrip()
+    if before.rstrip().endswith("."):
+        return f'a reserved word as a name is written in quotes: map["{word}"]'
+    if behind.startswith(":") and (_KEY_BEFORE.search(before) or not before.strip()):
+        return f'a reserved word as a name is written in quotes: #{{"{word}": …}}'
+    return None
+
+
+def _limit(error: ScriptError, limits: Limits) -> str | None:
+    if error.limit == "depth" and error.message.startswith("Stack overflow"):
+        return _RECURSION
+    field = _FIELDS.get(error.limit or "")
+    if field is None or field in error.message or field in (error.hint or "") or error.hint is None:
+        return None
+    hint = "keep fewer elements: work on parts, and keep only what is needed" if error.limit == "array" else error.hint
+    return f"{field} is {getattr(limits, field)}: {hint}"
