@@ -73,12 +73,12 @@ def check(
 
 
 def _assembled(config: Path | None, mcp_config: list[Path] | None, tools: Sequence[str]) -> Assembly:
-    from moonbox.config import Config
+    from moonbox.cli.trust import trusted_config
     from moonbox.project import assemble
     from moonbox.project.python_tools import load_tools
 
     # Without a trail: nothing runs here.
-    changed = Config.load(config).with_changes(audit={"enabled": False})
+    changed = trusted_config(config).with_changes(audit={"enabled": False})
     return assemble(changed, tools=load_tools(tools), mcp_config=mcp_config or [])
 
 

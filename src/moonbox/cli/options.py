@@ -317,13 +317,13 @@ class RunOptions:
 
     def project(self) -> Config | None:
         """The configuration whose tools scripts find; None without one."""
-        from moonbox.config import Config
+        from moonbox.cli.trust import trusted_config
 
         if self.no_config:
             if self.config is not None:
                 raise UsageError("use either --config or --no-config, not both")
             return None
-        config = Config.load(self.config)
+        config = trusted_config(self.config)
         return config if config.path is not None else None
 
     def _limits(self) -> Limits:
