@@ -32,7 +32,7 @@ types: $(VENV)/installed
 	$(BIN)/mypy
 
 unit: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # How long it goes on: make fuzz MINUTES=60
 MINUTES ?= 60
