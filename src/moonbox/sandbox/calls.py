@@ -230,7 +230,7 @@ class CallPath:
             max_depth=limits.max_depth,
             allow_nan=self.allow_nan,
         )
-        self._learn(tool, result)
+        self._learn(tool, result, scripted=not self._direct)
         for layer in reversed(self._middleware):
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
