@@ -111,6 +111,7 @@ class CallPath:
         self._direct = direct
         self._entries = additions.docs
         self._learn = setup.learn
+        self._clean_result, self._clean_error = setup.clean_result, setup.clean_error
         self._learned = setup.toolbox.learned
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
@@ -148,10 +149,10 @@ class CallPath:
             else:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
-            return "ok", result, None
+            return "ok", self._clean_result(result), None
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
             entry.ended = monotonic()
-            return failure(to_tool_error(problem, entry.tool))
+            return failure(self._clean_error(to_tool_error(problem, entry.tool)))
 
     def answered(self, answer: Answer) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
