@@ -204,8 +204,7 @@ class Execution:
             if now >= self._stop_until:
                 raise WorkerError("it did not stop")
             return
-        deadline = self.clock.deadline
-        if deadline is not None and now >= deadline:
+        if self.clock.is_late(now):
             self.stop(protocol.REASON_TIME, now)
             return
         for entry in list(self._open.values()):
