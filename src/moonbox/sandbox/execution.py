@@ -209,8 +209,9 @@ class Execution:
             return
         for entry in list(self._open.values()):
             if entry.deadline is not None and now >= entry.deadline:
-                message = f"{entry.tool} did not answer within its timeout"
-                error = ToolError(message, code="timeout", retryable=True, tool=entry.tool)
+                message = entry.obstacle or f"{entry.tool} did not answer within its timeout"
+                code = "busy" if entry.obstacle else "timeout"
+                error = ToolError(message, code=code, retryable=True, tool=entry.tool)
                 self.answer(entry, "timeout", None, error)
                 entry.leave()
 

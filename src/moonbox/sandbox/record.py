@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from moonbox.audit.telemetry import CallSpan
+    from moonbox.sandbox.threads import RunningCall
 
 __all__ = ["CLOCK", "CallEntry", "RunClock"]
 
@@ -116,8 +117,8 @@ class CallEntry:
 
     __slots__ = (
         "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "ended", "error",
-        "failures_before", "given", "id", "index", "left", "received", "result", "retry_of", "span", "started",
-        "status", "target", "tool",
+        "failures_before", "given", "id", "index", "left", "obstacle", "received", "result", "retry_of", "running", "span",
+        "started", "status", "target", "tool",
     )  # fmt: skip
 
     def __init__(self, call_id: int, target: str, given: list[Any], *, index: int, batch: int, size: int) -> None:
@@ -151,6 +152,10 @@ class CallEntry:
         """Stops what runs for it, where that is possible."""
         self.left = False
         """The run is over, or does not wait for it any more: what has not begun does not begin."""
+        self.obstacle = ""
+        """What it waits for before its tool can start."""
+        self.running: RunningCall | None = None
+        """Held by what runs for it, until that has ended."""
         self.span: CallSpan | None = None
 
     @property
@@ -162,8 +167,8 @@ class CallEntry:
         if self.left:
             raise ToolError("the run is over", code="cancelled")
         self.began = monotonic()
-        if timeout is not None:
-            self.deadline = self.began + timeout
+        self.obstacle = ""
+        self.deadline = None if timeout is None else self.began + timeout
 
     def leave(self) -> None:
         """Nobody waits for it any more."""
