@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from moonbox.config.reader import CLOSED, positive, read, schema, table
+from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, UsageError
 from moonbox.limits import Limits
 
@@ -84,6 +85,8 @@ def read_limits(config: Config) -> Limits:
     section = config.section("limits", ["preset", *(item.name for item in fields(Limits))])
     preset = section.pop("preset", "default")
     with config.naming_file():
+        if (unset := unset_problem(section)) is not None or (unset := unset_problem(preset)) is not None:
+            raise ConfigError(unset)
         try:
             return Limits.preset(preset, **section)
         except UsageError as problem:

@@ -25,6 +25,7 @@ from moonbox.project.sections import (
     read_codemode,
     read_knowledge,
     read_sandbox,
+    read_secrets,
     read_servers,
     read_tools,
 )
@@ -129,7 +130,8 @@ def assemble(
             trail_sink = sink or MemorySink()
             sink = wrap_sink(trail_sink)
         settings, servers = read_codemode(config), read_servers(config, mcp_config)
-        hooks = {"approve": approve, "on_call": on_call, "on_output": on_output}
+        secrets = read_secrets(config, mcp_config)
+        hooks = {"secrets": secrets, "approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         toolbox = sandbox.toolbox
         _gate(config, toolbox)
@@ -142,7 +144,7 @@ def assemble(
         if scripts is not None:
             with _in_section(config, "tools"):
                 toolbox.follow(scripts.toolbox)
-        upstreams, media = _make_upstreams(servers, closing)
+        upstreams, media = _make_upstreams(servers, closing, secrets)
         if upstreams is not None:
             with _in_section(config, "mcp.servers"):
                 toolbox.follow(upstreams.toolbox)
@@ -184,7 +186,7 @@ def add_project_tools(
     if scripts is not None:
         with _in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
-    upstreams, _ = _make_upstreams(read_servers(config), closing)
+    upstreams, _ = _make_upstreams(read_servers(config), closing, config.secrets)
     if upstreams is not None:
         with _in_section(config, "mcp.servers"):
             toolbox.follow(upstreams.toolbox)
@@ -350,7 +352,7 @@ def _context_function(tool: Tool) -> Callable[..., Any]:
 
 
 def _make_upstreams(
-    servers: list[ServerSettings], closing: contextlib.ExitStack
+    servers: list[ServerSettings], closing: contextlib.ExitStack, secrets: Mapping[str, str]
 ) -> tuple[Upstreams | None, Media | None]:
     if not servers:
         return None, None
@@ -360,7 +362,8 @@ def _make_upstreams(
     from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 
     media = Media()
-    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media, logins=LoginStore())
+    cache = ToolCache(default_cache_folder())
+    upstreams = Upstreams(servers, cache=cache, media=media, logins=LoginStore(), secrets=secrets)
     closing.callback(upstreams.close)
     return upstreams, media
 
