@@ -229,6 +229,11 @@ class Repl:
             self._turn.leave()
 
     @property
+    def paused(self) -> bool:
+        """Whether a run that was begun with `start` waits for the answers to its calls."""
+        return self._paused
+
+    @property
     def worker_pid(self) -> int | None:
         """The worker's process id; None before the first run and with isolation="inline"."""
         link = self._worker.link
