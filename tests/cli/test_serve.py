@@ -213,6 +213,50 @@ def test_requests_runs_and_calls_are_logged_over_stdio(moonbox: Moonbox, form: s
         assert re.search(r"INFO moonbox\.runs: run id=\w+ result=ok calls=1 ms=\d+", done.stderr)
 
 
+LISTED = {
+    "plain": ("", False),
+    "gone": ("hints = {destructive = true}", True),
+    "ask": ('policy = "approve"', True),
+    "only": ('policy = "direct"', True),
+    "kept": ("", True),
+}
+"""Tool scripts by name: what their definition says, and whether tools/list has them, as docs/mcp.md says."""
+
+
+@pytest.mark.parametrize("mode", ["always", "never"])
+def test_tool_scripts_are_listed_as_the_documentation_says(moonbox: Moonbox, tmp_path: Path, mode: str) -> None:
+    for name, (setting, _) in LISTED.items():
+        (tmp_path / f"{name}.lua").write_text(
+            f"tool = {{description = 'It is {name}.', {setting}}}\nfunction tool.execute() return 1 end\n"
+        )
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "moonbox.toml").write_text(
+        f"""
+        [tools]
+        folders = ["."]
+        [knowledge.sources.notes]
+        connector = "filesystem"
+        path = "notes"
+        [codemode]
+        keep_visible = ["kept"]
+        mode = "{mode}"
+        """
+    )
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    done = moonbox("serve", input=lines(HELLO, READY, listing))
+    answers = {answer.get("id"): answer for answer in map(json.loads, done.stdout.splitlines())}
+    tools = {tool["name"]: tool["description"] for tool in answers[2]["result"]["tools"]}
+    built_in = {"search", "get", "sources"}
+    if mode == "never":
+        assert set(tools) == {*LISTED, *built_in}
+        return
+    catalog = tools.pop("lua_repl")
+    assert set(tools) == {name for name, (_, listed) in LISTED.items() if listed}
+    for name, (_, listed) in LISTED.items():
+        assert (f"\n- {name}(" in catalog) is not listed, name
+    assert all(f"\n- {name}(" in catalog for name in built_in)
+
+
 UPSTREAM = """
 import sys
 from mcp.server import MCPServer
