@@ -58,7 +58,7 @@ class Repl:
         limits: Limits | None,
         timeout: float | None,
         toolbox: Toolbox | None,
-        before_write: Callable[[Run], Run] | None,
+        before_write: Callable[[Run], Run | None] | None,
         on_close: Callable[[Repl], None],
         for_one_run: bool = False,
         check: bool | None = None,
@@ -403,7 +403,10 @@ class Repl:
             newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
             self._kept_names |= {run.kept, run.kept_output, newest}
         if self._before_write is not None:
-            run = self._before_write(run)
+            changed = self._before_write(run)
+            if changed is None:
+                return run
+            run = changed
         if self._setup.sink is not None:
             self._setup.write(run)
         return run
