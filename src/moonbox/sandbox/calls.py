@@ -20,7 +20,7 @@ from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
-from moonbox.values import measure, plain
+from moonbox.values import measured, plain
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -309,12 +309,12 @@ class CallPath:
     def _convert(self, result: Any) -> Any:
         limits = self.limits
         try:
-            value = plain(result, allow_nan=self.allow_nan, max_depth=limits.max_depth, path="result")
-            measure(
-                value,
+            value = measured(
+                result,
                 max_string=limits.max_string,
                 max_array=limits.max_array,
                 max_depth=limits.max_depth,
+                allow_nan=self.allow_nan,
                 path="result",
             )
         except ConversionError as problem:

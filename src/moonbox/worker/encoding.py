@@ -13,9 +13,11 @@ from time import thread_time
 from typing import Any
 
 from moonbox.errors import WorkerError
+from moonbox.native import extension
 
 __all__ = ["Decoder", "message_pack", "packed"]
 
+_NATIVE = extension("_values")
 _ROWS_FROM = 16
 _MOST_COLUMNS = 40
 _LARGE = 64 * 1024
@@ -92,7 +94,14 @@ class Decoder:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
             if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
-                return _STRICT.decode(payload.decode())
+                text = payload.decode()
+                try:
+                    value, end = _SCAN(text, 0)
+                except StopIteration:
+                    raise ValueError("not JSON") from None
+                if end != len(text):
+                    raise ValueError("more than one value")
+                return value
             parse = _parse_large if len(payload) > _LARGE else _parse
             value = parse(payload, self._levels, self._allow_nan)
             return self._restored(value) if b"\\u0001" in payload else value
@@ -116,7 +125,15 @@ def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
 
 
 def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
-    from pydantic_core import from_json  # twice as fast as json, and it refuses halves of surrogate pairs by itself
+    """By libraries that are faster than json, and refuse halves of surrogate pairs by themselves."""
+    if _NATIVE is not None and not allow_nan:
+        from msgspec.json import decode
+
+        value = decode(payload)
+        if _NATIVE.is_deeper(value, max_levels):
+            raise ValueError(f"nested more than {max_levels} levels deep")
+        return value
+    from pydantic_core import from_json  # it goes 200 levels deep at most: nothing is left to be looked at
 
     try:
         return from_json(payload, allow_inf_nan=allow_nan, cache_strings="all")
@@ -147,6 +164,7 @@ def _no_constant(text: str) -> Any:
 
 
 _STRICT = json.JSONDecoder(parse_constant=_no_constant)
+_SCAN = _STRICT.scan_once
 _LENIENT = json.JSONDecoder()
 
 
