@@ -21,6 +21,7 @@ LAYERS: dict[str, float] = {
     "limits": 0,
     "values": 0,
     "native": 0,
+    "frozen": 0,
     "database": 0,
     "_version": 0,
     "suggest": 0,

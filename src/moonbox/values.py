@@ -38,8 +38,10 @@ from typing import Any
 from moonbox.errors import ConversionError
 from moonbox.native import extension
 
-__all__ = ["INT64_MAX", "INT64_MIN", "from_jsonable", "measure", "measured", "plain", "to_jsonable"]
+__all__ = ["INT64_MAX", "INT64_MIN", "ORDINARY", "from_jsonable", "measure", "measured", "plain", "to_jsonable"]
 
+ORDINARY = frozenset({str, int, float, bool, bytes, list, dict, tuple, type(None)})
+"""The types of most values: of none of these is it asked whether they are something else besides."""
 _NATIVE = extension("_values")
 
 _Path = str | tuple[Any, str | int]

@@ -241,7 +241,11 @@ class CallPath:
         return result
 
     async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
-        context = Context(run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context)
+        context = None
+        if tool.plan.injected:
+            context = Context(
+                run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context
+            )
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)

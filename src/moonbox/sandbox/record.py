@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Call, CallError, CallStatus
 from moonbox.errors import ToolError
+from moonbox.frozen import quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import CallSpan
 
 __all__ = ["CLOCK", "CallEntry", "RunClock"]
+
+_call = quick(Call)
 
 
 class RunClock:
@@ -145,7 +148,7 @@ class CallEntry:
         """The record as it is now."""
         ended = monotonic() if self.ended is None else self.ended
         began = ended if self.began is None else self.began
-        return Call(
+        return _call(
             index=self.index,
             tool=self.tool,
             arguments=self.arguments,

@@ -28,7 +28,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
-from moonbox.values import measured, plain
+from moonbox.values import ORDINARY, measured, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +45,8 @@ def collect_rows(value: Any, most: int) -> Any:
 
     Only one row more than `most` is taken, so that the limit is noticed and an endless generator ends.
     """
+    if type(value) in ORDINARY:
+        return value
     if isinstance(value, Generator):
         try:
             return list(islice(value, most + 1))

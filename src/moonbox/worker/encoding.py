@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from itertools import chain
 from time import thread_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Decoder", "message_pack", "packed"]
 
@@ -46,12 +50,18 @@ def packed(value: Any) -> Any:
 
 def message_pack(answers: Any) -> bytes:
     """Answers for a native worker."""
+    encode = _message_encoder()
+    try:
+        return encode(answers)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text can hold
+        return encode(_encodable(answers))
+
+
+@cache
+def _message_encoder() -> Callable[[Any], bytes]:
     from msgspec import msgpack
 
-    try:
-        return msgpack.encode(answers)
-    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text can hold
-        return msgpack.encode(_encodable(answers))
+    return msgpack.Encoder().encode
 
 
 def _encodable(value: Any) -> Any:
