@@ -354,10 +354,11 @@ class Repl:
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
-            intents=setup.sink and Intents.to(setup.sink, setup.redactor, self._before_write),
+            intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output or setup.on_output,
         )
         self._worker.loss_unseen = False
+        execution.clock.measure(link.cpu)
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
