@@ -161,6 +161,7 @@ class CallPath:
             return failure(to_tool_error(problem, entry.tool))
         finally:
             if running is not None:
+                entry.running = None  # no cycle is left for the garbage collector
                 running.let_go()
 
     def answered(self, answer: Answer) -> CallResult:
