@@ -20,6 +20,7 @@ LAYERS: dict[str, float] = {
     "errors": 0,
     "limits": 0,
     "values": 0,
+    "secrets": 0,
     "database": 0,
     "_version": 0,
     "suggest": 0,
