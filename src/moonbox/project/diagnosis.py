@@ -162,7 +162,13 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     wrong = problems(config)
     valid = [f"[{name}]" for name in config.data if name not in wrong]
     detail = f"{config.path}: {', '.join(valid)} valid" if valid else f"{config.path}"
-    checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
+    unset = config.unset
+    checks = [
+        Check(f"[{name}]", False, problem)
+        for name, problem in wrong.items()
+        if not any(problem.endswith(one) for one in unset)
+    ]
+    checks += [Check("variable", False, problem) for problem in unset]
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
     if powers(config) and not TrustStore.default().is_trusted(config):
@@ -179,7 +185,7 @@ def _tool_scripts(config: Config) -> list[Check]:
             return [
                 Check(script.settings.path.name, False, script.problem)
                 for script in library.scripts
-                if script.problem is not None
+                if script.problem is not None and script.settings.problem is None
             ]
     except MoonboxError as problem:
         return [Check("[tools]", False, str(problem))]

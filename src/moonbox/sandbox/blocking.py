@@ -128,6 +128,7 @@ class BlockingDriver:
             if execution.interrupted:
                 raise KeyboardInterrupt from None
         finally:
+            link.stop_waking()
             if execution.interrupted and not execution.over:  # a second Ctrl-C
                 execution.lose(WorkerError("it was left behind"), link.kill(), closed=True)
 

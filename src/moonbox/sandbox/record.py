@@ -119,8 +119,8 @@ class CallEntry:
 
     __slots__ = (
         "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "ended", "error",
-        "failures_before", "given", "id", "index", "left", "obstacle", "received", "result", "retry_of", "running", "span",
-        "started", "status", "target", "tool",
+        "failures_before", "given", "id", "index", "left", "obstacle", "received", "result", "retry_of", "running",
+        "span", "started", "status", "target", "tool",
     )  # fmt: skip
 
     def __init__(self, call_id: int, target: str, given: list[Any], *, index: int, batch: int, size: int) -> None:
