@@ -259,15 +259,6 @@ class ServerSettings:
         rule = self.tools.get(tool)
         return rule.timeout if rule is not None and rule.timeout is not None else self.timeout
 
-    def with_direct(self, tools: list[str]) -> ServerSettings:
-        """With these tools kept direct, unless a rule of their own says otherwise."""
-        rules = dict(self.tools)
-        for tool in tools:
-            rule = rules.get(tool, ToolRule())
-            if rule.policy is None:
-                rules[tool] = replace(rule, policy="direct")
-        return replace(self, tools=rules)
-
 
 @dataclass(frozen=True, kw_only=True)
 class UnusableServer(ServerSettings):

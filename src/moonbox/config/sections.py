@@ -171,13 +171,13 @@ class CodeModeSettings:
     __pydantic_config__: ClassVar = CLOSED
 
     keep_visible: tuple[str, ...] = ()
-    """Tools that stay direct although scripts could call them: names, or patterns such as `bash*`."""
+    """Tools that the model calls directly too, beside scripts: names, or patterns such as `bash*`."""
     full_schemas: bool = False
     """Add each tool's JSON Schema to the catalog."""
     learned_shapes: bool = False
     """Show in the catalog what tools without a result schema have returned, as far as it was known at the start."""
     mode: Literal["always", "auto", "never"] = "always"
-    """always: the code tool; never: every tool direct; auto: whichever definition is smaller."""
+    """always: the code tool; never: every tool direct; auto: the code tool where that is smaller, or else both."""
     approvals: bool = False
     """Let scripts call tools that need a person's approval: the script waits."""
     name: _ToolName | None = None

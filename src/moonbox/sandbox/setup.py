@@ -87,8 +87,9 @@ class Setup:
             view = self.views[toolbox] = ToolView(toolbox, self.language, self.toolbox.learned)
         return view
 
-    def learn(self, tool: Tool, result: Any) -> None:
-        """Remember the shape of a result, if the tool does not say what it returns."""
+    def learn(self, tool: Tool, result: Any, *, scripted: bool) -> None:
+        """Remember how large a result is and, if the tool does not say what it returns, its shape."""
+        self.toolbox.learned.measure(tool.path, result, scripted=scripted)
         if tool.returns is None:
             hides = None if self.redactor is None else self.redactor.hides
             self.toolbox.learned.learn(tool.path, result, hides=hides)
