@@ -169,13 +169,14 @@ class Sandbox:
         limits: Limits | None = None,
         timeout: float | None = 30.0,
         toolbox: Toolbox | None = None,
-        before_write: Callable[[Run], Run] | None = None,
+        before_write: Callable[[Run], Run | None] | None = None,
         check: bool | None = None,
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
         With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
-        on each Run, before it is kept or returned (to take secrets out). `check` overrides the Sandbox's own.
+        on each Run, before it is kept or returned (to take secrets out); a Run for which it gives None is not kept.
+        `check` overrides the Sandbox's own.
         """
         return self._make_repl(limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write, check=check)
 
