@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError
+from moonbox.native import SWITCH, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,9 +113,9 @@ def _isolation() -> tuple[Check, Check, dict[str, Check]]:
 def _loop(native: bool) -> Check:
     if native:
         return Check("native", True, "workers run scripts and calls in compiled code")
-    if os.environ.get("MOONBOX_NATIVE") != "1":
-        return Check("native", False, "workers run in Python: MOONBOX_NATIVE=1 turns the native loop on")
-    return Check("native", False, "workers run in Python: the native part is not built")
+    if not wanted():
+        return Check("native", False, f"workers run in Python: {SWITCH}=0 turns the native parts off")
+    return Check("native", False, "workers run in Python: the native parts are not built")
 
 
 def _interrupt() -> Check:

@@ -20,7 +20,7 @@ from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
-from moonbox.values import measure, plain
+from moonbox.values import measured, plain
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -249,7 +249,11 @@ class CallPath:
         return result
 
     async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
-        context = Context(run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context)
+        context = None
+        if tool.plan.injected:
+            context = Context(
+                run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context
+            )
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
@@ -335,12 +339,12 @@ class CallPath:
     def _convert(self, result: Any) -> Any:
         limits = self.limits
         try:
-            value = plain(result, allow_nan=self.allow_nan, max_depth=limits.max_depth, path="result")
-            measure(
-                value,
+            value = measured(
+                result,
                 max_string=limits.max_string,
                 max_array=limits.max_array,
                 max_depth=limits.max_depth,
+                allow_nan=self.allow_nan,
                 path="result",
             )
         except ConversionError as problem:

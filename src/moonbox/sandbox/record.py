@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Call, CallError, CallStatus
 from moonbox.errors import ToolError
+from moonbox.frozen import quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOCK", "CallEntry", "RunClock"]
 
+_call = quick(Call)
 _LOOK = 0.1  # seconds between two looks at a worker's processor time
 
 
@@ -188,7 +190,7 @@ class CallEntry:
         """The record as it is now."""
         ended = monotonic() if self.ended is None else self.ended
         began = ended if self.began is None else self.began
-        return Call(
+        return _call(
             index=self.index,
             tool=self.tool,
             arguments=self.arguments,

@@ -88,6 +88,15 @@ class Reader:
         """Bytes that have arrived and are not taken yet; add to it what arrives."""
         self.largest = largest
 
+    def take(self, data: bytes) -> tuple[int, bytes] | None:
+        """Add what has arrived; the next whole frame, or None when more bytes are needed."""
+        if not self.buffer and len(data) >= HEADER.size:  # most often it is one whole frame
+            kind, length = HEADER.unpack_from(data)
+            if length == len(data) - HEADER.size and length <= self.largest:
+                return kind, data[HEADER.size :]
+        self.buffer += data
+        return self.next()
+
     def next(self) -> tuple[int, bytes] | None:
         """The next whole frame, or None when more bytes are needed."""
         buffer = self.buffer
@@ -206,8 +215,7 @@ class Link:
             if not data:
                 raise Gone
             self.received += len(data)
-            reader.buffer += data
-            frame = reader.next()
+            frame = reader.take(data)
             if frame is not None and frame[0] == READY and self.greeting is None:
                 self.greeting = frame[1]
                 frame = reader.next() if reader.buffer else None

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from moonbox.errors import WorkerError
+from moonbox.native import wanted
 from moonbox.worker.jail import describe_exit
 from moonbox.worker.link import Link, SocketControl, socket_pairs
 from moonbox.worker.zygote import FREEZE, INTERRUPT, LENGTH, NOTE, RELEASE, THAW
@@ -230,8 +231,7 @@ def _boot(fd: int, notes: int) -> str:
     import moonbox
 
     folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
-    native = os.environ.get("MOONBOX_NATIVE") == "1"
-    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, native={native})"
+    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, native={wanted()})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
 
