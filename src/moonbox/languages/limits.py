@@ -70,9 +70,7 @@ def limit_hint(limit: str, limits: Limits, message: str) -> str | None:
         case "depth":
             return "return a flatter value: only the fields that are needed"
         case "source":
-            return (
-                "write a shorter script: loop instead of repeating, and get data from tools"
-            )
+            return "write a shorter script: loop instead of repeating, and get data from tools"
     return None
 
 
