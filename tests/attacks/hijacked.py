@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import marshal
+import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox import Sandbox
 from moonbox.worker import protocol
-from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.link import Link, SocketControl, socket_pairs
 from moonbox.worker.protocol import HEADER, frame
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ class HijackedSource:
         thread = threading.Thread(target=live, daemon=True)
         thread.start()
         self._threads.append(thread)
-        return Link(main, control, None, _NoProcess())
+        clock = time.pthread_getcpuclockid(thread.ident or 0) if sys.platform == "linux" else None
+        return Link(main, SocketControl(control), None, _NoProcess(), cpu_clock=clock)
 
     def configure(self, config: dict[str, Any]) -> None:
         pass

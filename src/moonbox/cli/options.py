@@ -272,6 +272,7 @@ class RunOptions:
     max_depth: Annotated[
         Quantity | None, _limit("--max-depth", count, "N", "Nesting of a value that enters or leaves a script.")
     ] = None
+    max_source: Annotated[Quantity | None, _limit("--max-source", byte_count, "BYTES", "Length of one script.")] = None
 
     @property
     def trail(self) -> Path | str | None:
@@ -296,6 +297,7 @@ class RunOptions:
         on_call: Callable[[CallEntry], None] | None = None,
         audit: Any = None,
         on_output: Callable[[str], None] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> Sandbox:
         """The Sandbox that the options describe; UsageError says which of them is wrong."""
         from moonbox.project.python_tools import load_tools
@@ -313,6 +315,7 @@ class RunOptions:
             audit=audit,
             on_call=on_call,
             on_output=on_output,
+            secrets=secrets,
         )
 
     def project(self) -> Config | None:

@@ -20,7 +20,8 @@ from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
-from moonbox.values import measure, plain
+from moonbox.values import measured, plain
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.record import CallEntry, RunClock
     from moonbox.sandbox.setup import Setup
-    from moonbox.sandbox.threads import Slots, ToolSlots
+    from moonbox.sandbox.threads import RunningCall, RunningCalls, Slots, ToolSlots
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -59,12 +60,15 @@ class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
-        """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline."""
+        """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline.
+
+        What goes on then holds `entry.running` until it has ended.
+        """
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
-    async def wait(self, future: Future[None]) -> None: ...
+    async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
 
 
 class RunInfo(Protocol):
@@ -105,12 +109,14 @@ class CallPath:
         self._middleware: Sequence[Middleware] = setup.middleware
         self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
         self._slots: ToolSlots = setup.slots
+        self._running_calls: RunningCalls = setup.running_calls
         self._search = setup.search
         self._context: Mapping[str, Any] = setup.context
         self._first = 0 if direct else setup.language.first_index
         self._direct = direct
         self._entries = additions.docs
         self._learn = setup.learn
+        self._clean_result, self._clean_error = setup.clean_result, setup.clean_error
         self._learned = setup.toolbox.learned
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
@@ -141,17 +147,23 @@ class CallPath:
 
     async def perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
+        running: RunningCall | None = None
         try:
             target = self.prepare(entry)
+            running = entry.running = self._running_calls.enter(entry)
             if isinstance(target, HostFunction):
                 result = await self._call_function(target, entry, run, executor)
             else:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
-            return "ok", result, None
+            return "ok", self._clean_result(result), None
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
             entry.ended = monotonic()
-            return failure(to_tool_error(problem, entry.tool))
+            return failure(self._clean_error(to_tool_error(problem, entry.tool)))
+        finally:
+            if running is not None:
+                entry.running = None  # no cycle is left for the garbage collector
+                running.let_go()
 
     def answered(self, answer: Answer) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
@@ -216,12 +228,8 @@ class CallPath:
             await self._approved(tool, entry, run, executor)
         slots = self._slots.of(tool)
         if slots is not None:
-            await _wait_for_slot(slots, executor)
-        try:
-            result = await self._invoke(tool, entry, run, executor)
-        finally:
-            if slots is not None:
-                slots.leave()
+            await self._wait_for_slot(slots, tool, entry, executor)
+        result = await self._invoke(tool, entry, run, executor)
         limits = self.limits
         result = tool.convert_result(
             result,
@@ -230,7 +238,7 @@ class CallPath:
             max_depth=limits.max_depth,
             allow_nan=self.allow_nan,
         )
-        self._learn(tool, result)
+        self._learn(tool, result, scripted=not self._direct)
         for layer in reversed(self._middleware):
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
@@ -241,7 +249,11 @@ class CallPath:
         return result
 
     async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
-        context = Context(run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context)
+        context = None
+        if tool.plan.injected:
+            context = Context(
+                run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context
+            )
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
@@ -306,31 +318,39 @@ class CallPath:
         entry.approval = {"allow": "allowed", "always": "always", "edit": "edited"}[decision.kind]
         return decision.kind == "always"
 
+    async def _wait_for_slot(self, slots: Slots, tool: Tool, entry: CallEntry, executor: Executor) -> None:
+        """The slot is the call's until its tool has ended, also where nobody waits for that any more."""
+        future = slots.enter()
+        if future is not None:
+            if tool.timeout is not None and self._running_calls.all_left(slots):
+                entry.obstacle = (
+                    f"{tool.path} takes {counted(slots.most, 'call')} at once (max_concurrency), "
+                    "and earlier ones that timed out are still running"
+                )
+                entry.deadline = monotonic() + tool.timeout
+            try:
+                await executor.wait(future, entry)
+            except BaseException:
+                slots.give_up(future)
+                raise
+        assert entry.running is not None
+        entry.running.slots = slots
+
     def _convert(self, result: Any) -> Any:
         limits = self.limits
         try:
-            value = plain(result, allow_nan=self.allow_nan, max_depth=limits.max_depth, path="result")
-            measure(
-                value,
+            value = measured(
+                result,
                 max_string=limits.max_string,
                 max_array=limits.max_array,
                 max_depth=limits.max_depth,
+                allow_nan=self.allow_nan,
                 path="result",
             )
         except ConversionError as problem:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None
         return value
-
-
-async def _wait_for_slot(slots: Slots, executor: Executor) -> None:
-    future = slots.enter()
-    if future is not None:
-        try:
-            await executor.wait(future)
-        except BaseException:
-            slots.give_up(future)
-            raise
 
 
 def failure(error: ToolError) -> CallResult:

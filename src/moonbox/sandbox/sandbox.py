@@ -12,7 +12,15 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.repl import Repl
-from moonbox.sandbox.setup import Setup, check_limits, check_options, open_redactor, open_sink, open_telemetry
+from moonbox.sandbox.setup import (
+    Setup,
+    check_limits,
+    check_options,
+    open_redactor,
+    open_secrets,
+    open_sink,
+    open_telemetry,
+)
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 from moonbox.worker.pool import Pool
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
-    from moonbox.sandbox.decisions import Middleware, ToolCall
+    from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
@@ -48,6 +56,7 @@ class Sandbox:
     middleware     Middleware(before=…, after=…) around every tool call
     audit          a Sink, or where to keep the trail: a path ending in .db or .jsonl
     redact         names of fields whose values never reach the trail
+    secrets        names and values that tools may use but no result, error or record may contain
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
@@ -70,6 +79,7 @@ class Sandbox:
         middleware: Sequence[Middleware] = (),
         audit: Sink | str | os.PathLike[str] | None = None,
         redact: Redactor | Iterable[str] | None = None,
+        secrets: Mapping[str, str] | None = None,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
@@ -100,7 +110,8 @@ class Sandbox:
             on_call=on_call,
             on_output=on_output,
             sink=open_sink(audit),
-            redactor=open_redactor(redact),
+            redactor=open_redactor(redact, secrets),
+            secrets=open_secrets(secrets),
             check=bool(check),
         )
         for name, value in (globals or {}).items():
@@ -158,13 +169,14 @@ class Sandbox:
         limits: Limits | None = None,
         timeout: float | None = 30.0,
         toolbox: Toolbox | None = None,
-        before_write: Callable[[Run], Run] | None = None,
+        before_write: Callable[[Run], Run | None] | None = None,
         check: bool | None = None,
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
         With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
-        on each Run, before it is kept or returned (to take secrets out). `check` overrides the Sandbox's own.
+        on each Run, before it is kept or returned (to take secrets out); a Run for which it gives None is not kept.
+        `check` overrides the Sandbox's own.
         """
         return self._make_repl(limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write, check=check)
 
@@ -209,11 +221,17 @@ class Sandbox:
         finally:
             repl.close()
 
-    def call(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
-        """Call one tool without a script: the same validation, middleware, approval, limits and record."""
+    def call(
+        self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None, answer: Answer | None = None
+    ) -> Run:
+        """Call one tool without a script: the same validation, middleware, approval, limits and record.
+
+        With an `answer` the tool is not run: the arguments are validated, and the answer is recorded as its result.
+        """
         from moonbox.sandbox.direct import DirectCall
 
-        return DirectCall(self._setup, tool, arguments, toolbox).run()
+        direct = DirectCall(self._setup, tool, arguments, toolbox)
+        return direct.run() if answer is None else direct.answered(answer)
 
     async def acall(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
         """The same, awaited."""

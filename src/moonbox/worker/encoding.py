@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from itertools import chain
+from math import isfinite
 from time import thread_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
+from moonbox.native import extension
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Decoder", "message_pack", "packed"]
 
+_NATIVE = extension("_values")
 _ROWS_FROM = 16
 _MOST_COLUMNS = 40
 _LARGE = 64 * 1024
@@ -25,6 +32,11 @@ _INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can h
 _BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+# To see at the speed of memory whether a number may be out of range: digits become 0, both letters of an exponent e.
+_DIGITS = bytes(48 if byte in b"0123456789" else 101 if byte in b"eE" else 32 for byte in range(256))
+_LONG = b"0" * 19  # digits of the largest integer
+_SHORTEST_INFINITE = len("[1e309]")
+_NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -44,12 +56,18 @@ def packed(value: Any) -> Any:
 
 def message_pack(answers: Any) -> bytes:
     """Answers for a native worker."""
+    encode = _message_encoder()
+    try:
+        return encode(answers)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text can hold
+        return encode(_encodable(answers))
+
+
+@cache
+def _message_encoder() -> Callable[[Any], bytes]:
     from msgspec import msgpack
 
-    try:
-        return msgpack.encode(answers)
-    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text can hold
-        return msgpack.encode(_encodable(answers))
+    return msgpack.Encoder().encode
 
 
 def _encodable(value: Any) -> Any:
@@ -91,8 +109,19 @@ class Decoder:
                 if nodes > self._frame or nodes > self._left:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
+            if len(payload) >= _SHORTEST_INFINITE:
+                digits = payload.translate(_DIGITS)
+                if b"0e" in digits or _LONG in digits:
+                    _check_numbers(_STRINGS.sub(b'""', payload))
             if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
-                return _STRICT.decode(payload.decode())
+                text = payload.decode()
+                try:
+                    value, end = _SCAN(text, 0)
+                except StopIteration:
+                    raise ValueError("not JSON") from None
+                if end != len(text):
+                    raise ValueError("more than one value")
+                return value
             parse = _parse_large if len(payload) > _LARGE else _parse
             value = parse(payload, self._levels, self._allow_nan)
             return self._restored(value) if b"\\u0001" in payload else value
@@ -116,7 +145,15 @@ def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
 
 
 def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
-    from pydantic_core import from_json  # twice as fast as json, and it refuses halves of surrogate pairs by itself
+    """By libraries that are faster than json, and refuse halves of surrogate pairs by themselves."""
+    if _NATIVE is not None and not allow_nan:
+        from msgspec.json import decode
+
+        value = decode(payload)
+        if _NATIVE.is_deeper(value, max_levels):
+            raise ValueError(f"nested more than {max_levels} levels deep")
+        return value
+    from pydantic_core import from_json  # it goes 200 levels deep at most: nothing is left to be looked at
 
     try:
         return from_json(payload, allow_inf_nan=allow_nan, cache_strings="all")
@@ -142,11 +179,22 @@ def _check_levels(payload: bytes, most: int) -> None:
         raise ValueError(f"nested more than {most} levels deep")
 
 
+def _check_numbers(payload: bytes) -> None:
+    """A script's numbers are finite and have 64 bits; parsers would take 1e999 and integers of any length."""
+    for number in _NUMBER.findall(payload):
+        if b"." in number or b"e" in number or b"E" in number:
+            if not isfinite(float(number)):
+                raise ValueError("a number that is not finite")
+        elif len(number) >= len(_LONG) and not -_INTEGERS <= int(number) < _INTEGERS:
+            raise ValueError("an integer of more than 64 bits")
+
+
 def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is not allowed")
 
 
 _STRICT = json.JSONDecoder(parse_constant=_no_constant)
+_SCAN: Any = _STRICT.scan_once  # type: ignore[attr-defined]  # public, but not in the stubs
 _LENIENT = json.JSONDecoder()
 
 
