@@ -367,6 +367,11 @@ class Repl:
         )
         self._worker.loss_unseen = False
         execution.clock.measure(link.cpu)
+        program = source.encode("utf-8", "replace")
+        if len(program) > limits.max_source:
+            message = f"the script has {len(program)} bytes; max_source is {limits.max_source}"
+            execution.refuse(EngineError("stop", message, limit="source"))
+            return execution
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
@@ -378,7 +383,7 @@ class Repl:
         update = self._worker.update(link, self.toolbox, self._additions, limits)
         if inputs:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
-        execution.begin(update, source.encode("utf-8", "replace"), native=link.native)
+        execution.begin(update, program, native=link.native)
         return execution
 
     def _look_at(self, source: str, execution: Execution, inputs: Sequence[str]) -> bool:

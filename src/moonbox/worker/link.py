@@ -315,6 +315,10 @@ class Link:
         """Tell the worker to stop that run."""
         self._control.interrupt(number, reason)
 
+    def touch(self) -> None:
+        """It is about to be used: it counts as idle from now on only."""
+        self._idle_since = monotonic()
+
     def freeze_idle(self, before: float) -> bool:
         """Freeze the worker if nobody has used it since then. False: it has to be looked at again."""
         with self._using:

@@ -249,6 +249,7 @@ class Pool:
         return link
 
     def _hand_out(self, link: Link) -> None:
+        link.touch()
         self._out.add(link)
         self._some_awake = True
 
