@@ -32,6 +32,7 @@ _NOTES_AT_ONCE = 256
 _MOST_STATUSES = 4096
 _FDS = 1
 _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 18, 19)
+_EMFILE = 24
 _SLACK = 32 << 20
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
@@ -80,7 +81,12 @@ class _Zygote:
                 self._end()
                 return
             self._reap()
-            answer = marshal.dumps(getattr(self, "_do_" + request[0])(*request[1:], fds))
+            try:
+                answer = marshal.dumps(getattr(self, "_do_" + request[0])(*request[1:], fds))
+            except OSError as problem:  # no descriptors, processes or memory left: the workers that there are go on
+                answer = marshal.dumps(("failed", problem.errno, problem.strerror))
+                for fd in fds:
+                    os.close(fd)
             self._host.sendall(LENGTH.pack(len(answer)) + answer)
 
     def _receive(self) -> tuple[Any, list[int]]:
@@ -167,6 +173,8 @@ class _Zygote:
 
     def _do_spawn(self, fds: list[int]) -> tuple[str, int, int, bool]:
         # Room for the script's own memory, and once more for its values on their way in and out.
+        if not fds:  # the kernel drops what there is no room for
+            raise OSError(_EMFILE, "no descriptors left")
         ours, theirs = _socket.socketpair()
         config = self._jail.JailConfig(
             prepared=self._prepared,
@@ -175,7 +183,12 @@ class _Zygote:
             memory=self._limits["max_memory"] * 2,
         )
         greeting = _greeting(config.before.layers + config.after.layers)
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            ours.close()
+            theirs.close()
+            raise
         if pid == 0:
             try:
                 self._be_worker(fds[0], theirs.detach(), config, greeting)
