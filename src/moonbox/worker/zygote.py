@@ -56,14 +56,14 @@ class _Zygote:
         self._unread = b""
         self._vm = vm
         self._jail = jail
-        self._prepared = jail.prepare()
+        self._prepared = jail.prepare(for_forks=True)
         self._native = native
         self._children: dict[int, int] = {}  # process id → serial number
         self._controls: dict[int, tuple[int, _socket.socket]] = {}  # serial number → process id, our end of its control
         self._serial = 0
         self._ended: dict[int, int] = {}
         self._limits: dict[str, Any] = {}
-        self._pid = os.getpid()
+        self._pid = self._prepared.parent_pid()
         self._page = os.sysconf("SC_PAGE_SIZE")
 
     def serve(self) -> None:
