@@ -210,18 +210,20 @@ class _Zygote:
         return ("ok", self._ended.get(pid))
 
     def _reap(self) -> None:
-        for pid in tuple(self._children):
-            self._wait(pid, os.WNOHANG)
+        while self._children and self._wait(-1, os.WNOHANG):
+            pass
 
-    def _wait(self, pid: int, options: int) -> None:
-        done, status = os.waitpid(pid, options)
-        if done:
+    def _wait(self, pid: int, options: int) -> bool:
+        """Whether one has ended; a pid of -1 stands for any of them."""
+        pid, status = os.waitpid(pid, options)
+        if pid in self._children:
             _, control = self._controls.pop(self._children.pop(pid), (0, None))
             if control is not None:
                 control.close()
             if len(self._ended) >= _MOST_STATUSES:
                 del self._ended[next(iter(self._ended))]
             self._ended[pid] = status
+        return pid > 0
 
     def _end(self) -> None:
         for pid in self._children:
