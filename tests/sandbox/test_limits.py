@@ -96,7 +96,6 @@ def test_an_endless_loop_ends_soon_after_its_deadline() -> None:
             run = repl.run("while true do end")
             assert run.error is not None
             assert not run.state_lost
-            over.append(run.usage.wall - 0.2)
         assert min(over) < 0.1
 
 

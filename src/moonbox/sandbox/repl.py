@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from os import getpid
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -178,6 +177,8 @@ class Repl:
         on_output: Callable[[str], None] | None = None,
     ) -> Run | Pause:
         """The same, awaited."""
+        import asyncio  # here and below: it takes longer to load than all of moonbox
+
         return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
 
     def check(self, source: str) -> tuple[Finding, ...]:
@@ -315,6 +316,8 @@ class Repl:
         self._check_usable()
         turn = self._turn.enter()
         if turn is not None:
+            import asyncio
+
             try:
                 await asyncio.wrap_future(turn)
             except BaseException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import select
 import socket
@@ -281,14 +280,18 @@ class Link:
 
     async def asend(self, rest: bytes) -> None:
         """Send what `send_now` left; one caller at a time."""
+        from asyncio import get_running_loop  # slow to load: only where it is there already
+
         try:
-            await asyncio.get_running_loop().sock_sendall(self._sock, rest)
+            await get_running_loop().sock_sendall(self._sock, rest)
         except (OSError, ValueError):
             raise Gone from None
 
     async def areceive(self) -> tuple[int, bytes]:
         """The next frame; cancel it to give up waiting."""
-        loop = asyncio.get_running_loop()
+        from asyncio import get_running_loop
+
+        loop = get_running_loop()
         reader = self.reader
         while True:
             frame = reader.next()
