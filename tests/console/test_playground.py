@@ -82,6 +82,14 @@ def test_the_check_marks_mistakes_while_one_types(page: Page) -> None:
     expect(page.locator("#editor textarea")).to_have_value(re.compile("tools.list_orders"))
 
 
+def test_a_script_that_does_not_compile_is_marked_while_one_types(page: Page) -> None:
+    page.locator("#editor textarea").fill("local a = 1\nlocal b = = 2\nreturn a")
+    expect(page.locator(".gutter .number.error")).to_have_text("2")
+    expect(page.locator("#problems .finding")).to_contain_text("unexpected symbol near '='")
+    page.locator("#editor textarea").fill("local a = 1\nlocal b = 2\nreturn a")
+    expect(page.locator(".gutter .number.error")).to_have_count(0)
+
+
 def test_the_offered_name_is_put_in_place(page: Page) -> None:
     run(page, "return tools.list_ordres{customer = 'ada'}")
     page.get_by_role("button", name="change it to").first.click()

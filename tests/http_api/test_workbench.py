@@ -159,6 +159,37 @@ def test_the_check_is_asked_without_a_run(api: httpx.Client) -> None:
     assert api.post("/check", json={"source_code": 1}).status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("source", "line", "message", "hint"),
+    [
+        ("x = = 1", 1, "unexpected symbol near '='", None),
+        (
+            "for i = 1, 3 do\n  print(i)",
+            2,
+            "'end' expected (to close 'for' at line 1) near <eof>",
+            "the for of line 1 is never closed: add end",
+        ),
+        ("if y", 1, "'then' expected near <eof>", "then is missing; write: if y then"),
+        ("1 +", 1, "unexpected symbol near '1'", None),
+    ],
+)
+def test_the_check_says_why_a_script_does_not_compile(
+    api: httpx.Client, source: str, line: int, message: str, hint: str | None
+) -> None:
+    before = len(api.get("/runs").json()["runs"])
+    [finding] = api.post("/check", json={"source_code": source}).json()["findings"]
+    assert (finding["severity"], finding["line"], finding["message"]) == ("error", line, message)
+    assert finding["hint"] == hint
+    assert len(api.get("/runs").json()["runs"]) == before, "it is not recorded"
+
+
+def test_the_check_runs_nothing(api: httpx.Client) -> None:
+    for source in ("1 + 1", "return 1", "while true do end", "tools.risky()", ""):
+        answer = api.post("/check", json={"source_code": source}).json()
+        assert [item for item in answer["findings"] if item["severity"] == "error"] == [], source
+    assert api.get("/approvals").json()["pending"] == []
+
+
 def test_sessions_end(api: httpx.Client) -> None:
     id = open_session(api)
     assert api.delete(f"/sessions/{id}").status_code == 204
