@@ -197,7 +197,12 @@ async def doctor(service: Service, _: Request, __: str) -> dict[str, Any]:
         ("The workers' jail", diagnosis["layers"]),
         ("Configuration", diagnosis["configuration"]),
     ]
-    return {"title": "Doctor", "diagnosis": diagnosis, "sections": sections, "meanings": _MEANINGS}
+    verdict = "scripts are isolated"
+    if not diagnosis["isolation"]["active"]:
+        verdict = "scripts are not isolated"
+    elif not diagnosis["ok"]:
+        verdict = "scripts are isolated, the configuration needs attention"
+    return {"title": "Doctor", "diagnosis": diagnosis, "sections": sections, "meanings": _MEANINGS, "verdict": verdict}
 
 
 PAGES: dict[str, Page] = {
