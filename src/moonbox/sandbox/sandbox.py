@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
-    from moonbox.sandbox.decisions import Middleware, ToolCall
+    from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
@@ -221,11 +221,17 @@ class Sandbox:
         finally:
             repl.close()
 
-    def call(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
-        """Call one tool without a script: the same validation, middleware, approval, limits and record."""
+    def call(
+        self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None, answer: Answer | None = None
+    ) -> Run:
+        """Call one tool without a script: the same validation, middleware, approval, limits and record.
+
+        With an `answer` the tool is not run: the arguments are validated, and the answer is recorded as its result.
+        """
         from moonbox.sandbox.direct import DirectCall
 
-        return DirectCall(self._setup, tool, arguments, toolbox).run()
+        direct = DirectCall(self._setup, tool, arguments, toolbox)
+        return direct.run() if answer is None else direct.answered(answer)
 
     async def acall(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
         """The same, awaited."""
