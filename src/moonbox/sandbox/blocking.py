@@ -208,7 +208,7 @@ class BlockingDriver:
             self._take_charge()
 
     def _help(self) -> None:
-        """In the helper: drive and run tools until the run ends or the caller takes over."""
+        """In the helper: drive and run tools until the run ends or the caller takes over, or is to take over."""
         assert self._turn is not None and self._baton is not None
         execution = self._execution
         problem: BaseException | None = None
@@ -219,6 +219,8 @@ class BlockingDriver:
                         execution.stop(REASON_CANCELLED, monotonic())
                     if not execution.starting:
                         self._step()
+                    elif self._wait_together():
+                        break
                     elif not self._run_calls(self._baton):
                         return
         except BaseException as raised:  # noqa: BLE001 - handed over to the caller's thread, which raises it
@@ -227,6 +229,14 @@ class BlockingDriver:
             self._helper_problem = problem
             self._helper_ended = True
             self._turn.notify()
+
+    def _wait_together(self) -> bool:
+        """Whether a batch is of asynchronous tools, which wait: one after another they would take long."""
+        execution = self._execution
+        if len(execution.starting) < 2:
+            return False
+        tool = execution.calls.toolbox.get(execution.starting[0].tool)
+        return tool is not None and tool.is_async
 
     def _run_calls(self, turn: threading.Lock) -> bool:
         """Run the calls one after another; False when the caller has taken over meanwhile."""
