@@ -21,6 +21,8 @@ export function createDriver(moonbox) {
     nothing: () => null,
     create_issue: ({ title }) => ({ title, number: 7 }),
     list: () => [],
+    decoded: ({ text }) => JSON.parse(text),
+    sent: () => null,
     later: (given) => given.value ?? null,
   };
 

@@ -15,7 +15,7 @@ from pathlib import Path
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from conformance.cases import FOLDERS, SharedCase, conformance_tools, shared_cases
+from conformance.cases import GROUPS, SharedCase, conformance_tools, shared_cases
 from conformance.hosts import HOSTS, open_host, why_missing
 
 Results = dict[str, dict[str, dict[str, list[str]]]]
@@ -35,7 +35,7 @@ def run_cases(hosts: list[str], cases: list[SharedCase], *, report: bool = False
                         differences = case.play(host, reference)
                     except RuntimeError as problem:
                         differences = [f"host: {problem}"]
-                    results[name][case.group][case.path.stem] = differences
+                    results[name][case.group][case.stem] = differences
                     if report and differences:
                         print(f"{name:9} {case.name}: {'; '.join(differences)[:400]}", flush=True)
             finally:
@@ -58,7 +58,7 @@ def _kept(file: Path, results: Results) -> Results:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", default=",".join(HOSTS))
-    parser.add_argument("--groups", default=",".join(FOLDERS))
+    parser.add_argument("--groups", default=",".join(GROUPS))
     parser.add_argument("--only", default="", help="a part of the names of cases")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--results", type=Path, default=None)

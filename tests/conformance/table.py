@@ -15,7 +15,9 @@ GROUPS = {
     "lua": "Lua: language, library, tools, limits",
     "lua errors": "Lua: errors of models",
     "attacks": "Attacks",
-    "rhai": "Rhai",
+    "nulls": "Nulls, in both languages",
+    "rhai": "Rhai: language, library, tools, limits",
+    "rhai reference": "Rhai: scripts of the reference implementation's tests",
 }
 REASONS = {
     "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; JavaScript's Map is not slowed",

@@ -2,8 +2,9 @@
 
 import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
-import { explain, type EngineError } from "../explain.js";
-import { filled } from "../languages.js";
+import { explain } from "../explain/explain.js";
+import type { EngineError } from "../explain/report.js";
+import { discoveryBudget, filled } from "../languages.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
 import { fromWire, isObject, toWire } from "../values.js";
 import { CallEntry, errorValue, type CallPath, type CallResult, type RunInfo } from "./calls.js";
@@ -14,6 +15,7 @@ const POKE = 2; // milliseconds between two looks at a script that must stop
 const MOST_OBSERVATIONS = 10_000;
 const REMEMBERED_FAILURES = 32;
 const LONGEST_MESSAGE = 100_000;
+const TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run";
 
 export interface ExecutionOptions {
   run_id: string;
@@ -37,6 +39,7 @@ export class Execution implements RunInfo {
   private waiting = false; // the worker waits for an answer
   private flushing = false;
   private budget: number | null;
+  private discovery = discoveryBudget;
   private batches = 0;
   private sent = 0;
   private received = 0;
@@ -67,6 +70,10 @@ export class Execution implements RunInfo {
 
   get repl_id(): string {
     return this.options.repl_id;
+  }
+
+  get source(): string {
+    return this.options.source;
   }
 
   /** Runs the script to its end. */
@@ -240,6 +247,8 @@ export class Execution implements RunInfo {
       return;
     }
     try {
+      this.discovery -= this.calls.docs.cost(name);
+      if (this.discovery < 0) throw new ToolError(TOO_MUCH_DISCOVERY, { code: "limit_docs" });
       this.replies.push(`[${id},true,${toWire(this.calls.docs.answer(name, given))}]`);
     } catch (problem) {
       if (!(problem instanceof ToolError)) throw problem;
@@ -342,6 +351,8 @@ export class Execution implements RunInfo {
       started: this.started,
       repl: options.repl_id,
       number: options.number,
+      parent: "",
+      tool: "",
       seed: options.seed,
       observations: this.observations,
       state_lost: this.worker_lost || options.state_lost_before,

@@ -132,7 +132,7 @@ export class Sandbox {
     const began = performance.now();
     const path = new CallPath({
       toolbox: this.toolbox, functions: new Map(), docs: new Map(), limits: this.limits, language: setup.language,
-      allow_nan: setup.allow_nan, approve: setup.approve, slots: setup.slots, always: new Set(), direct: true,
+      allow_nan: setup.allow_nan, approve: setup.approve, slots: setup.slots, always: new Map(), direct: true,
     });
     const id = randomHex(16);
     const entry = new CallEntry(1, `tools.${name}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
@@ -141,7 +141,7 @@ export class Sandbox {
       const seconds = this.toolbox.get(name)?.timeout ?? this.limits.timeout;
       if (seconds !== null) timer = setTimeout(() => reject(new Error("timeout")), seconds * 1000);
     });
-    const info = { id, repl_id: "", pause: () => () => undefined, changed: () => undefined };
+    const info = { id, repl_id: "", source: "", pause: () => () => undefined, changed: () => undefined };
     const [status, result, error] = await Promise.race([path.perform(entry, info), timeout]).catch(() => {
       entry.abort.abort();
       return ["timeout", null, new ScriptError("tool", `${name} did not answer within its timeout`, { code: "timeout", retryable: true, tool: name })] as const;
@@ -160,7 +160,7 @@ export class Sandbox {
       usage: {
         wall: (performance.now() - began) / 1000, cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0,
       },
-      error: failure, started: entry.started, repl: "", number: 1, seed: 0, observations: [], state_lost: false, kept: "",
+      error: failure, started: entry.started, repl: "", number: 1, parent: "", tool: "", seed: 0, observations: [], state_lost: false, kept: "",
       kept_output: "", notes: [],
     });
     await setup.sink?.write(run);
