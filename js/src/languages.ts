@@ -49,6 +49,8 @@ export interface Language {
 
 interface Bundle {
   version: string;
+  /** Tells builds of one version apart. */
+  build: string;
   prelude: Record<string, string>;
   languages: Record<string, Language>;
   limits: Record<string, LimitFields>;
@@ -62,6 +64,7 @@ import data from "#languages";
 const bundle = data as Bundle;
 
 export const version = bundle.version;
+export const build = bundle.build;
 export const prelude = bundle.prelude;
 /** The limits of each preset, and the defaults as "default". */
 export const presets = bundle.limits;

@@ -50,6 +50,7 @@ export class Execution implements RunInfo {
   private stopping = 0;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private done: Done | null = null;
+  private values: unknown[] = [];
   private error: ScriptError | null = null;
   private end!: () => void;
   private readonly over = new Promise<void>((resolve) => {
@@ -205,6 +206,8 @@ export class Execution implements RunInfo {
           return;
         case "done":
           this.received += report.values.length + report.message.length + report.extra.length;
+          if (report.outcome === "ok") this.values = fromWire(new TextDecoder().decode(report.values)) as unknown[];
+          else this.error = this.explain(engineError(report));
           this.done = report;
           return this.end();
       }
@@ -322,13 +325,7 @@ export class Execution implements RunInfo {
   }
 
   private record(): Run {
-    const { done, options } = this;
-    let { error } = this;
-    let values: unknown[] = [];
-    if (done !== null) {
-      if (done.outcome === "ok") values = fromWire(new TextDecoder().decode(done.values)) as unknown[];
-      else error = this.explain(engineError(done));
-    }
+    const { done, error, options, values } = this;
     const kept = done?.kept ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
     return new Run({
       id: options.run_id,

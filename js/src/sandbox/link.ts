@@ -122,6 +122,7 @@ export class Link {
     const threads = Math.min(Atomics.load(this.control, WORD.threads), MOST_THREADS);
     for (let at = 0; at < threads; at += 1) {
       const state = Atomics.load(this.control, WORD.firstThread + at);
+      if (state <= 0 || state > words.length * 4 - 128) continue; // a forged snapshot may say anything
       const set = (offset: number, value: number): void => void Atomics.store(words, (state + offset) >> 2, value);
       set(LAYOUT.state.hook, Atomics.load(this.control, WORD.hook));
       set(LAYOUT.state.baseCount, 1);

@@ -160,7 +160,7 @@ export class Repl {
         sources: [...this.sources],
         language: this.setup.language.name,
         features: [...this.setup.features],
-      });
+      }, this.setup.snapshotKey);
     });
   }
 

@@ -9,10 +9,10 @@ import type { SavedMemory } from "../protocol.js";
 import { unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
 import { CallEntry, CallPath, ToolSlots, type Approve } from "./calls.js";
-import { EngineModules } from "./engine.js";
+import { EngineModules, mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
 import { define, randomHex, Repl, type Additions, type RunOptions } from "./repl.js";
-import { unpack } from "./snapshot.js";
+import { snapshotKey, unpack } from "./snapshot.js";
 
 export interface SandboxOptions {
   tools?: ToolSource;
@@ -25,15 +25,18 @@ export interface SandboxOptions {
   /** Where every run is written as a line of JSON. */
   audit?: AuditOption | null;
   allow_nan?: boolean;
+  /** Signs snapshots, at least 16 bytes: `restore` then takes only those that were signed with the same key. */
+  snapshot_key?: string | Uint8Array | null;
 }
 
-const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan"];
+const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "snapshot_key"];
 
 /** What the Repls and direct calls of one Sandbox share. */
 export interface Setup {
   language: Language;
   features: ReadonlySet<string>;
   allow_nan: boolean;
+  snapshotKey: Uint8Array | null;
   approve: Approve | null;
   sink: Sink | null;
   modules: EngineModules;
@@ -75,6 +78,7 @@ export class Sandbox {
       language: chosen,
       features,
       allow_nan: options.allow_nan ?? false,
+      snapshotKey: snapshotKey(options.snapshot_key),
       approve: options.approve ?? null,
       sink: openSink(options.audit),
       modules: new EngineModules(),
@@ -101,15 +105,19 @@ export class Sandbox {
   /** A Repl with the state of a snapshot. Tools, functions and limits are those of this Sandbox. */
   async restore(snapshot: Uint8Array, options: ReplOptions = {}): Promise<Repl> {
     this.checkOpen();
-    const image = await unpack(snapshot);
-    const features = [...this.setup.features].sort().join();
-    if (image.language !== this.language || [...image.features].sort().join() !== features) {
+    const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
+    const image = await unpack(snapshot, this.setup.snapshotKey, mostBytes(limits.max_memory));
+    if (image.language !== this.language) {
+      throw new UsageError(`the snapshot is of a Sandbox with language '${image.language}'; this one has '${this.language}'`);
+    }
+    const listed = (features: Iterable<string>): string => [...features].sort().join(", ") || "no features";
+    if (listed(image.features) !== listed(this.setup.features)) {
       throw new UsageError(
-        `the snapshot is of a Sandbox with language '${image.language}' and features [${image.features.join(", ")}]`,
+        `the snapshot is of a Sandbox with ${listed(image.features)}; this one has ${listed(this.setup.features)} (lua_features)`,
       );
     }
     const repl = new Repl(
-      this.setup, options.toolbox ?? this.toolbox, options.limits === undefined ? this.limits : Limits.of(options.limits),
+      this.setup, options.toolbox ?? this.toolbox, limits,
       options.before_write ?? null, (closed) => this.repls.delete(closed), image,
     );
     return this.keep(repl).open();
