@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import marshal
+import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox import Sandbox
@@ -87,7 +89,8 @@ class HijackedSource:
         thread = threading.Thread(target=live, daemon=True)
         thread.start()
         self._threads.append(thread)
-        return Link(main, control, None, _NoProcess())
+        clock = time.pthread_getcpuclockid(thread.ident or 0) if sys.platform == "linux" else None
+        return Link(main, control, None, _NoProcess(), cpu_clock=clock)
 
     def configure(self, config: dict[str, Any]) -> None:
         pass

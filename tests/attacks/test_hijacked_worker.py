@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .hijacked import Peer
 
-LIMITS = Limits(timeout=0.4, max_output=1000, max_memory=4_000_000)
+LIMITS = Limits(timeout=0.4, max_output=1000, max_memory=4_000_000, max_tool_calls=50)
 
 
 @tool
@@ -62,6 +62,25 @@ NONSENSE: dict[str, bytes] = {
     "half a surrogate pair": frame(DONE, json.dumps(done()).replace('"message": ""', '"message": "\\ud800"').encode()),
     "NaN": frame(DONE, json.dumps(done(values=[float("nan")])).encode()),
     "infinite seconds": frame(DONE, json.dumps(done()).replace('"cpu": 0.0', '"cpu": 1e999').encode()),
+    **{
+        f"the number {name}": frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + text)
+        for name, text in {
+            "1e999": b"[1e999]",
+            "-1E+400": b"[-1E+400]",
+            "1e999 among strings": b'["1e5",1e999]',
+            "of 400 digits and a fraction": b"[" + b"9" * 400 + b".0]",
+            "2 to the power of 63": b"[9223372036854775808]",
+            "below 64 bits": b"[-9223372036854775809]",
+            "of 30 digits": b"[" + b"7" * 30 + b"]",
+            "of 4,300 digits": b"[" + b"7" * 4300 + b"]",
+            "of 5,000 digits": b"[" + b"7" * 5000 + b"]",
+            "of 200,000 digits": b"[" + b"7" * 200_000 + b"]",
+            "1e999 in a large value": b"[" + b"1.5," * 50_000 + b"1e999]",
+            "of 30 digits in a large value": b"[" + b"1.5," * 50_000 + b"7" * 30 + b"]",
+        }.items()
+    },
+    "a call with the number 1e999": frame(CALLS, b'[[1,"tools.echo",[{"value":1e999}]]]'),
+    "a call with an integer of 4,300 digits": frame(CALLS, b'[[1,"tools.echo",[{"value":' + b"7" * 4300 + b"}]]]"),
     "trailing text": frame(DONE, json.dumps(done()).encode() + b"x"),
     "an array as end": frame(DONE, b"[]"),
     "text as end": frame(DONE, b'"ok"'),
@@ -179,6 +198,29 @@ def test_nonsense_to_asyncio(said: bytes) -> None:
             assert (await repl.arun("anything")).values == (42,)
 
     asyncio.run(main())
+
+
+NUMBERS = {
+    "the largest": (b"[9223372036854775807]", 2**63 - 1),
+    "the smallest": (b"[-9223372036854775808]", -(2**63)),
+    "the largest float": (b"[1.7976931348623157e+308]", 1.7976931348623157e308),
+    "a tiny one": (b"[1e-400]", 0.0),
+    "many digits": (b"[0.000123456789012345678901234567890]", 0.00012345678901234568),
+    "in a string": (b'["1e999 99999999999999999999999"]', "1e999 99999999999999999999999"),
+    "as a key": (b'[{"99999999999999999999":"1e999"}]', {"99999999999999999999": "1e999"}),
+}
+
+
+@pytest.mark.parametrize(("said", "value"), NUMBERS.values(), ids=NUMBERS.keys())
+def test_numbers_of_an_honest_worker(said: bytes, value: Any) -> None:
+    def worker(peer: Peer) -> None:
+        peer.send(READY, b"")
+        peer.wait_for(RUN)
+        peer.raw(frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + said))
+        peer.receive()
+
+    with hijacked_box(worker, limits=LIMITS) as box:
+        assert box.run("anything").value == value
 
 
 def dying(peer: Peer) -> None:

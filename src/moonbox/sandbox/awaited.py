@@ -38,7 +38,7 @@ class AwaitingExecutor:
         try:
             if is_async:
                 return await call()
-            result = await self._in_thread(call)
+            result = await self._in_thread(call, entry)
             return await result if inspect.isawaitable(result) else result
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -49,10 +49,14 @@ class AwaitingExecutor:
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         return await value if inspect.isawaitable(value) else value
 
-    async def wait(self, future: Future[None]) -> None:
+    async def wait(self, future: Future[None], entry: CallEntry) -> None:
+        if entry.deadline is not None:
+            self._wake()
         await asyncio.wrap_future(future)
 
-    async def _in_thread(self, call: Callable[[], Any]) -> Any:
+    async def _in_thread(self, call: Callable[[], Any], entry: CallEntry) -> Any:
+        running = entry.running
+        assert running is not None
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
 
@@ -69,10 +73,16 @@ class AwaitingExecutor:
                 result = call()
             except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
                 problem = raised if not isinstance(raised, StopIteration) else RuntimeError("StopIteration")
+            running.let_go()
             # The future belongs to the loop's thread, so that thread fills it in.
             soon(loop, lambda: deliver(result, problem))
 
-        self._threads.submit(job)
+        running.hold()
+        try:
+            self._threads.submit(job)
+        except BaseException:  # no thread could be started
+            running.let_go()
+            raise
         return await done
 
 

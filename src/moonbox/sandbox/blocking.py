@@ -51,7 +51,9 @@ class BlockingExecutor:
             self._wake()  # whoever waits does not know of this deadline yet
         result = call()
         if is_async or inspect.isawaitable(result):
-            future = self._loop.submit(_awaited(result))
+            assert entry.running is not None
+            entry.running.hold()
+            future = self._loop.submit(_awaited(result), entry.running.let_go)
             entry.cancel = future.cancel
             return future.result()
         return result
@@ -66,7 +68,9 @@ class BlockingExecutor:
                 future.cancel()
         return future.result()
 
-    async def wait(self, future: Future[None]) -> None:
+    async def wait(self, future: Future[None], entry: CallEntry) -> None:
+        if entry.deadline is not None:
+            self._wake()
         future.result()
 
 

@@ -21,6 +21,7 @@ from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import measure, plain
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.record import CallEntry, RunClock
     from moonbox.sandbox.setup import Setup
-    from moonbox.sandbox.threads import Slots, ToolSlots
+    from moonbox.sandbox.threads import RunningCall, RunningCalls, Slots, ToolSlots
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -59,12 +60,15 @@ class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
-        """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline."""
+        """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline.
+
+        What goes on then holds `entry.running` until it has ended.
+        """
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
-    async def wait(self, future: Future[None]) -> None: ...
+    async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
 
 
 class RunInfo(Protocol):
@@ -105,6 +109,7 @@ class CallPath:
         self._middleware: Sequence[Middleware] = setup.middleware
         self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
         self._slots: ToolSlots = setup.slots
+        self._running_calls: RunningCalls = setup.running_calls
         self._search = setup.search
         self._context: Mapping[str, Any] = setup.context
         self._first = 0 if direct else setup.language.first_index
@@ -141,8 +146,10 @@ class CallPath:
 
     async def perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
+        running: RunningCall | None = None
         try:
             target = self.prepare(entry)
+            running = entry.running = self._running_calls.enter(entry)
             if isinstance(target, HostFunction):
                 result = await self._call_function(target, entry, run, executor)
             else:
@@ -152,6 +159,9 @@ class CallPath:
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
             entry.ended = monotonic()
             return failure(to_tool_error(problem, entry.tool))
+        finally:
+            if running is not None:
+                running.let_go()
 
     def answered(self, answer: Answer) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
@@ -216,12 +226,8 @@ class CallPath:
             await self._approved(tool, entry, run, executor)
         slots = self._slots.of(tool)
         if slots is not None:
-            await _wait_for_slot(slots, executor)
-        try:
-            result = await self._invoke(tool, entry, run, executor)
-        finally:
-            if slots is not None:
-                slots.leave()
+            await self._wait_for_slot(slots, tool, entry, executor)
+        result = await self._invoke(tool, entry, run, executor)
         limits = self.limits
         result = tool.convert_result(
             result,
@@ -306,6 +312,24 @@ class CallPath:
         entry.approval = {"allow": "allowed", "always": "always", "edit": "edited"}[decision.kind]
         return decision.kind == "always"
 
+    async def _wait_for_slot(self, slots: Slots, tool: Tool, entry: CallEntry, executor: Executor) -> None:
+        """The slot is the call's until its tool has ended, also where nobody waits for that any more."""
+        future = slots.enter()
+        if future is not None:
+            if tool.timeout is not None and self._running_calls.all_left(slots):
+                entry.obstacle = (
+                    f"{tool.path} takes {counted(slots.most, 'call')} at once (max_concurrency), "
+                    "and earlier ones that timed out are still running"
+                )
+                entry.deadline = monotonic() + tool.timeout
+            try:
+                await executor.wait(future, entry)
+            except BaseException:
+                slots.give_up(future)
+                raise
+        assert entry.running is not None
+        entry.running.slots = slots
+
     def _convert(self, result: Any) -> Any:
         limits = self.limits
         try:
@@ -321,16 +345,6 @@ class CallPath:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None
         return value
-
-
-async def _wait_for_slot(slots: Slots, executor: Executor) -> None:
-    future = slots.enter()
-    if future is not None:
-        try:
-            await executor.wait(future)
-        except BaseException:
-            slots.give_up(future)
-            raise
 
 
 def failure(error: ToolError) -> CallResult:

@@ -204,14 +204,14 @@ class Execution:
             if now >= self._stop_until:
                 raise WorkerError("it did not stop")
             return
-        deadline = self.clock.deadline
-        if deadline is not None and now >= deadline:
+        if self.clock.is_late(now):
             self.stop(protocol.REASON_TIME, now)
             return
         for entry in list(self._open.values()):
             if entry.deadline is not None and now >= entry.deadline:
-                message = f"{entry.tool} did not answer within its timeout"
-                error = ToolError(message, code="timeout", retryable=True, tool=entry.tool)
+                message = entry.obstacle or f"{entry.tool} did not answer within its timeout"
+                code = "busy" if entry.obstacle else "timeout"
+                error = ToolError(message, code=code, retryable=True, tool=entry.tool)
                 self.answer(entry, "timeout", None, error)
                 entry.leave()
 

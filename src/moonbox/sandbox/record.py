@@ -15,45 +15,70 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from moonbox.audit.telemetry import CallSpan
+    from moonbox.sandbox.threads import RunningCall
 
 __all__ = ["CLOCK", "CallEntry", "RunClock"]
 
+_LOOK = 0.1  # seconds between two looks at a worker's processor time
+
 
 class RunClock:
-    """Measures a run against its timeout. Whoever asks a person pauses it meanwhile, from any thread."""
+    """Measures a run against its timeout. Whoever asks a person pauses it meanwhile, from any thread.
 
-    __slots__ = ("_began", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline")
+    A person's time is free, the worker's is not: while the clock is paused, it goes on by the processor time that the
+    worker spends, so that a script cannot compute for as long as somebody thinks.
+    """
 
-    def __init__(self, timeout: float | None) -> None:
+    __slots__ = ("_began", "_cpu", "_cpu_before", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline")
+
+    def __init__(self, timeout: float | None, cpu: Callable[[], float] | None = None) -> None:
         self._began = monotonic()
         self._timeout = timeout
+        self._cpu = cpu
+        self._cpu_before = 0.0
         self._lock = threading.Lock()  # several people may be asked at once, in threads of their own
         self._pauses = 0
         self._paused_at = 0.0
         self.deadline = None if timeout is None else self._began + timeout
-        """On the monotonic clock: when the timeout passes; None when there is none, or while the clock stands still."""
+        """On the monotonic clock: when the timeout passes, or, while paused, when it may have passed. None: never."""
         self.changed: Callable[[], object] | None = None
         """Called when the clock goes on, so that whoever waits for the old deadline looks at the new one."""
 
     def elapsed(self) -> float:
         """Seconds on the run's account."""
         with self._lock:
-            return (self._paused_at if self._pauses else monotonic()) - self._began
+            return self._elapsed(monotonic())
+
+    def is_late(self, now: float) -> bool:
+        """Whether the timeout has passed. While paused, it finds a new deadline where it has not."""
+        if self.deadline is None or now < self.deadline:
+            return False
+        with self._lock:
+            if self._pauses:
+                self._look_ahead(now)
+            return self.deadline is not None and now >= self.deadline
+
+    def measure(self, cpu: Callable[[], float] | None) -> None:
+        """Where to read the processor time that the worker has spent; not while paused."""
+        self._cpu = cpu
 
     def pause(self) -> None:
         with self._lock:
             if self._pauses == 0:
                 self._paused_at = monotonic()
-                self.deadline = None
+                self._cpu_before = 0.0 if self._cpu is None else self._cpu()
             self._pauses += 1
+            self._look_ahead(self._paused_at)
 
     def go_on(self) -> None:
         with self._lock:
+            if self._pauses == 1:
+                now = monotonic()
+                self._began = now - self._elapsed(now)
+                self.deadline = None if self._timeout is None else self._began + self._timeout
             self._pauses -= 1
             if self._pauses:
                 return
-            self._began += monotonic() - self._paused_at
-            self.deadline = None if self._timeout is None else self._began + self._timeout
         if self.changed is not None:
             self.changed()
 
@@ -64,6 +89,20 @@ class RunClock:
             yield
         finally:
             self.go_on()
+
+    def _elapsed(self, now: float) -> float:
+        if not self._pauses:
+            return now - self._began
+        computed = 0.0 if self._cpu is None else max(0.0, self._cpu() - self._cpu_before)
+        return self._paused_at - self._began + computed
+
+    def _look_ahead(self, now: float) -> None:
+        """Paused: the worker cannot have spent the rest before as much time has passed."""
+        if self._timeout is None or self._cpu is None:
+            self.deadline = None
+            return
+        rest = self._timeout - self._elapsed(now)
+        self.deadline = now if rest <= 0 else now + max(rest, _LOOK)
 
 
 CLOCK: ContextVar[RunClock | None] = ContextVar("moonbox_run_clock", default=None)
@@ -78,8 +117,8 @@ class CallEntry:
 
     __slots__ = (
         "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "ended", "error",
-        "failures_before", "given", "id", "index", "left", "received", "result", "retry_of", "span", "started",
-        "status", "target", "tool",
+        "failures_before", "given", "id", "index", "left", "obstacle", "received", "result", "retry_of", "running", "span",
+        "started", "status", "target", "tool",
     )  # fmt: skip
 
     def __init__(self, call_id: int, target: str, given: list[Any], *, index: int, batch: int, size: int) -> None:
@@ -113,6 +152,10 @@ class CallEntry:
         """Stops what runs for it, where that is possible."""
         self.left = False
         """The run is over, or does not wait for it any more: what has not begun does not begin."""
+        self.obstacle = ""
+        """What it waits for before its tool can start."""
+        self.running: RunningCall | None = None
+        """Held by what runs for it, until that has ended."""
         self.span: CallSpan | None = None
 
     @property
@@ -124,8 +167,8 @@ class CallEntry:
         if self.left:
             raise ToolError("the run is over", code="cancelled")
         self.began = monotonic()
-        if timeout is not None:
-            self.deadline = self.began + timeout
+        self.obstacle = ""
+        self.deadline = None if timeout is None else self.began + timeout
 
     def leave(self) -> None:
         """Nobody waits for it any more."""

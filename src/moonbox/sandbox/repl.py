@@ -349,6 +349,7 @@ class Repl:
             on_output=on_output or setup.on_output,
         )
         self._worker.loss_unseen = False
+        execution.clock.measure(link.cpu)
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))

@@ -12,7 +12,7 @@ from moonbox.errors import MissingExtra, UsageError
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.environment import Additions, describe_environment
-from moonbox.sandbox.threads import LoopThread, Threads, ToolSlots
+from moonbox.sandbox.threads import LoopThread, RunningCalls, Threads, ToolSlots
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -57,6 +57,7 @@ class Setup:
     additions: Additions = field(default_factory=Additions)
     """What Repls that are made from now on find beside their tools."""
     slots: ToolSlots = field(default_factory=ToolSlots)
+    running_calls: RunningCalls = field(default_factory=RunningCalls)
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
     views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)

@@ -6,6 +6,7 @@ The threads are daemons that are reused, and that can be left behind when a tool
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import queue
 import threading
@@ -13,15 +14,20 @@ from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from moonbox.errors import ToolError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from moonbox.sandbox.record import CallEntry
     from moonbox.tools.tool import Tool
 
     _Work = tuple[contextvars.Context, Callable[[], None]]
 
-__all__ = ["LoopThread", "Slots", "Threads", "ToolSlots"]
+__all__ = ["LoopThread", "RunningCall", "RunningCalls", "Slots", "Threads", "ToolSlots"]
 
+MOST_LEFT = 64
+"""So many calls of a Sandbox may still run that nobody waits for; then no other call is made."""
 _IDLE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
 
@@ -92,13 +98,40 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+    def submit(self, coroutine: Coroutine[Any, Any, Any], ended: Callable[[], object] | None = None) -> Future[Any]:
+        """Run it there. Cancelling the future cancels it; `ended` is called when it has really ended."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="moonbox-loop", daemon=True)
                 self._thread.start()
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            loop = self._loop
+        future: Future[Any] = Future()
+
+        def begin() -> None:
+            task = loop.create_task(coroutine)
+            task.add_done_callback(finish)
+            future.add_done_callback(lambda done: cancel(task) if done.cancelled() else None)
+
+        def cancel(task: asyncio.Task[Any]) -> None:  # from any thread
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(task.cancel)
+
+        def finish(task: asyncio.Task[Any]) -> None:
+            # Here, not when the future is cancelled: the coroutine may take its time to end, or not let itself be cancelled.
+            if ended is not None:
+                ended()
+            if task.cancelled():
+                future.cancel()
+            if future.set_running_or_notify_cancel():
+                problem = task.exception()
+                if problem is None:
+                    future.set_result(task.result())
+                else:
+                    future.set_exception(problem)
+
+        loop.call_soon_threadsafe(begin)
+        return future
 
     def close(self) -> None:
         with self._lock:
@@ -125,7 +158,7 @@ class Slots:
     """At most `most` at once, first come first served; the others get a future that is done when it is their turn."""
 
     def __init__(self, most: int = 1) -> None:
-        self.free = most
+        self.most = self.free = most
         self._lock = threading.Lock()
         self._waiting: deque[Future[None]] = deque()
 
@@ -153,6 +186,70 @@ class Slots:
         """Whoever waited was interrupted: pass on the turn if it had come already."""
         if not future.cancel() and future.done():
             self.leave()
+
+
+class RunningCalls:
+    """Calls that have not ended, those included that nobody waits for any more: these are counted and bounded."""
+
+    def __init__(self, most_left: int = MOST_LEFT) -> None:
+        self._most_left = most_left
+        self._lock = threading.Lock()
+        self._calls: set[RunningCall] = set()
+
+    def enter(self, entry: CallEntry) -> RunningCall:
+        """A call begins; ToolError where too many have been left behind."""
+        if len(self._calls) >= self._most_left and self._left() >= self._most_left:
+            raise ToolError(
+                f"{self._most_left} earlier calls timed out or were given up, and their tools are still running; "
+                "no other call is made until some of them have ended",
+                code="busy",
+                retryable=True,
+            )
+        call = RunningCall(self, entry)
+        with self._lock:
+            self._calls.add(call)
+        return call
+
+    def remove(self, call: RunningCall) -> None:
+        with self._lock:
+            self._calls.discard(call)
+
+    def all_left(self, slots: Slots) -> bool:
+        """Whether every slot is held by a call that nobody waits for."""
+        return self._left(slots) >= slots.most
+
+    def _left(self, slots: Slots | None = None) -> int:
+        with self._lock:
+            return sum(call.entry.left for call in self._calls if slots is None or call.slots is slots)
+
+
+class RunningCall:
+    """One call until its tool has ended, which may be long after its caller has given up. It then frees its slot.
+
+    Whoever carries the call out holds it: the call's own path, and the thread or task that its tool runs in.
+    """
+
+    __slots__ = ("_calls", "_holders", "_lock", "entry", "slots")
+
+    def __init__(self, calls: RunningCalls, entry: CallEntry) -> None:
+        self._calls = calls
+        self._lock = threading.Lock()
+        self._holders = 1
+        self.entry = entry
+        self.slots: Slots | None = None
+
+    def hold(self) -> None:
+        with self._lock:
+            self._holders += 1
+
+    def let_go(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders:
+                return
+        self._calls.remove(self)
+        if self.slots is not None:
+            self.slots.leave()
 
 
 class ToolSlots:

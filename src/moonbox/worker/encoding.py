@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import chain
+from math import isfinite
 from time import thread_time
 from typing import Any
 
@@ -25,6 +26,11 @@ _INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can h
 _BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+# To see at the speed of memory whether a number may be out of range: digits become 0, both letters of an exponent e.
+_DIGITS = bytes(48 if byte in b"0123456789" else 101 if byte in b"eE" else 32 for byte in range(256))
+_LONG = b"0" * 19  # digits of the largest integer
+_SHORTEST_INFINITE = len("[1e309]")
+_NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -91,6 +97,10 @@ class Decoder:
                 if nodes > self._frame or nodes > self._left:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
+            if len(payload) >= _SHORTEST_INFINITE:
+                digits = payload.translate(_DIGITS)
+                if b"0e" in digits or _LONG in digits:
+                    _check_numbers(_STRINGS.sub(b'""', payload))
             if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
                 return _STRICT.decode(payload.decode())
             parse = _parse_large if len(payload) > _LARGE else _parse
@@ -140,6 +150,16 @@ def _check_levels(payload: bytes, most: int) -> None:
         brackets = inner
     if brackets:
         raise ValueError(f"nested more than {most} levels deep")
+
+
+def _check_numbers(payload: bytes) -> None:
+    """A script's numbers are finite and have 64 bits; parsers would take 1e999 and integers of any length."""
+    for number in _NUMBER.findall(payload):
+        if b"." in number or b"e" in number or b"E" in number:
+            if not isfinite(float(number)):
+                raise ValueError("a number that is not finite")
+        elif len(number) >= len(_LONG) and not -_INTEGERS <= int(number) < _INTEGERS:
+            raise ValueError("an integer of more than 64 bits")
 
 
 def _no_constant(text: str) -> Any:

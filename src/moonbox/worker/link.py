@@ -7,6 +7,7 @@ import contextlib
 import select
 import socket
 import threading
+import time
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +15,8 @@ from moonbox.errors import WorkerError
 from moonbox.worker.protocol import HEADER, READY, STOP
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.worker.jail import Layer
 
 __all__ = ["Gone", "Link", "Reader", "WorkerProcess", "socket_pairs"]
@@ -79,8 +82,11 @@ class Link:
         process: WorkerProcess,
         *,
         native: bool = False,
+        cpu_clock: int | None = None,
     ) -> None:
         self.pid = pid
+        self._cpu_clock = cpu_clock
+        self._cpu = 0.0
         self.native = native
         """The worker's loop is the native one, which reads MessagePack."""
         self.greeting: bytes | None = None
@@ -114,6 +120,11 @@ class Link:
         lines = (self.greeting or b"").decode("utf-8", "replace").splitlines()
         parts = [line.split("\t") for line in lines]
         return tuple(Layer(part[0], part[1] == "1", part[2]) for part in parts if len(part) == 3)
+
+    @property
+    def cpu(self) -> Callable[[], float] | None:
+        """Tells the seconds of processor time that the worker has spent; None where the system does not tell."""
+        return None if self._cpu_clock is None else self._read_cpu
 
     # Blocking
 
@@ -279,6 +290,12 @@ class Link:
         bell, self._bell = self._bell, None
         for end in bell or ():
             end.close()
+
+    def _read_cpu(self) -> float:
+        assert self._cpu_clock is not None
+        with contextlib.suppress(OSError):  # gone: it spends no more
+            self._cpu = time.clock_gettime(self._cpu_clock)
+        return self._cpu
 
     def _wait_to_send(self, deadline: float | None) -> bool:
         if deadline is not None and monotonic() >= deadline:
