@@ -84,7 +84,7 @@ class NullCase(SharedCase):
     sent: list[Any]
 
     def play(self, host: Host, reference: Host) -> list[str]:
-        session = host.open(self.language, [], {}, check=False)
+        session = host.open(self.language, [], {}, check=False, tools="nulls")
         try:
             run = session.run(self.source)
         finally:
@@ -147,13 +147,13 @@ def _null_cases() -> Iterator[NullCase]:
 
 
 def conformance_tools() -> dict[str, Toolbox]:
-    """By language: the tools that its cases call."""
-    boxes = {"lua": case_tools(), "rhai": _rhai_tools()}
+    """Those that the cases of a language call, by its name; and those of the cases about nulls."""
     text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-    for box in boxes.values():
-        box.add(Tool.from_schema(name="decoded", parameters=text, call=lambda given: json.loads(given["text"])))
-        box.add(Tool.from_schema(name="sent", parameters={"type": "object"}, call=lambda given: None))
-    return boxes
+    nulls = [
+        Tool.from_schema(name="decoded", parameters=text, call=lambda given: json.loads(given["text"])),
+        Tool.from_schema(name="sent", parameters={"type": "object"}, call=lambda given: None),
+    ]
+    return {"lua": case_tools(), "rhai": _rhai_tools(), "nulls": Toolbox(nulls)}
 
 
 def _rhai_tools() -> Toolbox:
