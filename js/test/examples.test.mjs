@@ -24,6 +24,12 @@ test("the page runs the expenses story from plain static files", { skip: missing
     await page.fill("#script", "answer = 6 * 7 return answer");
     await page.click("#run");
     await page.waitForFunction(() => document.getElementById("answer").textContent === "42");
+    await page.click("[data-sample=loop]");
+    await page.click("#run");
+    await page.click("#stop");
+    await page.waitForFunction(() => /cancelled on line 4.*state kept/s.test(document.getElementById("answer").textContent));
+    await page.setViewportSize({ width: 360, height: 700 });
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page is wider than a phone");
   } finally {
     await close();
   }
