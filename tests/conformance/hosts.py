@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
 HOSTS = ("process", "inline", "node", "chromium")
+MORE_HOSTS = {"deno": ("deno", "run", "-A"), "bun": ("bun",)}
+"""Those that are not run unless they are asked for: the same driver as in Node."""
 
 
 class Session(Protocol):
@@ -52,6 +54,8 @@ def why_missing(name: str) -> str:
     """Why a host cannot be had here; empty when it can."""
     if name in ("process", "inline"):
         return ""
+    if name in MORE_HOSTS and shutil.which(name) is None:
+        return f"{name} is not installed"
     if shutil.which("node") is None:
         return "Node is not installed"
     if not (ROOT / "js" / "dist" / "index.js").exists():
@@ -104,9 +108,9 @@ class DriverHost:
 
     def __init__(self, name: str, tools: Mapping[str, Toolbox]) -> None:
         self.name = name
-        script = "node.mjs" if name == "node" else "browser.mjs"
+        script = "browser.mjs" if name == "chromium" else "node.mjs"
         self._process = subprocess.Popen(
-            ["node", str(ROOT / "js" / "test" / script)],
+            [*MORE_HOSTS.get(name, ("node",)), str(ROOT / "js" / "test" / script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

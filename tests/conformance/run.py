@@ -1,4 +1,4 @@
-"""Runs the shared cases in every host: python tests/conformance/run.py [--hosts node,chromium] [--groups lua,rhai] [-v]
+"""Runs the shared cases in every host: python tests/conformance/run.py [--hosts node,deno,bun] [--groups lua,rhai] [-v]
 
 With --write it writes the table of docs/hosts.md. With --results FILE hosts can be run one by one: what other runs have
 put into the file stays, and the table is made from all of it.

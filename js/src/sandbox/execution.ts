@@ -173,7 +173,7 @@ export class Execution implements RunInfo {
     if (this.done !== null || this.worker_lost) return;
     this.worker_lost = true;
     this.output.push(this.link.unsentOutput());
-    this.link.terminate();
+    this.link.abandon();
     if (this.stopping) {
       const limit = REASON_NAMES[this.stopping] ?? "";
       this.error = this.explain({ kind: "stop", message: "", limit, frames: [], data: null, extra: {} });
