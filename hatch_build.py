@@ -1,8 +1,8 @@
-"""The build hook that compiles the native part of a worker, where a C compiler and Python's headers are there.
+"""The build hook that compiles the native parts, where a C compiler and Python's headers are there.
 
-A wheel gets the extension inside, and then fits one version of Python on one platform; an editable install gets it in
-place. Elsewhere the build goes on without it: the loop of moonbox's workers is then that in Python. `MOONBOX_NATIVE=0`
-leaves it out. `python hatch_build.py` builds it in place.
+A wheel gets the extensions inside, and then fits one version of Python on one platform; an editable install gets them
+in place. Elsewhere the build goes on without them: what they do is then done in Python. `MOONBOX_NATIVE=0` leaves them
+out. `python hatch_build.py` builds them in place.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ try:
 except ImportError:  # run as a program
     BuildHookInterface = object
 
-FOLDER = Path(__file__).resolve().parent / "src" / "moonbox" / "worker"
-NAME = "_native" + (sysconfig.get_config_var("EXT_SUFFIX") or ".so")
+PACKAGE = Path(__file__).resolve().parent / "src" / "moonbox"
+SOURCES = ("worker/_native.c", "_values.c")
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
 FLAGS = ("-O2", "-fPIC", "-shared", "-fstack-protector-strong", "-Wall", "-Wextra")
 
 
 class NativeBuildHook(BuildHookInterface):
-    """Adds the extension to a wheel, or puts it next to its source."""
+    """Adds the extensions to a wheel, or puts them next to their sources."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel":
             return
         if version == "editable":
-            compile_native(FOLDER)
+            compile_native(PACKAGE)
             return
         folder = Path(tempfile.mkdtemp(prefix="moonbox-native-"))
         self._folder = folder
-        built = compile_native(folder)
-        if built is not None:
-            build_data["force_include"][str(built)] = f"moonbox/worker/{NAME}"
+        for built in compile_native(folder):
+            build_data["force_include"][str(built)] = f"moonbox/{built.relative_to(folder)}"
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
 
@@ -50,24 +50,34 @@ class NativeBuildHook(BuildHookInterface):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def compile_native(folder: Path) -> Path | None:
-    """The extension, compiled into that folder; None where that is not possible, and a word why."""
+def compile_native(folder: Path) -> list[Path]:
+    """The extensions, compiled into that folder; none where that is not possible, and a word why."""
     why = _unsuitable()
-    if not why:
-        compiler = _compiler()
-        include = sysconfig.get_paths()["include"]
-        target = folder / NAME
-        command = [*compiler, *FLAGS, f"-I{include}", str(FOLDER / "_native.c"), "-o", str(target), "-lpthread", "-ldl"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        except (OSError, subprocess.SubprocessError) as problem:
-            why = str(problem)
-        else:
-            if done.returncode == 0:
-                return target
-            why = done.stderr.strip().splitlines()[0] if done.stderr.strip() else f"exit status {done.returncode}"
-    print(f"moonbox: built without the native part of a worker: {why}", file=sys.stderr)
-    return None
+    built: list[Path] = []
+    for source in () if why else SOURCES:
+        target = folder / (source.removesuffix(".c") + SUFFIX)
+        target.parent.mkdir(exist_ok=True)
+        why = _compile(PACKAGE / source, target)
+        if why:
+            break
+        built.append(target)
+    if why:
+        print(f"moonbox: built without the native parts: {why}", file=sys.stderr)
+        return []
+    return built
+
+
+def _compile(source: Path, target: Path) -> str:
+    """Why it could not be compiled; empty when it was."""
+    include = sysconfig.get_paths()["include"]
+    command = [*_compiler(), *FLAGS, f"-I{include}", str(source), "-o", str(target), "-lpthread", "-ldl"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    except (OSError, subprocess.SubprocessError) as problem:
+        return str(problem)
+    if done.returncode == 0:
+        return ""
+    return done.stderr.strip().splitlines()[0] if done.stderr.strip() else f"exit status {done.returncode}"
 
 
 def _unsuitable() -> str:
@@ -90,4 +100,4 @@ def _compiler() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(compile_native(FOLDER) is None)
+    sys.exit(not compile_native(PACKAGE))

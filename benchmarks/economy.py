@@ -18,9 +18,9 @@ sys.path.insert(0, str(HERE))
 
 from tokenizer import NAME, token_counter  # noqa: E402 - found only from here on
 from tokens.bfcl import Leaderboard, Task  # noqa: E402
-from tokens.conversation import Failed, auto_takes_code, direct, scripted  # noqa: E402
+from tokens.conversation import Auto, Failed, automatic, direct, scripted  # noqa: E402
 from tokens.ledger import Bill  # noqa: E402
-from tokens.report import report  # noqa: E402
+from tokens.report import MOST_FOR_AUTO, dearest_auto, report  # noqa: E402
 from tokens.stories import STORIES, Story  # noqa: E402
 
 if TYPE_CHECKING:
@@ -44,10 +44,13 @@ class Outcome:
     each: Bill = field(default_factory=Bill)
     """Code mode, one script for each call."""
     auto: Bill = field(default_factory=Bill)
-    """What `mode="auto"` chooses: one script a turn, or one call a request."""
+    """`mode="auto"` at first."""
+    learned: Bill = field(default_factory=Bill)
+    """`mode="auto"` once it knows how large the results are."""
     tasks: int = 0
     auto_code: int = 0
-    """In how many tasks auto chose code mode."""
+    """In how many tasks auto showed the code tool alone at first, and in how many both."""
+    auto_both: int = 0
     dearer: int = 0
     """In how many tasks a script a turn cost more than one call a request."""
     dearer_than_together: int = 0
@@ -60,8 +63,10 @@ class Outcome:
             self.full + other.full,
             self.each + other.each,
             self.auto + other.auto,
+            self.learned + other.learned,
             self.tasks + other.tasks,
             self.auto_code + other.auto_code,
+            self.auto_both + other.auto_both,
             self.dearer + other.dearer,
             self.dearer_than_together + other.dearer_than_together,
         )
@@ -84,6 +89,8 @@ def main() -> None:
     text = report(NAME, stories, kinds, left_out)
     print(text)
     print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
+    if (worst := dearest_auto(stories, kinds))[0] > MOST_FOR_AUTO:
+        raise SystemExit(f"auto costs {worst[0]:.2f} times the better way in {worst[1]}")
     if not options.no_write:
         (HERE / "economy.md").write_text(text + "\n", encoding="utf-8")
 
@@ -101,7 +108,8 @@ def told(story: Story, count: Callable[[str], int]) -> Outcome:
     one, together = direct(story.tools, [plain], count, from_calls)
     code, full = scripted(story.tools, [turn], count, from_script)
     each, _ = scripted(story.tools, [plain], count, from_calls, a_script_for_each_call=True)
-    return _outcome(one, together, code, full, each, auto_takes_code(story.tools))
+    first, learned = (automatic(story.tools, [turn], count, (one, code), learned=known) for known in (False, True))
+    return _outcome(one, together, code, full, each, first, learned)
 
 
 def _same(story: Story, found: Any, expected: Any) -> None:
@@ -140,19 +148,23 @@ def _measured(board: Leaderboard, task: Task, count: Callable[[str], int]) -> Ou
             bills[way] = bills["code"]  # never more than one call a turn: the same scripts
     one, together = bills["direct"]
     code, full = bills["code"]
-    return _outcome(one, together, code, full, bills["each"][0], auto_takes_code(tools))
+    # Their tools have state, so that a conversation cannot be had again: what would be learned is not counted.
+    auto = automatic(board.tools(task, board.instances(task)), task.turns, count, (one, code), learned=False)
+    return _outcome(one, together, code, full, bills["each"][0], auto, auto)
 
 
-def _outcome(one: Bill, together: Bill, code: Bill, full: Bill, each: Bill, auto_code: bool) -> Outcome:
+def _outcome(one: Bill, together: Bill, code: Bill, full: Bill, each: Bill, auto: Auto, learned: Auto) -> Outcome:
     return Outcome(
         one,
         together,
         code,
         full,
         each,
-        code if auto_code else one,
+        auto.bill,
+        learned.bill,
         tasks=1,
-        auto_code=int(auto_code),
+        auto_code=int(auto.shown == "code"),
+        auto_both=int(auto.shown == "both"),
         dearer=int(code.total > one.total),
         dearer_than_together=int(code.total > together.total),
     )

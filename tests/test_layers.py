@@ -20,6 +20,9 @@ LAYERS: dict[str, float] = {
     "errors": 0,
     "limits": 0,
     "values": 0,
+    "native": 0,
+    "frozen": 0,
+    "secrets": 0,
     "database": 0,
     "_version": 0,
     "suggest": 0,
@@ -49,7 +52,7 @@ OF_THE_FACE = {("tools", "project"): "toolbox.py"}
 """`Toolbox.from_scripts` is a constructor of the public face and loads what it needs when it is called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
-OF_THE_WORKER = {"errors", "limits", "values", "languages", "worker"}
+OF_THE_WORKER = {"errors", "limits", "native", "values", "languages", "worker"}
 WORKER_SIDE = ("worker/child.py", "worker/zygote.py", "worker/protocol.py", "worker/jail")
 
 

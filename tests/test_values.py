@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moonbox.errors import ConversionError
-from moonbox.values import INT64_MAX, INT64_MIN, from_jsonable, measure, plain, to_jsonable
+from moonbox.values import INT64_MAX, INT64_MIN, from_jsonable, measure, measured, plain, to_jsonable
 
 
 class Colour(enum.Enum):
@@ -199,3 +199,74 @@ def test_tagged_json_goes_both_ways(value: Any) -> None:
 def test_tables_that_look_like_tags(key: str, value: Any) -> None:
     text = json.dumps(to_jsonable({key: value}), allow_nan=False)
     assert same(from_jsonable(json.loads(text)), {key: value})
+
+
+# The native part does what `plain` and `measure` do, or leaves it to them
+
+_BOUNDS = {"max_string": 40, "max_array": 6, "max_depth": 4, "allow_nan": False}
+_CROSSING: dict[str, Any] = {
+    "nothing": None,
+    "a row": {"id": 1, "name": "x", "amount": 1.5, "tags": ["a", "b"], "ok": True, "note": None},
+    "a tuple": (1, (2, [3])),
+    "bytes": [b"\xff", b""],
+    "the largest integers": [2**63 - 1, -(2**63)],
+    "an integer of 65 bits": [{"n": 2**63}],
+    "an integer far below": -(2**70),
+    "NaN": {"a": [float("nan")]},
+    "infinity": float("inf"),
+    "text at the limit": "x" * 40,
+    "text past it": ["x" * 41],
+    "text of many bytes": ["é" * 21],
+    "short text of few characters": "\U0001f600" * 10,
+    "half of a surrogate pair": ["a\ud800"],
+    "bytes past the limit": {"a": b"x" * 41},
+    "an array at the limit": [0] * 6,
+    "an array past it": {"a": [0] * 7},
+    "a table past it": {str(n): n for n in range(7)},
+    "as deep as allowed": [[[[]]]],
+    "too deep": {"a": [[[[]]]]},
+    "integer keys": {1: "a"},
+    "a key that cannot cross": {1.5: "a"},
+    "a subclass of dict": OrderedDict(a=1),
+    "a subclass of str": [type("Name", (str,), {})("x")],
+    "an enum": [Colour.RED],
+    "a set": {"s": {2, 1}},
+    "a date": [dt.date(2026, 1, 2)],
+    "a bare object": [object],
+}
+
+
+@pytest.mark.parametrize("name", _CROSSING)
+def test_values_are_measured_alike_with_and_without_the_native_part(name: str) -> None:
+    value = _CROSSING[name]
+
+    def in_python() -> Any:
+        lowered = plain(value, allow_nan=False, max_depth=_BOUNDS["max_depth"])
+        measure(lowered, max_string=40, max_array=6, max_depth=4)
+        return lowered
+
+    def outcome(work: Any) -> Any:
+        try:
+            return repr(work())
+        except ConversionError as problem:
+            return str(problem), problem.limit
+
+    assert outcome(lambda: measured(value, **_BOUNDS)) == outcome(in_python)
+
+
+def test_what_was_measured_is_a_copy() -> None:
+    inner = [1]
+    row = {"tags": inner}
+    rows = [row]
+    copy = measured(rows, max_string=100, max_array=100, max_depth=64, allow_nan=True)
+    inner.append(2)
+    row["more"] = 1
+    rows.append(row)
+    assert copy == [{"tags": [1]}]
+
+
+def test_a_value_that_holds_itself_is_too_deep() -> None:
+    rows: list[Any] = []
+    rows.append(rows)
+    with pytest.raises(ConversionError, match="nested too deeply"):
+        measured(rows, max_string=100, max_array=100, max_depth=180, allow_nan=True)

@@ -94,10 +94,53 @@ def scripted(
     return ledgers[0].bill, ledgers[1].bill
 
 
-def auto_takes_code(tools: Sequence[Tool]) -> bool:
-    """What `mode="auto"` chooses for these tools."""
-    with Sandbox(tools, min_workers=0) as sandbox, CodeMode(sandbox, mode="auto") as mode:
-        return mode.choice.code
+@dataclass(frozen=True)
+class Auto:
+    """What `mode="auto"` shows, and what a conversation costs with it."""
+
+    bill: Bill
+    shown: str
+    """code, direct or both"""
+
+
+def automatic(
+    tools: Sequence[Tool],
+    turns: Sequence[Turn],
+    count: Callable[[str], int],
+    known: tuple[Bill, Bill],
+    *,
+    learned: bool,
+) -> Auto:
+    """`mode="auto"` at first, or after it has seen the same conversation often enough to know its results.
+
+    Where it shows both, a turn of one call is a direct call, and any other turn a script. `known` are the bills of
+    direct calls and of scripts, which it costs where it shows only one of them.
+    """
+    with Sandbox(tools, min_workers=0) as sandbox:
+        if learned:
+            for _ in range(3):
+                with CodeMode(sandbox, mode="auto", max_chars=ALL) as mode:
+                    _mixed(mode, turns, count)
+        with CodeMode(sandbox, mode="auto", max_chars=ALL) as mode:
+            if not mode.choice.both:
+                return Auto(known[mode.choice.code], "code" if mode.choice.code else "direct")
+            return Auto(_mixed(mode, turns, count), "both")
+
+
+def _mixed(mode: CodeMode, turns: Sequence[Turn], count: Callable[[str], int]) -> Bill:
+    ledger = Ledger(count, _head(mode))
+    for turn in turns:
+        ledger.told(turn.message)
+        written: list[KnownCall] = list(turn.calls)
+        if mode.choice.code and (len(turn.calls) != 1 or not mode.choice.both):
+            written = [(mode.tool_name, {mode.parameter: source}) for source in _sources(turn, each=False)]
+        for name, arguments in written:
+            reply = mode.reply(name, copy.deepcopy(arguments))
+            _values(reply.run)
+            ledger.wrote(_call(name, arguments))
+            ledger.told(reply.text)
+        ledger.wrote(turn.reply)
+    return ledger.bill
 
 
 def _head(mode: CodeMode) -> list[str]:

@@ -30,7 +30,7 @@ def literal(value: Any) -> str:
     """A JSON value as a Lua expression."""
     match value:
         case None:
-            return "null"
+            return "json.null"
         case bool():
             return "true" if value else "false"
         case int() | float():

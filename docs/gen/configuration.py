@@ -40,6 +40,12 @@ an error that names the file, the section and the key: `moonbox.toml: [serve] un
 In a string, `${{NAME}}` is replaced by the environment variable `NAME`, `${{NAME:-default}}` has a default, and
 `$${{…}}` stays `${{…}}`. Relative paths are relative to the file.
 
+A variable that is not set costs only what uses it: that MCP server, that tool script, that source, or the section.
+Everything else works; `moonbox doctor` and `moonbox mcp list` say what is missing. Expanded values are secrets:
+`[secret NAME]` stands in their place in results, errors, records and logs. Not taken for secrets are values of fewer
+than 6 characters, paths and addresses without a password or query, and short words and numbers, unless the variable's
+name says otherwise (`…_TOKEN`, `…_KEY`, `…_PASSWORD`).
+
 The same settings can be given in Python: see [code mode](../code-mode.md), [limits](../limits.md),
 [tool scripts](../tool-scripts.md) and [the knowledge base](../knowledge.md).
 """

@@ -14,6 +14,11 @@ export interface Texts {
   catalog_title: string;
   names_title: string;
   search_title: string;
+  lean: string;
+  lean_namespaces: string;
+  lean_results: string;
+  not_in_scripts: string;
+  also_in_scripts: string;
   system_prompt: string;
   system_prompt_without_tools: string;
   no_value: string;

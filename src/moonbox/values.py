@@ -36,8 +36,13 @@ from itertools import chain
 from typing import Any
 
 from moonbox.errors import ConversionError
+from moonbox.native import extension
 
-__all__ = ["INT64_MAX", "INT64_MIN", "from_jsonable", "measure", "plain", "to_jsonable"]
+__all__ = ["INT64_MAX", "INT64_MIN", "ORDINARY", "from_jsonable", "measure", "measured", "plain", "to_jsonable"]
+
+ORDINARY = frozenset({str, int, float, bool, bytes, list, dict, tuple, type(None)})
+"""The types of most values: of none of these is it asked whether they are something else besides."""
+_NATIVE = extension("_values")
 
 _Path = str | tuple[Any, str | int]
 """Where a value is: a name, or a path and a key in it; written out only for an error's message."""
@@ -243,6 +248,19 @@ def measure(value: Any, *, max_string: int, max_array: int, max_depth: int, path
             if kind is int or kind is float or kind is bool or item is None or (kind is str and len(item) < 64):
                 continue
             measure(item, max_string=max_string, max_array=max_array, max_depth=max_depth - 1, path=(path, key))
+
+
+def measured(
+    value: Any, *, max_string: int, max_array: int, max_depth: int, allow_nan: bool, path: _Path = "value"
+) -> Any:
+    """The plain value, within these limits: `plain` and `measure` in one pass where the native part is in use."""
+    if _NATIVE is not None:
+        lowered = _NATIVE.lowered(value, max_string, max_array, max_depth, allow_nan)
+        if lowered is not NotImplemented:  # what is not ordinary, or too large, is done again with exact messages
+            return lowered
+    lowered = plain(value, allow_nan=allow_nan, max_depth=max_depth, path=path)
+    measure(lowered, max_string=max_string, max_array=max_array, max_depth=max_depth, path=path)
+    return lowered
 
 
 def _is_plain_table(rows: Any, allow_nan: bool) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox import Sandbox
 from moonbox.worker import protocol
-from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.link import Link, SocketControl, socket_pairs
 from moonbox.worker.protocol import HEADER, frame
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class HijackedSource:
         thread.start()
         self._threads.append(thread)
         clock = time.pthread_getcpuclockid(thread.ident or 0) if sys.platform == "linux" else None
-        return Link(main, control, None, _NoProcess(), cpu_clock=clock)
+        return Link(main, SocketControl(control), None, _NoProcess(), cpu_clock=clock)
 
     def configure(self, config: dict[str, Any]) -> None:
         pass

@@ -98,20 +98,38 @@ def test_stories_come_to_the_same_both_ways() -> None:
     for name in ("expenses", "logs", "documents"):
         assert outcomes[name].code.total < outcomes[name].together.total
     assert outcomes["lookup"].code.total > outcomes["lookup"].one.total
-    assert outcomes["lookup"].auto == outcomes["lookup"].one
+    assert [outcomes[name].auto_both for name in outcomes] == [1, 1, 1, 1]
+    assert outcomes["lookup"].learned == outcomes["lookup"].one
+    assert outcomes["expenses"].learned == outcomes["expenses"].code
+
+
+def test_auto_costs_little_more_than_the_better_way() -> None:
+    import economy
+    from tokens.report import MOST_FOR_AUTO, dearest_auto
+    from tokens.stories import STORIES
+
+    from moonbox.codemode.catalog import rough_tokens
+
+    times, _ = dearest_auto([(story.title, economy.told(story, rough_tokens)) for story in STORIES], [])
+    assert 1 < times <= MOST_FOR_AUTO
 
 
 def test_the_report_names_losses_and_wrong_choices() -> None:
     import economy
+    from tokens.conversation import Auto
     from tokens.ledger import Bill
     from tokens.report import report
 
     cheap, dear = Bill(10, 20, 90, 10, 2), Bill(50, 60, 190, 10, 2)
-    loses = economy._outcome(cheap, cheap, dear, dear, dear, auto_code=False)
-    misjudged = economy._outcome(dear, dear, cheap, cheap, cheap, auto_code=False)
+    loses = economy._outcome(cheap, cheap, dear, dear, dear, Auto(cheap, "direct"), Auto(cheap, "direct"))
+    misjudged = economy._outcome(dear, dear, cheap, cheap, cheap, Auto(dear, "both"), Auto(cheap, "code"))
     text = report("some tokens", [("small", loses)], [("Tasks", {"files": misjudged})], ["x: bad"])
     assert "- small: a script a turn against calls one by one: 100 % more;" in text
-    assert "- Tasks, files: 200 tokens, where the other way takes 100" in text
+    assert (
+        "- Tasks, files: 200 tokens at first and 100 once results are known, where the better way takes 100: "
+        "2.00 and 1.00 times."
+    ) in text
+    assert "At most 2.00 times, in Tasks, files; 2.5 are allowed." in text
     assert "| **all 1** | 50 → 10 | 60 → 20 | 10 → 10 | 200 | 200 (100 %) | **100 (50 %)** |" in text
     assert "Tokens are those of some tokens" in text
     assert text.endswith("breaks the task's own schema: x: bad.")

@@ -49,8 +49,9 @@ def test_as_json_and_as_definitions(moonbox: Moonbox) -> None:
 
 def test_auto_says_why(moonbox: Moonbox) -> None:
     lines = moonbox("catalog", "-t", "kit:box", "--mode", "auto").stdout.splitlines()
-    assert lines[0] == "── direct tools"
-    assert lines[-1] == "shown: every tool itself; direct definitions are smaller"
+    assert lines[0] == "── lua_repl · the code tool"
+    assert "── direct tools" in lines
+    assert lines[-1] == "shown: both; direct definitions are smaller, and a lean code tool is beside them"
 
 
 def test_a_smaller_catalog(moonbox: Moonbox) -> None:

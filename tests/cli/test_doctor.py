@@ -47,7 +47,7 @@ def test_the_loop_can_be_chosen(moonbox: Moonbox) -> None:
     assert native == {
         "name": "native",
         "active": False,
-        "detail": "workers run in Python: MOONBOX_NATIVE=1 turns the native loop on",
+        "detail": "workers run in Python: MOONBOX_NATIVE=0 turns the native parts off",
     }
 
 

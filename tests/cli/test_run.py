@@ -187,7 +187,8 @@ def test_runs_are_kept_only_when_asked(moonbox: Moonbox, tmp_path: Path) -> None
 def test_an_approve_tool_is_refused_where_nobody_can_be_asked(moonbox: Moonbox) -> None:
     done = moonbox("run", "-t", "kit", "-e", "tools.delete{path = 'a'}")
     assert done.returncode == 1
-    assert "denied: the tool 'delete' needs a person's approval, and nobody can be asked here" in done.stderr
+    assert "denied: the tool 'delete' needs your approval, and there is no terminal to ask you on\n" in done.stderr
+    assert "hint" not in done.stderr
 
 
 def test_a_reader_that_goes_away_is_no_error(environment: dict[str, str]) -> None:
@@ -289,8 +290,18 @@ def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
     screen.type("v\n")
     screen.expect('xxx\\u001b[2J"\n')
     screen.type("\x04")
-    screen.expect("denied: a person declined this call")
+    screen.expect("denied: you denied the call of 'delete'\n")
     assert screen.ended() == 1
+    assert "do not repeat" not in screen.text
+
+
+def test_a_denial_is_told_to_the_one_who_denied(terminal: Open) -> None:
+    screen = terminal("run", "-t", "kit", "-e", "return tools.delete{path = 'a'}")
+    screen.expect("[e]dit: ")
+    screen.type("n it is {needed}\n")
+    screen.expect("line 1: denied: you denied the call of 'delete': it is {needed}\n")
+    assert screen.ended() == 1
+    assert "hint" not in screen.text
 
 
 def test_ctrl_c_at_a_question_ends_the_run(terminal: Open) -> None:

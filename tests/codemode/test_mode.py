@@ -57,30 +57,104 @@ def tiny() -> int:
     return 1
 
 
-def test_auto_takes_what_is_smaller(box: Sandbox) -> None:
+def large_tools() -> list[Tool]:
     properties = {f"parameter_{number}": {"type": "string", "description": "words " * 20} for number in range(10)}
     schema = {"type": "object", "properties": properties}
-    large = [Tool.from_schema(name=f"t{number}", parameters=schema, call=lambda args: "called") for number in range(20)]
-    with Sandbox([tiny]) as few, CodeMode(few, mode="auto") as mode:
-        choice = mode.choice
-        assert choice.code is False and choice.direct_tokens < choice.code_tokens
-        sizes = f"{choice.code_tokens} tokens with the code tool, {choice.direct_tokens} with every tool direct"
-        assert choice.reason == f"direct definitions are smaller ({sizes})"
-        assert [item["name"] for item in mode.definitions("anthropic")] == ["tiny"]
-        assert mode.hidden_tools == ()
-        assert mode.handle("tiny", {}) == "1"
-        assert mode.handle("lua_repl", code("1")) == "error: unknown tool 'lua_repl'; known tools: tiny"
-    with Sandbox(large) as many, CodeMode(many, mode="auto") as mode:
-        assert mode.choice.code is True
+    return [Tool.from_schema(name=f"t{number}", parameters=schema, call=lambda args: "called") for number in range(20)]
+
+
+def names(mode: CodeMode) -> list[str]:
+    return [item["name"] for item in mode.definitions("anthropic")]
+
+
+def test_auto_takes_the_code_tool_where_it_is_smaller() -> None:
+    with Sandbox(large_tools()) as many, CodeMode(many, mode="auto") as mode:
+        assert mode.choice.code and not mode.choice.both
         assert mode.choice.reason.startswith("the code tool is smaller (")
         sent = json.dumps(mode.definitions("anthropic"), separators=(",", ":"))
         assert mode.choice.code_tokens == rough_tokens(sent) + rough_tokens(mode.system_prompt)
-        assert [item["name"] for item in mode.definitions("anthropic")] == ["lua_repl"]
+        assert names(mode) == ["lua_repl"]
     with Sandbox([tiny.with_(policy="direct")]) as none, CodeMode(none, mode="auto") as mode:
         assert mode.choice.reason.startswith("no tool may be called from scripts (")
         assert mode.choice.code is False
     with Sandbox() as bare, CodeMode(bare, mode="auto") as mode:
-        assert mode.choice.code is True
+        assert mode.choice.code and not mode.choice.both
+
+
+@pytest.mark.parametrize("language", ["lua", "rhai"])
+def test_auto_shows_a_small_toolbox_both_ways(language: str) -> None:
+    call = {"lua": "return tools.tiny{} + tools.tiny{}", "rhai": "tiny(#{}) + tiny(#{})"}[language]
+    with Sandbox([tiny], language=language) as few, CodeMode(few, mode="auto") as mode:
+        choice = mode.choice
+        assert choice.code and choice.both and choice.direct_tokens < choice.both_tokens < choice.code_tokens
+        sizes = (
+            f"{choice.code_tokens} tokens with the code tool, {choice.direct_tokens} with every tool direct, "
+            f"{choice.both_tokens} with both"
+        )
+        assert choice.reason == f"direct definitions are smaller, and a lean code tool is beside them ({sizes})"
+        assert names(mode) == [mode.tool_name, "tiny"]
+        assert mode.system_prompt == ""
+        assert [tool.path for tool in mode.hidden_tools] == ["tiny"]
+        assert mode.handle("tiny", {}) == "1"
+        assert mode.handle(mode.tool_name, code(call)) == "2"
+        lean = mode.definitions("openai")[0]
+        assert rough_tokens(json.dumps(lean)) <= 250
+        assert "Tools:" not in mode.description
+
+
+def test_the_lean_code_tool_says_what_scripts_need_to_know() -> None:
+    row = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
+    rows = Tool.from_schema(name="rows", namespace="db", call=lambda args: [], returns={"type": "array", "items": row})
+    with Sandbox([rows, tiny.with_(policy="direct")]) as box, CodeMode(box, mode="auto") as mode:
+        assert mode.choice.both
+        assert names(mode) == ["lua_repl", "db__rows", "tiny"]
+        assert (
+            "`space__name` is tools.space.name. Not in scripts: tiny.\nResults: db.rows {id?: integer"
+            in mode.description
+        )
+        assert "scripts cannot call 'tiny'" in mode.handle("lua_repl", code("return tools.tiny{}"))
+
+
+def test_the_lean_code_tool_stays_small() -> None:
+    fields = {f"a_rather_long_name_{number}": {"type": "string"} for number in range(12)}
+    returns = {"type": "object", "properties": fields}
+    tools = [Tool.from_schema(name=f"t{number}", call=lambda args: {}, returns=returns) for number in range(6)]
+    with Sandbox(tools) as box, CodeMode(box, mode="auto") as mode:
+        assert mode.choice.both
+        assert 150 < rough_tokens(json.dumps(mode.definitions("anthropic")[0], separators=(",", ":"))) <= 250
+
+
+def test_what_is_learned_of_results_decides_from_then_on() -> None:
+    @tool
+    def rows(count: int) -> list[dict[str, int]]:
+        """Rows."""
+        return [{"number": number} for number in range(count)]
+
+    def taught(count: int, *, scripted: bool = False, times: int = 3) -> CodeMode:
+        box = Sandbox([rows], isolation="inline")
+        with CodeMode(box, mode="auto") as mode:
+            for _ in range(times):
+                if scripted:
+                    mode.handle("lua_repl", code(f"return #tools.rows{{count = {count}}}"))
+                else:
+                    mode.handle("rows", {"count": count})
+            assert mode.choice.both, "what is shown does not change in the middle of a conversation"
+        return CodeMode(box, mode="auto")
+
+    assert taught(2, times=2).choice.both
+    small = taught(2)
+    assert small.choice.reason.startswith("results are small, and no script asked for them (")
+    assert names(small) == ["rows"] and small.system_prompt == ""
+    assert taught(2, scripted=True).choice.both
+    large = taught(5000)
+    assert large.choice.reason.startswith("results are large, up to ")
+    assert names(large) == ["lua_repl"] and "Tools:\n- rows(" in large.description
+    asked = CodeMode(Sandbox([rows], isolation="inline"), mode="auto")
+    for _ in range(3):
+        asked.handle("rows", {"count": 2})
+    assert asked.choice.both
+    asked.show_learned()
+    assert not asked.choice.code
 
 
 def test_ones_own_counter_of_tokens(box: Sandbox) -> None:
@@ -108,7 +182,7 @@ def test_a_long_answer_keeps_its_ends_and_says_what_is_missing(mode: CodeMode) -
     assert text.startswith("[1,2,3,") and text.endswith(",29999,30000]")
     note = next(line for line in text.splitlines() if line.startswith("[… "))
     assert "characters left out here; the value is an array of 30,000 elements" in note
-    assert note.endswith("keep it in a global (big = …) and return a part: return {table.unpack(big, 1, 50)} …]")
+    assert note.endswith("kept as _1. Read on without calling anything again: return {table.unpack(_1, 1, 50)} …]")
 
 
 def test_the_answer_is_bounded(box: Sandbox) -> None:
@@ -468,4 +542,5 @@ def test_tools_kept_visible_by_pattern() -> None:
         assert [tool.path for tool in mode.direct_tools] == ["shell.bash", "other.bash_run", "other.zip"]
         mode.sandbox.toolbox.add(named("bashful"))
         assert "bashful" in [tool.path for tool in mode.direct_tools]
-        assert [tool.path for tool in mode.hidden_tools] == ["shell.ls"]
+        assert "shell.ls" in [tool.path for tool in mode.hidden_tools]
+        assert "- shell.ls(" in mode.description and "- shell.bash(" not in mode.description

@@ -51,7 +51,7 @@ def toolboxes(draw: Any) -> Toolbox:
 
 @given(toolboxes(), st.data(), st.booleans(), st.sampled_from(["always", "auto", "never"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_tool_is_reachable_in_one_way(toolbox: Toolbox, data: Any, approvals: bool, mode: Any) -> None:
+def test_every_tool_is_reachable(toolbox: Toolbox, data: Any, approvals: bool, mode: Any) -> None:
     kept = data.draw(st.lists(st.sampled_from(toolbox.paths()), unique=True)) if len(toolbox) else []
     options = {"keep_visible": kept, "approvals": approvals, "mode": mode}
     with (
@@ -62,8 +62,11 @@ def test_every_tool_is_reachable_in_one_way(toolbox: Toolbox, data: Any, approva
         assert len(names) == len(set(names)) == len(shown.direct_tools) + shown.choice.code
         hidden = {tool.path for tool in shown.hidden_tools}
         direct = {tool.path for tool in shown.direct_tools}
+        eligible = {path for path in toolbox.paths() if is_eligible(toolbox[path], approvals=approvals)}
         assert hidden | direct == set(toolbox.paths())
-        assert not hidden & direct
+        assert hidden == (eligible if shown.choice.code else set())
+        if shown.choice.code and not shown.choice.both:
+            assert hidden & direct == eligible & set(kept)
         called = dict(zip(names[shown.choice.code :], shown.direct_tools, strict=True))
         for name, item in called.items():
             assert shown.handle(name, {}) == f"this is {item.namespace}/{item.name}"
@@ -72,8 +75,8 @@ def test_every_tool_is_reachable_in_one_way(toolbox: Toolbox, data: Any, approva
             alias = aliases[item.path]
             script = f"return tools.{alias}{{}}"
             assert shown.handle(shown.tool_name, {"source_code": script}) == f"this is {item.namespace}/{item.name}"
-            assert f"- {alias}(" in shown.description
-        assert all(is_eligible(toolbox[path], approvals=approvals) and path not in kept for path in hidden)
+            listed = not shown.choice.both and item.path not in kept
+            assert (f"- {alias}(" in shown.description) is listed
 
 
 @pytest.mark.parametrize(
@@ -126,11 +129,41 @@ def test_tools_come_and_go(box: Sandbox) -> None:
 
 def test_keep_visible_names_tools_that_exist(box: Sandbox) -> None:
     with CodeMode(box, keep_visible=["github.list_repos"]) as mode:
-        assert [tool.path for tool in mode.hidden_tools] == ["add"]
+        assert [tool.path for tool in mode.hidden_tools] == ["add", "github.list_repos"]
         assert mode.handle("github__list_repos", {}) == "list_repos"
+        assert mode.handle("lua_repl", {"source_code": "return tools.github.list_repos{}"}) == "list_repos"
+        assert mode.description.endswith("Scripts may also call, as tools.<name>: github.list_repos.")
+        assert "- github.list_repos" not in mode.description
     with pytest.raises(ConfigError) as caught:
         CodeMode(box, keep_visible=["list_repo"])
     assert str(caught.value) == "keep_visible: unknown tool 'list_repo'; did you mean 'github.list_repos'?"
+
+
+def test_a_kept_tool_may_come_later() -> None:
+    toolbox = Toolbox()
+    with Sandbox(toolbox) as box, CodeMode(box, keep_visible=["far.ask"], later=["far"]) as mode:
+        assert mode.direct_tools == ()
+        toolbox.add(Tool.from_schema(name="ask", namespace="far", call=lambda args: 1))
+        toolbox.add(Tool.from_schema(name="other", namespace="far", call=lambda args: 2))
+        assert [tool.path for tool in mode.direct_tools] == ["far.ask"]
+        assert mode.handle("lua_repl", {"source_code": "return tools.far.ask{} + tools.far.other{}"}) == "3"
+    with Sandbox(toolbox) as box, pytest.raises(ConfigError, match=r"unknown tool 'farther\.ask'"):
+        CodeMode(box, keep_visible=["farther.ask"], later=["far"])
+
+
+def test_only_direct_tools_alone_are_kept_from_scripts() -> None:
+    @tool
+    def open_one() -> int:
+        """One."""
+        return 1
+
+    closed = open_one.with_(name="closed", policy="direct")
+    with Sandbox([open_one, closed]) as box, CodeMode(box, keep_visible=["open_one", "closed"]) as mode:
+        assert [tool.path for tool in mode.direct_tools] == ["open_one", "closed"]
+        assert mode.handle("lua_repl", {"source_code": "return tools.open_one{}"}) == "1"
+        refused = mode.handle("lua_repl", {"source_code": "return tools.closed{}"})
+        assert "scripts cannot call 'closed'; call the tool 'closed' directly, outside a script" in refused
+        assert mode.description.endswith("Scripts may also call, as tools.<name>: open_one.")
 
 
 def test_narration_is_filled_in_for_scripts() -> None:

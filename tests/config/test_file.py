@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from moonbox.config import SECTIONS, Config, find
-from moonbox.config.file import expand
 from moonbox.config.serve import ServeSettings
+from moonbox.config.variables import Variables
 from moonbox.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_nearest_upwards_is_found(tmp_path: Path) -> None:
@@ -114,7 +112,7 @@ def test_changes_replace_keys_and_keep_the_rest() -> None:
 )
 def test_variables(text: Any, expanded: Any) -> None:
     environ = {"ONE": "1", "TWO": "2", "EMPTY": "", "NESTED": "${ONE}"}
-    assert expand(text, environ, "moonbox.toml") == expanded
+    assert Variables(environ).expand(text) == expanded
 
 
 @pytest.mark.parametrize(
@@ -123,15 +121,15 @@ def test_variables(text: Any, expanded: Any) -> None:
         (
             '[serve]\nhosts = ["a", "${NONE}"]',
             (
-                "moonbox.toml: serve.hosts[1]: the environment variable NONE is not set; "
+                "moonbox.toml: [serve] hosts[1]: the environment variable NONE is not set; "
                 "set it, or give a default: ${NONE:-default}"
             ),
         ),
-        ('[serve]\nhost = "${a b}"', "moonbox.toml: serve.host: '${a b}' is not the name of an environment variable"),
-        ('[serve]\nhost = "${}"', "moonbox.toml: serve.host: '${}' is not the name of an environment variable"),
+        ('[serve]\nhost = "${a b}"', "moonbox.toml: [serve] host: '${a b}' is not the name of an environment variable"),
+        ('[serve]\nhost = "${}"', "moonbox.toml: [serve] host: '${}' is not the name of an environment variable"),
     ],
 )
 def test_variables_that_are_missing_or_invalid(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Config.parse(text, environ={})
+        Config.parse(text, Path("moonbox.toml"), environ={}).read(ServeSettings, "serve")
     assert str(caught.value) == message

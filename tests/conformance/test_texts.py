@@ -142,6 +142,19 @@ def test_code_mode(node: DriverHost, settings: dict[str, Any], language: Any) ->
         assert json.dumps(answer[key], ensure_ascii=False) == json.dumps(value, ensure_ascii=False), key
 
 
+@pytest.mark.parametrize("language", ["lua", "rhai"])
+def test_a_small_toolbox_shown_both_ways(node: DriverHost, language: Any) -> None:
+    tools = [TOOLS[0], made("wipe", fields(), namespace="disk", policy="direct"), made("list", namespace="disk")]
+    with Sandbox(tools, language=language) as box, CodeMode(box, mode="auto") as mode:
+        wanted = {"choice": asdict(mode.choice), "definitions": {form: mode.definitions(form) for form in FORMATS}}  # type: ignore[arg-type]
+    assert wanted["choice"]["both"]
+    answer = node.ask(
+        "codemode", tools=[describe(tool) for tool in tools], settings={"mode": "auto"}, language=language
+    )
+    for key, value in wanted.items():
+        assert json.dumps(answer[key], ensure_ascii=False) == json.dumps(value, ensure_ascii=False), key
+
+
 def test_a_code_mode_without_tools(node: DriverHost) -> None:
     with Sandbox() as box, CodeMode(box) as mode:
         answer = node.ask("codemode", tools=[])

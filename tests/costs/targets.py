@@ -25,7 +25,7 @@ from moonbox.languages.registry import language
 from moonbox.net.urls import parse_target
 from moonbox.sandbox.docs import Docs
 from moonbox.scripts.hostapi import HostApi
-from moonbox.scripts.hostapi.redaction import Redactor as SecretRedactor
+from moonbox.secrets import SecretRedactor
 from moonbox.suggest import nearest
 from moonbox.tools.search import ToolSearch
 from moonbox.tools.signature import render

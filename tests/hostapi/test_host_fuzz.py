@@ -15,7 +15,7 @@ from moonbox.errors import ToolError
 from moonbox.net.errors import InvalidURL
 from moonbox.net.urls import parse_target
 from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
-from moonbox.scripts.hostapi.redaction import Redactor
+from moonbox.secrets import SecretRedactor
 
 _TEXTS = (
     " |\t|\n|é|。|http|https|://|:|/|//|\\|@|#|?|[|]|::1|127.0.0.1|example.com|evil|%|%2e|%00|.|..|0x7f|1|80|;|&|-|_|*"
@@ -49,7 +49,7 @@ def test_whatever_is_accepted_means_the_same_to_other_readers(url: str) -> None:
     st.binary(max_size=7),
 )
 def test_a_secret_is_found_in_any_surroundings(secret: str, before: bytes, after: bytes) -> None:
-    redact = Redactor()
+    redact = SecretRedactor()
     redact.add("KEY", secret)
     data = secret.encode()
     for spelled in (

@@ -19,7 +19,7 @@ from loopback_servers import Answer, Request, Server
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
-from moonbox.scripts.hostapi.redaction import Redactor
+from moonbox.secrets import SecretRedactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -381,7 +381,7 @@ def test_a_secret_that_no_header_can_hold(serve: Serve, make_api: MakeApi) -> No
 
 
 def test_overlapping_secrets_leave_nothing() -> None:
-    redact = Redactor()
+    redact = SecretRedactor()
     redact.add("LONG", "abcdefghij")
     redact.add("PART", "fghijklmno")
     assert redact("x abcdefghijklmno y") == "x [secret LONG] y"

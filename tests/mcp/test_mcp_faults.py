@@ -8,7 +8,9 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import peers
@@ -24,7 +26,6 @@ from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS, Timing
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
 
 def server(name: str, **more: Any) -> ServerSettings:
@@ -258,6 +259,55 @@ def test_a_process_is_ended_however_often_one_gives_up() -> None:
     assert pid is not None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+HOST = """
+import asyncio, sys
+from moonbox.config.mcp import ServerSettings
+from moonbox.mcp.upstreams.process import ServerProcess
+
+async def main():
+    program = "trap '' TERM HUP INT; sleep 600 & while :; do sleep 0.1; done"
+    async with ServerProcess(ServerSettings(name="deaf", command="sh", args=("-c", program))).connect():
+        print("up", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_server_that_ignores_the_end_of_its_input_dies_with_the_host() -> None:
+    """Also what it has started, and also when the host is killed and can do nothing about it."""
+    host = subprocess.Popen([sys.executable, "-c", HOST], stdout=subprocess.PIPE)
+    assert host.stdout is not None
+    with host.stdout:
+        assert host.stdout.readline() == b"up\n"
+        started: set[int] = set()
+
+        def server_and_its_child() -> bool:
+            started.update(_descendants(host.pid))
+            return len(started) >= 4  # those, the guard, and another sleep
+
+        wait_until(server_and_its_child)
+        host.kill()
+        host.wait()
+    wait_until(lambda: not any(_lives(pid) for pid in started))
+
+
+def _descendants(pid: int) -> set[int]:
+    pids: set[int] = set()
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, children.read_text().split()):
+            pids |= {child} | _descendants(child)
+    return pids
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
 
 
 def _free_port() -> int:

@@ -196,7 +196,7 @@ def test_context_functions_reach_the_host(tmp_path: Path) -> None:
         ('[tools]\nfolder = ["x"]', "[tools] unknown key 'folder'; did you mean 'folders'?"),
         ("[tools.script.a]\ntimeout = 3", "[tools.script.a] path is missing"),
         ('[tools.script.a]\npath = "a.lua"\ntimeout = -1', "[tools.script.a] timeout must be more than 0, not -1"),
-        ('[tools.script.a]\npath = "${NOT_SET}"', "the environment variable NOT_SET is not set"),
+        ('[tools]\nfolders = ["${NOT_SET}"]', "[tools] folders[0]: the environment variable NOT_SET is not set"),
         ('[tools.script.a]\npath = "a.lua"\nhttp = "x"', "[tools.script.a]"),
         ("[tolls]\nx = 1", "unknown section 'tolls'; did you mean 'tools'?"),
         ("[tools", "is not valid TOML"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
-from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.link import Link, SocketControl, socket_pairs
 from moonbox.worker.pool import Pool
 from moonbox.worker.protocol import READY, frame
 
@@ -45,7 +45,7 @@ class Source:
             self.theirs += [theirs, theirs_control]
             self.spawned += 1
         theirs.sendall(frame(READY, b""))
-        link = Link(main, control, None, NoProcess())
+        link = Link(main, SocketControl(control), None, NoProcess())
         self.links.append(link)
         return link
 
@@ -291,7 +291,7 @@ def soon() -> float:
 @pytest.fixture
 def ends() -> Iterator[tuple[Link, socket.socket, socket.socket]]:
     main, control, theirs, theirs_control = socket_pairs()
-    link = Link(main, control, None, NoProcess())
+    link = Link(main, SocketControl(control), None, NoProcess())
     yield link, theirs, theirs_control
     link.close()
     theirs.close()

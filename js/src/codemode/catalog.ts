@@ -2,10 +2,11 @@
 
 import { filled, type Texts, written } from "../languages.js";
 import { byText } from "../tools/naming.js";
-import { firstSentence, flat, render } from "../tools/signature.js";
+import { Document } from "../tools/document.js";
+import { firstSentence, flat, render, typeText } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
-import { count, counted } from "../values.js";
+import { count, counted, isObject } from "../values.js";
 import { inFormat, type Definition } from "./definitions.js";
 
 export type Detail = "schemas" | "full" | "signatures" | "names" | "search";
@@ -14,6 +15,7 @@ const LONGEST_LINE = 4000;
 const MOST_NAMESPACES = 60;
 const SHARED_BY = 3;
 const MOST_OPENINGS = 4;
+const LEAN_TOKENS = 250;
 
 export interface Catalog {
   text: string;
@@ -22,21 +24,24 @@ export interface Catalog {
   tokens: number;
 }
 
-/** Which way the tools are shown, and why. */
+/** Which way the tools are shown, and why. `both`: every tool is direct, with a lean code tool beside them. */
 export interface Choice {
   code: boolean;
   code_tokens: number;
   direct_tokens: number;
   reason: string;
+  both: boolean;
+  both_tokens: number;
 }
 
 export type CountTokens = (text: string) => number;
 
 /** The most detailed catalog within the budget of tokens. Its text depends on the tools alone, byte for byte. */
 export function makeCatalog(
-  toolbox: Toolbox, texts: Texts, options: { full_schemas: boolean; budget: number | null; count: CountTokens },
+  toolbox: Toolbox, texts: Texts,
+  options: { full_schemas: boolean; budget: number | null; count: CountTokens; leave_out?: ReadonlySet<string> },
 ): Catalog {
-  const tools = [...toolbox].sort((a, b) => {
+  const tools = [...toolbox].filter((tool) => !options.leave_out?.has(tool.path)).sort((a, b) => {
     const [[aSpace, aName], [bSpace, bName]] = [place(a, toolbox), place(b, toolbox)];
     return byText(aSpace, bSpace) || byText(aName, bName) || byText(a.path, b.path);
   });
@@ -52,21 +57,42 @@ export function makeCatalog(
   throw new Error("unreachable");
 }
 
-/** Takes what the mode says; `auto` takes what is smaller. `hidden` is how many tools scripts would reach. */
+/** Takes what the mode says; `auto` takes the code tool where it is smaller, and both otherwise. `hidden` is how many tools scripts would reach. */
 export function choose(
-  mode: string, withCode: Definition[], allDirect: Definition[],
+  mode: string, withCode: Definition[], allDirect: Definition[], lean: Definition,
   options: { prompt: string; hidden: number; count: CountTokens },
 ): Choice {
-  const sent = (definitions: Definition[]): string => JSON.stringify(inFormat(definitions, "anthropic"));
   const code_tokens = options.count(sent(withCode)) + (options.prompt ? options.count(options.prompt) : 0);
   const direct_tokens = options.count(sent(allDirect));
-  let [code, why] = [false, "direct definitions are smaller"];
-  if (mode === "never") [code, why] = [false, "mode is never"];
-  else if (mode === "always" || allDirect.length === 0) [code, why] = [true, `mode is ${mode}`];
-  else if (options.hidden === 0) [code, why] = [false, "no tool may be called from scripts"];
-  else if (code_tokens < direct_tokens) [code, why] = [true, "the code tool is smaller"];
-  const reason = `${why} (${counted(code_tokens, "token")} with the code tool, ${count(direct_tokens)} with every tool direct)`;
-  return { code, code_tokens, direct_tokens, reason };
+  const both_tokens = direct_tokens + options.count(sent([lean]));
+  let [code, both, why] = [true, true, "direct definitions are smaller, and a lean code tool is beside them"];
+  if (mode === "never") [code, both, why] = [false, false, "mode is never"];
+  else if (mode === "always" || allDirect.length === 0) [code, both, why] = [true, false, `mode is ${mode}`];
+  else if (options.hidden === 0) [code, both, why] = [false, false, "no tool may be called from scripts"];
+  else if (code_tokens < direct_tokens) [code, both, why] = [true, false, "the code tool is smaller"];
+  const costs = `${counted(code_tokens, "token")} with the code tool, ${count(direct_tokens)} with every tool direct, ${count(both_tokens)} with both`;
+  return { code, code_tokens, direct_tokens, reason: `${why} (${costs})`, both, both_tokens };
+}
+
+/** A lean code tool that also says what the tools return, as far as it is known and there is room. */
+export function withResults(definition: Definition, tools: Iterable<Tool>, texts: Texts, count: CountTokens): Definition {
+  const results: string[] = [];
+  let described = definition;
+  for (const tool of tools) {
+    const text = isObject(tool.returns) ? typeText(tool.returns, new Document(tool.returns), 2) : "";
+    if (!text.includes("{")) continue; // no field to know
+    results.push(visible(`${tool.path} ${text}`));
+    const line = filled(texts.lean_results, { results: results.join("; ") });
+    const longer = { ...definition, description: `${definition.description}\n${line}` };
+    if (count(sent([longer])) > LEAN_TOKENS) break;
+    described = longer;
+  }
+  return described;
+}
+
+/** The definitions as a request carries them; the formats differ by a few characters for each tool. */
+function sent(definitions: Definition[]): string {
+  return JSON.stringify(inFormat(definitions, "anthropic"));
 }
 
 /** About four bytes to a token: good enough to compare definitions, not to bill by. */

@@ -6,19 +6,20 @@ import { filled, language, type Texts, written } from "../languages.js";
 import type { Repl } from "../sandbox/repl.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { unknown } from "../suggest.js";
+import { byText } from "../tools/naming.js";
 import type { Tool } from "../tools/tool.js";
-import { choose, makeCatalog, roughTokens, type Catalog, type Choice, type CountTokens } from "./catalog.js";
+import { choose, makeCatalog, roughTokens, withResults, type Catalog, type Choice, type CountTokens } from "./catalog.js";
 import {
   findScript, fromTool, inFormat, parseArguments, providerNames, shorten, within, type Definition, type Format,
 } from "./definitions.js";
 import { explainMisdirected, Routes } from "./routing.js";
 
 export interface CodeModeSettings {
-  /** Tools that stay direct although scripts could reach them. */
+  /** Tools that the model calls directly too, beside scripts. */
   keep_visible?: readonly string[];
   /** Add each tool's JSON Schema to the catalog. */
   full_schemas?: boolean;
-  /** always: the code tool; never: every tool direct; auto: whichever definition is smaller. */
+  /** always: the code tool; never: every tool direct; auto: the code tool where that is smaller, or else both. */
   mode?: "always" | "auto" | "never";
   /** Let scripts reach tools that need a person's approval: the script waits. */
   approvals?: boolean;
@@ -148,7 +149,7 @@ export class CodeMode {
   /** An addition to the system prompt, at most 500 bytes. */
   get system_prompt(): string {
     const view = this.current();
-    return view.choice.code ? this.prompt(view.catalog) : (this.settings.system_prompt ?? "");
+    return view.choice.code && !view.choice.both ? this.prompt() : (this.settings.system_prompt ?? "");
   }
 
   // The model's calls
@@ -228,7 +229,10 @@ export class CodeMode {
     if (kept === undefined) {
       const repl = this.sandbox.lazy_repl({
         toolbox: this.routes.hidden,
-        before_write: (run) => (this.view === null ? run : explainMisdirected(run, this.view.direct)),
+        before_write: (run) => {
+          const direct = [...(this.view?.direct ?? [])].filter(([, tool]) => !this.routes.hidden.has(tool.path));
+          return explainMisdirected(run, new Map(direct));
+        },
       });
       kept = { repl, used: now, users: 0 };
     }
@@ -249,42 +253,69 @@ export class CodeMode {
   private makeView(): View {
     const { settings, count } = this;
     const catalog = makeCatalog(this.routes.hidden, this.texts, {
-      full_schemas: settings.full_schemas, budget: settings.catalog_tokens, count,
+      full_schemas: settings.full_schemas, budget: settings.catalog_tokens, count, leave_out: this.routes.kept,
     });
     const code = this.codeDefinition(catalog);
     const direct = providerNames(this.routes.direct, [this.tool_name]);
     const everything = providerNames(this.sandbox.toolbox, [this.tool_name]);
-    const choice = choose(settings.mode, [code, ...definitionsOf(direct)], definitionsOf(everything), {
-      prompt: this.prompt(catalog), hidden: catalog.tools, count,
+    const lean = this.leanDefinition(everything);
+    const choice = choose(settings.mode, [code, ...definitionsOf(direct)], definitionsOf(everything), lean, {
+      prompt: this.prompt(), hidden: this.reached, count,
     });
-    return { code, catalog, direct: choice.code ? direct : everything, choice };
+    const shown = choice.code && !choice.both ? direct : everything;
+    return { code: choice.both ? lean : code, catalog, direct: shown, choice };
   }
 
   private codeDefinition(catalog: Catalog): Definition {
     const { description } = this.settings;
     const parts = [description ?? this.texts.description];
-    if (catalog.tools > 0) {
+    const { hidden, kept } = this.routes;
+    if (this.reached > 0) {
       if (description === null) parts.push(this.texts.with_tools, ...this.limits());
-      parts.push(catalog.text);
+      if (catalog.tools > 0) parts.push(catalog.text);
     }
+    if (kept.size > 0) {
+      const names = [...kept].map((path) => written(this.texts, hidden.alias(path))).sort(byText).join(", ");
+      parts.push(filled(this.texts.also_in_scripts, { names }));
+    }
+    const parameter = { type: "string", description: this.texts.parameter_description };
+    return this.codeTool(parts.join("\n"), parameter, this.reached === 0);
+  }
+
+  /** The code tool beside direct definitions of every tool: these say the rest. */
+  private leanDefinition(everything: Map<string, Tool>): Definition {
+    const { texts, settings, routes: { hidden } } = this;
+    const parts = [settings.description ?? texts.lean];
+    if ([...hidden].some((tool) => tool.namespace)) parts.push(texts.lean_namespaces);
+    const direct = [...everything].filter(([, tool]) => !hidden.has(tool.path)).map(([name]) => name);
+    if (direct.length > 0) parts.push(filled(texts.not_in_scripts, { names: direct.join(", ") }));
+    return withResults(this.codeTool(parts.join(" "), { type: "string" }, false), hidden, texts, this.count);
+  }
+
+  /** How many tools scripts reach. */
+  private get reached(): number {
+    return this.routes.hidden.paths().length;
+  }
+
+  private codeTool(description: string, parameter: Record<string, string>, readOnlyHint: boolean): Definition {
     return {
       name: this.tool_name,
-      description: parts.join("\n"),
+      description,
       parameters: {
         type: "object",
-        properties: { [this.parameter]: { type: "string", description: this.texts.parameter_description } },
+        properties: { [this.parameter]: parameter },
         required: [this.parameter],
         additionalProperties: false,
       },
       returns: null,
-      annotations: { readOnlyHint: catalog.tools === 0 },
+      annotations: { readOnlyHint },
       overflow: this.parameter,
     };
   }
 
-  private prompt(catalog: Catalog): string {
+  private prompt(): string {
     if (this.settings.system_prompt !== null) return this.settings.system_prompt;
-    const chosen = catalog.tools > 0 ? this.texts.system_prompt : this.texts.system_prompt_without_tools;
+    const chosen = this.reached > 0 ? this.texts.system_prompt : this.texts.system_prompt_without_tools;
     return filled(chosen, { name: this.tool_name });
   }
 

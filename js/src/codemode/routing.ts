@@ -1,4 +1,7 @@
-/** Routing: which tools scripts reach, and which the model calls directly. One predicate decides both. */
+/**
+ * Routing: which tools scripts reach, and which the model calls directly. One predicate decides both. What scripts do not
+ * reach is direct, and so is what `keep_visible` names, which scripts reach all the same.
+ */
 
 import type { Run } from "../audit/records.js";
 import { UsageError, type ScriptError } from "../errors.js";
@@ -12,7 +15,7 @@ import { isObject } from "../values.js";
 const LONGEST_LINE = 10_000;
 const NAMED = /\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not found: (\w+)/;
 
-/** Whether scripts may reach the tool; then, and only then, it leaves the direct list. */
+/** Whether scripts may reach the tool; then it leaves the direct list, unless it is kept there too. */
 export function isEligible(tool: Tool, approvals = false): boolean {
   const { hints } = tool;
   if (tool.execution || hints.client_side || hints.cpu_bound) return false;
@@ -20,13 +23,15 @@ export function isEligible(tool: Tool, approvals = false): boolean {
   return tool.policy === "auto" && !hints.destructive;
 }
 
-/** The two halves of a toolbox. Follows it when it changes. */
+/** What scripts reach of a toolbox, and what the model does. Follows it when it changes. */
 export class Routes {
   private seen = -1;
   /** What the model calls itself, in the toolbox's order. */
   direct: Tool[] = [];
   /** What scripts reach. */
   readonly hidden = new Toolbox();
+  /** The paths of those among them that the model calls directly too. */
+  kept: ReadonlySet<string> = new Set();
 
   constructor(
     private readonly source: Toolbox,
@@ -45,10 +50,11 @@ export class Routes {
     this.seen = this.source.revision;
     const isKept = (tool: Tool): boolean =>
       this.keepVisible.some((name) => (isPattern(name) ? fits(tool.path, name) || fits(tool.name, name) : name === tool.path));
-    const isHidden = (tool: Tool): boolean => !isKept(tool) && isEligible(tool, this.approvals);
     const tools = [...this.source];
-    this.direct = tools.filter((tool) => !isHidden(tool));
-    const hidden = tools.filter(isHidden).map(withoutNarration);
+    const reached = tools.filter((tool) => isEligible(tool, this.approvals));
+    this.kept = new Set(reached.filter(isKept).map((tool) => tool.path));
+    this.direct = tools.filter((tool) => !reached.includes(tool) || this.kept.has(tool.path));
+    const hidden = reached.map(withoutNarration);
     const gone = this.hidden.paths().filter((path) => !hidden.some((tool) => tool.path === path));
     if (gone.length > 0) this.hidden.remove(...gone);
     this.hidden.add(hidden, true);

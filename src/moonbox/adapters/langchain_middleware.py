@@ -121,7 +121,8 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
             running_agent.reset(token)
 
     def _is_hidden(self, name: str) -> bool:
-        return name.replace("__", ".") in {tool.path for tool in self.adapter.mode.hidden_tools}
+        mode = self.adapter.mode
+        return name.replace("__", ".") in {tool.path for tool in mode.hidden_tools if tool not in mode.direct_tools}
 
 
 def _with(message: Any, prompt: str) -> SystemMessage:

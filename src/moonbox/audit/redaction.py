@@ -36,6 +36,12 @@ class Redactor:
         self._secrets = _names("secrets", secrets)
         self._replacement = replacement
 
+    def with_secrets(self, secrets: Iterable[str]) -> Redactor:
+        """A copy that hides these too."""
+        copy = Redactor(secrets=[*self._secrets, *secrets], replacement=self._replacement)
+        copy._patterns = self._patterns
+        return copy
+
     def redact(self, run: Run) -> Run:
         """A copy of the run in which nothing hidden is left."""
         work = _Redaction(self._patterns, self._replacement)

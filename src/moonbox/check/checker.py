@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 from moonbox.check.walk import TooMuch, Walk
 from moonbox.errors import ScriptError
@@ -20,7 +21,7 @@ __all__ = ["Checker", "refusal"]
 
 _LONGEST = 64_000
 _MOST_NAMES = 10_000
-_DYNAMIC = frozenset({"_G", "_ENV", "rawset", "setmetatable"})
+_DYNAMIC = re.compile("_G|_ENV|rawset|setmetatable")
 
 
 class Checker:
@@ -31,9 +32,16 @@ class Checker:
         self._names: frozenset[str] = frozenset()
         self._open = False  # scripts may have set globals that were not seen
         self._latest: tuple[str, p.Program | None] = ("", None)
+        self._checked: tuple[tuple[Any, ...], tuple[Finding, ...]] = ((), ())  # the latest look, and what it was at
 
     def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
+        subject = source, view, view.learned_revision, names, self._names, self._open
+        if subject != self._checked[0]:
+            self._checked = subject, self._look(source, view, names)
+        return self._checked[1]
+
+    def _look(self, source: str, view: ToolView, names: frozenset[str]) -> tuple[Finding, ...]:
         program = self._program(source)
         if program is None:
             return ()
@@ -57,7 +65,7 @@ class Checker:
         program = self._program(source)
         if program is None or _is_dynamic(source) or len(self._names) > _MOST_NAMES:
             self._open = True
-        else:
+        elif not program.defines <= self._names:
             self._names |= program.defines
 
     def forget(self) -> None:
@@ -82,7 +90,7 @@ class Checker:
 
 def _is_dynamic(source: str) -> bool:
     """Whether globals may be set in ways that are not followed."""
-    return any(word in source for word in _DYNAMIC)
+    return _DYNAMIC.search(source) is not None
 
 
 def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:

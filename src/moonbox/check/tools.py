@@ -38,6 +38,11 @@ class ToolView:
         self._find_tools = language.vocabulary().forms["search"] + " finds tools"
         self.root = ToolSpace(self._tree(), "")
 
+    @property
+    def learned_revision(self) -> int:
+        """Grows with what is learned of results."""
+        return self._learned.revision
+
     def written(self, path: str) -> str:
         """A tool as scripts of the language write it."""
         return self._language.tool_name(self._aliases.get(path, path))

@@ -58,7 +58,7 @@ def catalog(
         typer.Option(
             metavar="|".join(_MODES),
             autocompletion=lambda: list(_MODES),
-            help="Whether the model gets the code tool; auto chooses the smaller definitions.",
+            help="Whether the model gets the code tool; auto: where it is smaller, or else beside every tool.",
             show_default="always",
         ),
     ] = None,
@@ -144,7 +144,8 @@ def _show(mode: CodeMode, missing: list[str]) -> None:
     _heading("size")
     for line in _sizes(mode):
         typer.echo(line)
-    typer.echo(f"shown: {'the code tool' if choice.code else 'every tool itself'}; {choice.reason.partition(' (')[0]}")
+    shown = "every tool itself" if not choice.code else "both" if choice.both else "the code tool"
+    typer.echo(f"shown: {shown}; {choice.reason.partition(' (')[0]}")
     for name in missing:
         typer.echo(f"the tools of {visible(name)} are missing: the server did not start; see `moonbox mcp doctor`")
 
@@ -156,6 +157,7 @@ def _sizes(mode: CodeMode) -> list[str]:
     rows = [
         ("code mode", choice.code_tokens, f"the code tool, {listed}, {every - catalog.tools} direct"),
         ("every tool direct", choice.direct_tokens, counted(every, "tool")),
+        *([("both", choice.both_tokens, "every tool direct, and a lean code tool")] if choice.both else []),
     ]
     width = max(len(f"{tokens:,}") for _, tokens, _ in rows)
     lines = [f"{name:<17}  {tokens:>{width},} {noun(tokens, 'token'):<6}  {what}" for name, tokens, what in rows]
@@ -177,7 +179,11 @@ def _summary(mode: CodeMode) -> dict[str, Any]:
         "catalog": {"detail": catalog.detail, "tools": catalog.tools, "tokens": catalog.tokens},
         "direct_tools": [tool.path for tool in mode.direct_tools],
         "hidden_tools": [tool.path for tool in mode.hidden_tools],
-        "tokens": {"code_mode": choice.code_tokens, "every_tool_direct": choice.direct_tokens},
+        "tokens": {
+            "code_mode": choice.code_tokens,
+            "every_tool_direct": choice.direct_tokens,
+            "both": choice.both_tokens,
+        },
         "reason": choice.reason,
     }
 

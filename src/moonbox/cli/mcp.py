@@ -191,10 +191,11 @@ def _started(
     """The configured servers (or one of them), started and waited for."""
     from dataclasses import replace
 
-    from moonbox.project.sections import need_mcp, read_servers
+    from moonbox.project.sections import need_mcp, read_secrets, read_servers
 
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)  # problems are shown in the tables
-    servers = read_servers(trusted_config(config, trust=trust), mcp_config)
+    used = trusted_config(config, trust=trust)
+    servers, secrets = read_servers(used, mcp_config), read_secrets(used, mcp_config)
     need_mcp()
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
@@ -202,7 +203,8 @@ def _started(
     if only is not None and only in {server.name for server in servers}:
         servers = [server for server in servers if server.name == only]
     # Started even if lazy: their state is what was asked for.
-    with Upstreams((replace(server, lazy=False) for server in servers), logins=LoginStore()) as upstreams:
+    started = (replace(server, lazy=False) for server in servers)
+    with Upstreams(started, logins=LoginStore(), secrets=secrets) as upstreams:
         if not upstreams.wait(wait):
             print_note("some servers are still starting; wait longer with --wait")
         yield upstreams

@@ -13,7 +13,7 @@ from moonbox.audit.terminal import seconds, visible
 from moonbox.cli.options import ConfigFile, Json, McpConfig  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_error, print_json, print_note, reporting_errors
 from moonbox.cli.trust import keeping_trust, trusted_config
-from moonbox.errors import UsageError
+from moonbox.errors import ConfigError, UsageError
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -370,6 +370,8 @@ def _find(name: str, config: Path | None, mcp_config: Sequence[Path] | None) -> 
     servers = {item.name: item for item in read_servers(trusted_config(config), list(mcp_config or ()))}
     if name not in servers:
         raise UsageError(unknown("MCP server", name, servers))
+    if servers[name].problem:
+        raise ConfigError(servers[name].problem)
     return servers[name]
 
 

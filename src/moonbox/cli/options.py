@@ -296,6 +296,7 @@ class RunOptions:
         on_call: Callable[[CallEntry], None] | None = None,
         audit: Any = None,
         on_output: Callable[[str], None] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> Sandbox:
         """The Sandbox that the options describe; UsageError says which of them is wrong."""
         from moonbox.project.python_tools import load_tools
@@ -313,6 +314,7 @@ class RunOptions:
             audit=audit,
             on_call=on_call,
             on_output=on_output,
+            secrets=secrets,
         )
 
     def project(self) -> Config | None:

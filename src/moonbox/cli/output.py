@@ -53,6 +53,11 @@ _LIMIT_OPTIONS = {
     "array": "--max-array N",
     "depth": "--max-depth N",
 }
+_DENIALS = {
+    "approval_denied": "you denied the call of '{tool}'{reason}",
+    "approval_unavailable": "the tool '{tool}' needs your approval, and there is no terminal to ask you on",
+}
+"""Messages for the person who was asked, or would have been; a model gets others, and a hint that is for it alone."""
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
 
 
@@ -196,7 +201,7 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     elif name:
         text.append(f"{visible(name)}: ", "bold")
     kind = f"limit reached ({error.limit})" if error.limit else _KINDS.get(error.kind, error.kind)
-    message = visible(error.message)
+    message = visible(_for_person(error))
     if error.line is not None:
         message = _PLACE.sub("", message)  # it stands in front already
     if message[: len(kind) + 1].lower() == f"{kind}:":
@@ -206,13 +211,22 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     for line in error.traceback.splitlines():
         text.append("\n  ")
         text.append_text(_traceback_line(visible(line), language))
-    if error.hint:
+    if error.hint and error.code not in _DENIALS:
         text.append("\nhint: ", "bold green")
         text.append(visible(error.hint))
     if error.limit in _LIMIT_OPTIONS:
         text.append("\nlimit: ", "bold green")
         text.append(f"{_LIMIT_OPTIONS[error.limit]} sets it")
     return text
+
+
+def _for_person(error: ScriptError) -> str:
+    """What went wrong, said to whoever runs the script and answers for its calls."""
+    message = _DENIALS.get(error.code or "")
+    if message is None or error.kind != "denied":
+        return error.message
+    _, colon, reason = error.message.partition(": ")
+    return message.format(tool=error.tool, reason=f": {reason}" if colon else "")
 
 
 def _traceback_line(line: str, language: str) -> Text:

@@ -15,6 +15,7 @@ from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - re
 from moonbox.cli.output import print_note, reporting_errors
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
+from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-__all__ = ["register", "serve"]
+__all__ = ["JsonFormatter", "TextFormatter", "register", "serve"]
 
 _EXAMPLES = """[bold]Examples[/]
 
@@ -97,9 +98,10 @@ def serve(
     that stay direct. Only the protocol goes to standard output.
     """
     with reporting_errors():
-        _log(verbose, log_format)
+        formatter = _log(verbose, log_format)
         from moonbox.config.serve import ServeSettings
         from moonbox.project.python_tools import load_tools
+        from moonbox.project.sections import read_secrets
         from moonbox.project.serving import run_http, run_stdio
 
         http = http or console
@@ -107,6 +109,7 @@ def serve(
             _refuse_http_options(host, port)
         chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
         settings = ServeSettings.from_config(chosen)
+        formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 
         def load() -> Any:
             return load_tools(tools or ())
@@ -140,34 +143,50 @@ def _announce(message: str) -> None:
     typer.echo(message, err=True)
 
 
-def _log(verbose: int, form: str) -> None:
+def _log(verbose: int, form: str) -> _Formatter:
     """Log to standard error: standard output belongs to the protocol."""
     if form not in _LOG_FORMATS:
         raise UsageError(unknown("log format", form, _LOG_FORMATS))
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+    formatter = JsonFormatter() if form == "json" else TextFormatter()
+    handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=level)
     if verbose < 2:
         for noisy in ("mcp", "client", "httpx2", "httpcore2"):
             logging.getLogger(noisy).setLevel(logging.ERROR)
+    return formatter
 
 
-class _TextFormatter(logging.Formatter):
+class _Formatter(logging.Formatter):
+    """A log line without secrets: those of the configuration, as soon as it was read."""
+
+    def __init__(self, form: str | None = None) -> None:
+        super().__init__(form)
+        self.hide = SecretRedactor()
+
+    def format(self, record: logging.LogRecord) -> str:
+        return str(self.hide(self.line(record)))
+
+    def line(self, record: logging.LogRecord) -> str:
+        return super().format(record)
+
+
+class TextFormatter(_Formatter):
     """A line for people: when, how grave, what, and its fields; control characters of others are made visible."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
-    def format(self, record: logging.LogRecord) -> str:
+    def line(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
-        return visible(super().format(record) + fields)
+        return visible(super().line(record) + fields)
 
 
-class _JsonFormatter(logging.Formatter):
+class JsonFormatter(_Formatter):
     """One JSON object a line."""
 
-    def format(self, record: logging.LogRecord) -> str:
+    def line(self, record: logging.LogRecord) -> str:
         moment = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
         line = {"time": moment, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
         if record.exc_info:

@@ -59,15 +59,16 @@ class Session:
             self._closing.callback(self._approver.close)
         try:
             self._latest = _LatestRun(options.trail)
+            config = options.project()
             self.sandbox: Sandbox = options.open(
                 language=language,
                 approve=self._approver,
                 on_call=self._line,
                 audit=self._latest,
                 on_output=on_output and self._beside_line(on_output),
+                secrets=None if config is None else config.secrets,
             )
             self._closing.callback(self.sandbox.close)
-            config = options.project()
             if config is not None:
                 from moonbox.project.assembly import add_project_tools
 

@@ -71,18 +71,11 @@ def keeping_trust(path: Path) -> Iterator[None]:
 
     store, agreed = TrustStore.default(), True
     if path.exists():
-        before = Config.load(path, any_owner=store.knows(path), environ=_AnyVariable())
+        before = Config.load(path, any_owner=store.knows(path))
         agreed = not powers(before) or store.is_trusted(before)
     yield
     if agreed:
-        store.trust(Config.load(path, any_owner=True, environ=_AnyVariable()))
-
-
-class _AnyVariable(dict[str, str]):
-    """An environment in which every variable is set: the agreement is to what is written, not to their values."""
-
-    def get(self, key: str, default: object = None) -> str:
-        return key
+        store.trust(Config.load(path, any_owner=True))
 
 
 def trusted_config(path: Path | None, *, trust: bool = False) -> Config:

@@ -1,29 +1,41 @@
 """The catalog: the hidden tools as text on the code tool's description, as detailed as a budget allows.
 
-Also the choice between the code tool with its catalog and direct definitions of all tools, by what either costs.
+Also the choice between the code tool with its catalog, direct definitions of all tools, and both with a lean code tool.
 """
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from moonbox.codemode.definitions import in_format
-from moonbox.tools.signature import first_sentence, render
+from moonbox.tools.document import Document
+from moonbox.tools.signature import first_sentence, render, type_text
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from moonbox.codemode.definitions import Definition
     from moonbox.languages.texts import Texts
     from moonbox.tools.document import Schema
+    from moonbox.tools.learned import ResultSize
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["STEPS", "Catalog", "Choice", "Detail", "choose", "make_catalog", "rough_tokens"]
+__all__ = [
+    "LEAN_TOKENS",
+    "STEPS",
+    "Catalog",
+    "Choice",
+    "Detail",
+    "choose",
+    "make_catalog",
+    "rough_tokens",
+    "with_results",
+]
 
 Detail = Literal["schemas", "full", "signatures", "names", "search"]
 STEPS: tuple[Detail, ...] = ("full", "signatures", "names", "search")
@@ -33,6 +45,10 @@ _MOST_NAMESPACES = 60
 _SHARED_BY = 3
 _MOST_OPENINGS = 4
 _BYTES_PER_TOKEN = 4
+LEAN_TOKENS = 250
+"""The most that the definition of a lean code tool takes."""
+_ENOUGH_RESULTS = 3
+"""Of one tool, before its results count as known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +69,14 @@ def make_catalog(
     budget: int | None,
     count: Callable[[str], int],
     shapes: Mapping[str, Schema] | None = None,
+    leave_out: Container[str] = (),
 ) -> Catalog:
     """The most detailed catalog within the budget of tokens. Its text depends on the tools alone, byte for byte.
 
-    `shapes` are shown as the results of tools that do not say what they return.
+    `shapes` are shown as the results of tools that do not say what they return. `leave_out` are paths of tools that
+    the model is shown elsewhere.
     """
-    shown = [_with_shape(tool, shapes) for tool in toolbox] if shapes else toolbox
+    shown = [_with_shape(tool, shapes or {}) for tool in toolbox if tool.path not in leave_out]
     tools = sorted(shown, key=lambda tool: (*_place(tool, toolbox), tool.path))
     if not tools:
         return Catalog("", "full", 0, 0)
@@ -81,42 +99,90 @@ class Choice:
     """Which way the tools are shown, and why."""
 
     code: bool
+    """Whether the code tool is offered."""
     code_tokens: int
     """What goes with every request in code mode: the code tool, its catalog, the direct tools and the system prompt."""
     direct_tokens: int
     """The same with every tool direct: their definitions."""
     reason: str
+    both: bool = False
+    """Whether every tool is direct too, beside a lean code tool."""
+    both_tokens: int = 0
+    """The same with both."""
 
 
 def choose(
     mode: str,
     with_code: Sequence[Definition],
     all_direct: Sequence[Definition],
+    lean: Definition,
     *,
     prompt: str,
-    hidden: int,
+    hidden: Toolbox,
+    sizes: Mapping[str, ResultSize],
     count: Callable[[str], int],
 ) -> Choice:
-    """Take what the mode says; `auto` takes what is smaller. `hidden` is how many tools scripts would reach."""
+    """Take what the mode says. `hidden` is what scripts would reach, `sizes` what is known of results.
+
+    `auto` takes the code tool where its definition is smaller, and both otherwise. What is known of results decides
+    from then on: one that takes more than all of code mode belongs into a script; where every result is smaller than
+    the lean code tool, and no script ever asked for one, the code tool is not worth its place.
+    """
     code_tokens = count(_sent(with_code)) + (count(prompt) if prompt else 0)
     direct_tokens = count(_sent(all_direct))
+    lean_tokens = count(_sent([lean]))
+    known = [sizes[tool.path] for tool in hidden if tool.path in sizes and sizes[tool.path].results >= _ENOUGH_RESULTS]
+    tokens = [size.mean / _BYTES_PER_TOKEN for size in known]
+    code, both = False, False
     if mode == "never":
-        code, why = False, "mode is never"
+        why = "mode is never"
     elif mode == "always" or not all_direct:
         code, why = True, f"mode is {mode}"
-    elif not hidden:
-        code, why = False, "no tool may be called from scripts"
+    elif not len(hidden):
+        why = "no tool may be called from scripts"
     elif code_tokens < direct_tokens:
         code, why = True, "the code tool is smaller"
+    elif max(tokens, default=0) > code_tokens:
+        code, why = True, f"results are large, up to {counted(round(max(tokens)), 'token')}"
+    elif len(known) == len(hidden) and max(tokens) < lean_tokens and not any(size.scripted for size in known):
+        why = "results are small, and no script asked for them"
     else:
-        code, why = False, "direct definitions are smaller"
-    sizes = f"{counted(code_tokens, 'token')} with the code tool, {direct_tokens:,} with every tool direct"
-    return Choice(code, code_tokens, direct_tokens, f"{why} ({sizes})")
+        code, both, why = True, True, "direct definitions are smaller, and a lean code tool is beside them"
+    both_tokens = direct_tokens + lean_tokens
+    costs = (
+        f"{counted(code_tokens, 'token')} with the code tool, {direct_tokens:,} with every tool direct, "
+        f"{both_tokens:,} with both"
+    )
+    return Choice(code, code_tokens, direct_tokens, f"{why} ({costs})", both, both_tokens)
 
 
 def rough_tokens(text: str) -> int:
     """About four bytes to a token: good enough to compare definitions, not to bill by."""
     return (len(text.encode("utf-8", "replace")) + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
+
+
+def with_results(
+    definition: Definition,
+    tools: Iterable[Tool],
+    texts: Texts,
+    shapes: Mapping[str, Schema],
+    count: Callable[[str], int],
+) -> Definition:
+    """A lean code tool that also says what the tools return, as far as it is known and there is room."""
+    results: list[str] = []
+    described = definition
+    for tool in tools:
+        schema = tool.returns if tool.returns is not None else shapes.get(tool.path)
+        text = "" if schema is None else type_text(schema, Document(schema), nested=2)
+        if "{" not in text:
+            continue  # no field to know
+        results.append(_visible(f"{tool.path} {text}"))
+        line = texts.lean_results.format(results="; ".join(results))
+        longer = replace(definition, description=f"{definition.description}\n{line}")
+        if count(_sent([longer])) > LEAN_TOKENS:
+            break
+        described = longer
+    return described
 
 
 def _written(step: Detail, tools: list[Tool], toolbox: Toolbox, texts: Texts) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
-from moonbox.codemode.catalog import Catalog, Choice, choose, make_catalog, rough_tokens
+from moonbox.codemode.catalog import Catalog, Choice, choose, make_catalog, rough_tokens, with_results
 from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import (
     Definition,
@@ -27,7 +27,7 @@ from moonbox.sandbox.sandbox import Sandbox
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from moonbox.audit.records import Run
     from moonbox.sandbox.repl import Repl
@@ -52,6 +52,7 @@ class CodeMode:
 
     In place of a Sandbox, give what `Sandbox(tools=…)` takes: `CodeMode([get_expenses])`.
     `settings` are those of `CodeModeSettings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
+    `later` are namespaces whose tools come later, so that `keep_visible` may name tools that are not there yet.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class CodeMode:
         count_tokens: Callable[[str], int] | None = None,
         idle_seconds: float | None = 3600.0,
         max_conversations: int = _MOST_CONVERSATIONS,
+        later: Collection[str] = (),
         **settings: Any,
     ) -> None:
         self.settings = CodeModeSettings.from_dict(settings, "")
@@ -70,11 +72,15 @@ class CodeMode:
         self._texts = language(sandbox.language).texts
         self._count = count_tokens or rough_tokens
         self._routes = Routes(
-            sandbox.toolbox, keep_visible=self.settings.keep_visible, approvals=self.settings.approvals
+            sandbox.toolbox,
+            keep_visible=self.settings.keep_visible,
+            approvals=self.settings.approvals,
+            later=later,
         )
         self._conversations = Conversations(self._new_repl, idle_seconds=idle_seconds, most=max_conversations)
         self._view: _View | None = None
         self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
+        self._sizes = sandbox.toolbox.learned.sizes()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -127,6 +133,7 @@ class CodeMode:
         """Show what was learned of results since the start; the definitions change, and prompt caches with them."""
         with self._lock:
             self._shapes = self.sandbox.toolbox.learned.snapshot()
+            self._sizes = self.sandbox.toolbox.learned.sizes()
             self._view = None
 
     def definitions(self, form: Format = "openai") -> list[dict[str, Any]]:
@@ -144,7 +151,8 @@ class CodeMode:
     def system_prompt(self) -> str:
         """An addition to the system prompt, at most 500 bytes."""
         view = self._current()
-        return self._prompt(view.catalog) if view.choice.code else self.settings.system_prompt or ""
+        needed = view.choice.code and not view.choice.both
+        return self._prompt() if needed else self.settings.system_prompt or ""
 
     # The model's calls
 
@@ -216,7 +224,10 @@ class CodeMode:
 
     def _explain(self, run: Run) -> Run:
         view = self._view
-        return run if view is None else explain_misdirected(run, view.direct)
+        if view is None:
+            return run
+        hidden = self._routes.hidden
+        return explain_misdirected(run, {name: tool for name, tool in view.direct.items() if tool.path not in hidden})
 
     def _current(self) -> _View:
         """What is shown now; made anew when the tools have changed."""
@@ -236,44 +247,65 @@ class CodeMode:
             budget=settings.catalog_tokens,
             count=self._count,
             shapes=self._shapes,
+            leave_out=self._routes.kept,
         )
         code = self._code_definition(catalog)
+        prompt = self._prompt()
         direct = provider_names(self._routes.direct, [self.tool_name])
         everything = provider_names(self.sandbox.toolbox, [self.tool_name])
+        lean = self._lean_definition(everything)
         choice = choose(
             settings.mode,
             [code, *_definitions(direct)],
             _definitions(everything),
-            prompt=self._prompt(catalog),
-            hidden=catalog.tools,
+            lean,
+            prompt=prompt,
+            hidden=self._routes.hidden,
+            sizes=self._sizes,
             count=self._count,
         )
-        return _View(code, catalog, direct if choice.code else everything, choice)
+        shown = direct if choice.code and not choice.both else everything
+        return _View(lean if choice.both else code, catalog, shown, choice)
 
     def _code_definition(self, catalog: Catalog) -> Definition:
         parts = [self.settings.description if self.settings.description is not None else self._texts.description]
-        if catalog.tools:
+        hidden, texts = self._routes.hidden, self._texts
+        if len(hidden):
             if self.settings.description is None:
-                parts += [self._texts.with_tools, *self._limits()]
-            parts.append(catalog.text)
+                parts += [texts.with_tools, *self._limits()]
+            parts += [catalog.text] if catalog.tools else []
+        if self._routes.kept:
+            names = ", ".join(sorted(texts.written(hidden.alias(path)) for path in self._routes.kept))
+            parts.append(texts.also_in_scripts.format(names=names))
+        parameter = {"type": "string", "description": texts.parameter_description}
+        return self._code_tool(parts, parameter, read_only=not len(hidden))
+
+    def _lean_definition(self, everything: Mapping[str, Tool]) -> Definition:
+        """The code tool beside direct definitions of every tool: these say the rest."""
+        texts, settings, hidden = self._texts, self.settings, self._routes.hidden
+        parts = [texts.lean if settings.description is None else settings.description]
+        if any(tool.namespace for tool in hidden):
+            parts.append(texts.lean_namespaces)
+        if direct := [name for name, tool in everything.items() if tool.path not in hidden]:
+            parts.append(texts.not_in_scripts.format(names=", ".join(direct)))
+        lean = self._code_tool([" ".join(parts)], {"type": "string"}, read_only=False)
+        return with_results(lean, hidden, texts, self._shapes, self._count)
+
+    def _code_tool(self, parts: list[str], parameter: dict[str, Any], *, read_only: bool) -> Definition:
         schema = {
             "type": "object",
-            "properties": {self.parameter: {"type": "string", "description": self._texts.parameter_description}},
+            "properties": {self.parameter: parameter},
             "required": [self.parameter],
             "additionalProperties": False,
         }
-        return Definition(
-            self.tool_name,
-            "\n".join(parts),
-            schema,
-            annotations={"readOnlyHint": not catalog.tools},
-            overflow=self.parameter,
-        )
+        annotations = {"readOnlyHint": read_only}
+        return Definition(self.tool_name, "\n".join(parts), schema, annotations=annotations, overflow=self.parameter)
 
-    def _prompt(self, catalog: Catalog) -> str:
+    def _prompt(self) -> str:
         if self.settings.system_prompt is not None:
             return self.settings.system_prompt
-        chosen = self._texts.system_prompt if catalog.tools else self._texts.system_prompt_without_tools
+        reached = len(self._routes.hidden) > 0
+        chosen = self._texts.system_prompt if reached else self._texts.system_prompt_without_tools
         return chosen.format(name=self.tool_name)
 
     def _limits(self) -> list[str]:

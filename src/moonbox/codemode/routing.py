@@ -1,6 +1,7 @@
 """Routing: which tools scripts reach, and which the model calls directly. One predicate decides both.
 
-A script that calls one of the model's own tools is told what to do instead.
+What scripts do not reach is direct, and so is what `keep_visible` names, which scripts reach all the same. A script
+that calls one of the model's own tools is told what to do instead.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NAMED = re.compile(r"\((?:field|global|method) '([^']*)'\)|(?:Function|Module) 
 
 
 def is_eligible(tool: Tool, *, approvals: bool = False) -> bool:
-    """Whether scripts may reach the tool; then, and only then, it leaves the direct list.
+    """Whether scripts may reach the tool; then it leaves the direct list, unless it is kept there too.
 
     With `approvals`, tools that a person must approve are reached from scripts too: the script waits for the person.
     """
@@ -45,9 +46,16 @@ def is_eligible(tool: Tool, *, approvals: bool = False) -> bool:
 
 
 class Routes:
-    """The two halves of a toolbox. Follows it when it changes."""
+    """What scripts reach of a toolbox, and what the model does. Follows it when it changes."""
 
-    def __init__(self, toolbox: Toolbox, *, keep_visible: Collection[str] = (), approvals: bool = False) -> None:
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        *,
+        keep_visible: Collection[str] = (),
+        approvals: bool = False,
+        later: Collection[str] = (),
+    ) -> None:
         self._source = toolbox
         self._kept = frozenset(name for name in keep_visible if not is_pattern(name))
         self._patterns = tuple(name for name in keep_visible if is_pattern(name))
@@ -56,13 +64,13 @@ class Routes:
         self._direct: tuple[Tool, ...] = ()
         self.hidden = Toolbox()
         """What scripts reach."""
+        self.kept: frozenset[str] = frozenset()
+        """The paths of those among them that the model calls directly too."""
+        spaces = tuple(f"{space}." for space in later)
         for name in keep_visible:
-            if name in self._kept and name not in toolbox:
+            if name in self._kept and name not in toolbox and not name.startswith(spaces):
                 raise ConfigError(f"keep_visible: {unknown('tool', name, toolbox.paths())}")
         self.update()
-
-    def is_hidden(self, tool: Tool) -> bool:
-        return not self._is_kept(tool) and is_eligible(tool, approvals=self._approvals)
 
     def _is_kept(self, tool: Tool) -> bool:
         if tool.path in self._kept:
@@ -77,8 +85,10 @@ class Routes:
             return False
         self._seen = revision
         tools = list(self._source)
-        self._direct = tuple(tool for tool in tools if not self.is_hidden(tool))
-        hidden = {tool.path: _without_narration(tool) for tool in tools if self.is_hidden(tool)}
+        reached = [tool for tool in tools if is_eligible(tool, approvals=self._approvals)]
+        hidden = {tool.path: _without_narration(tool) for tool in reached}
+        self.kept = frozenset(tool.path for tool in reached if self._is_kept(tool))
+        self._direct = tuple(tool for tool in tools if tool.path not in hidden or tool.path in self.kept)
         if gone := [path for path in self.hidden.paths() if path not in hidden]:
             self.hidden.remove(*gone)
         self.hidden.add(list(hidden.values()), replace=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,30 +10,33 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.config.ownership import ownership_problem
 from moonbox.config.reader import check_keys, read, table
+from moonbox.config.variables import Variables, unset_texts
 from moonbox.errors import ConfigError
+from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["FILE_NAME", "SECTIONS", "Config", "expand", "find"]
+__all__ = ["FILE_NAME", "SECTIONS", "Config", "find"]
 
 FILE_NAME = "moonbox.toml"
 SECTIONS = ("audit", "codemode", "knowledge", "limits", "mcp", "sandbox", "serve", "tools")
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One configuration file, with its variables expanded."""
+    """One configuration file, with its variables expanded; those that are not set are refused where they are read."""
 
     path: Path | None = None
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     written: Mapping[str, Any] = field(default_factory=dict)
     """As the file has it, before variables were expanded."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Values of variables that nobody may see, by name: kept out of results, trails, logs and messages."""
 
     @classmethod
     def load(
@@ -68,7 +69,11 @@ class Config:
         for key in data:
             if key not in SECTIONS:
                 raise ConfigError(f"{name}: {unknown('section', key, SECTIONS)}")
-        return cls(path, expand(data, os.environ if environ is None else environ, name), data)
+        variables = Variables(environ)
+        try:
+            return cls(path, variables.expand(data), data, variables.secrets)
+        except ConfigError as problem:
+            raise ConfigError(f"{name}: {problem}") from None
 
     @property
     def folder(self) -> Path:
@@ -91,19 +96,22 @@ class Config:
     def with_changes(self, **sections: Mapping[str, Any]) -> Config:
         """A copy in which these keys of these sections have other values."""
         changed = {name: {**self.section(name), **changes} for name, changes in sections.items()}
-        return Config(self.path, {**self.data, **changed}, self.written)
+        return Config(self.path, {**self.data, **changed}, self.written, self.secrets)
+
+    @property
+    def unset(self) -> tuple[str, ...]:
+        """For each text with a variable that is not set: which one, and where."""
+        return tuple(dict.fromkeys(text.problem for text in unset_texts(self.data)))
 
     @contextlib.contextmanager
     def naming_file(self) -> Iterator[None]:
-        """Put the file's name before the message of a ConfigError."""
+        """Put the file's name before the message of a ConfigError, and no secret into it."""
         try:
             yield
         except ConfigError as problem:
             name = _display_name(self.path)
-            if not name:
-                raise
-            lines = str(problem).splitlines()
-            raise ConfigError("\n".join(f"{name}: {line}" for line in lines)) from None
+            lines = str(SecretRedactor(self.secrets)(str(problem))).splitlines()
+            raise ConfigError("\n".join(f"{name}: {line}" if name else line for line in lines)) from None
 
 
 def find(start: Path | None = None) -> Path | None:
@@ -137,40 +145,3 @@ def _display_name(path: Path | None) -> str:
     with contextlib.suppress(ValueError, OSError):
         return str(path.absolute().relative_to(Path.cwd()))
     return str(path)
-
-
-def expand(value: Any, environ: Mapping[str, str], where: str) -> Any:
-    """Replace the variables in every text: ${NAME}, or ${NAME:-default}; $${…} stays as ${…}. One pass only.
-
-    `where` begins the messages: it names the file, and may name a table in it.
-    """
-    if isinstance(value, dict):
-        return {
-            key: expand(item, environ, f"{where}: {key}" if ":" not in where else f"{where}.{key}")
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [expand(item, environ, f"{where}[{index}]") for index, item in enumerate(value)]
-    if not isinstance(value, str) or "${" not in value:
-        return value
-
-    def replacement(match: re.Match[str]) -> str:
-        escaped = match.start() > 0 and value[match.start() - 1] == "$"
-        return match[0] if escaped else _variable(match[1], environ, where)
-
-    return _VARIABLE.sub(replacement, value).replace("$${", "${")
-
-
-def _variable(text: str, environ: Mapping[str, str], where: str) -> str:
-    """The value of what stands between the braces."""
-    name, has_default, default = text.partition(":-")
-    if not _VARIABLE_NAME.fullmatch(name):
-        raise ConfigError(f"{where}: '${{{text}}}' is not the name of an environment variable")
-    value = environ.get(name)
-    if value is not None and not (value == "" and has_default):
-        return value
-    if has_default:
-        return default
-    raise ConfigError(
-        f"{where}: the environment variable {name} is not set; set it, or give a default: ${{{name}:-default}}"
-    )

@@ -24,12 +24,20 @@ from urllib.parse import urlsplit
 
 from moonbox.config.reader import CLOSED, positive, read, table
 from moonbox.config.serve import check_url
+from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
 
-__all__ = ["LoginSettings", "ServerSettings", "ToolRule", "servers_from_config"]
+__all__ = [
+    "LoginSettings",
+    "ServerSettings",
+    "ToolRule",
+    "UnusableServer",
+    "server_from_table",
+    "servers_from_config",
+]
 
 Policy = Literal["auto", "approve", "direct"]
 Transport = Literal["stdio", "http", "sse"]
@@ -103,6 +111,7 @@ class ServerSettings:
     """One server: how to reach it, how long it may take, and which of its tools are offered."""
 
     __pydantic_config__: ClassVar = CLOSED
+    problem: ClassVar[str] = ""
 
     name: str = ""
     command: str | None = None
@@ -250,14 +259,31 @@ class ServerSettings:
         rule = self.tools.get(tool)
         return rule.timeout if rule is not None and rule.timeout is not None else self.timeout
 
-    def with_direct(self, tools: list[str]) -> ServerSettings:
-        """With these tools kept direct, unless a rule of their own says otherwise."""
-        rules = dict(self.tools)
-        for tool in tools:
-            rule = rules.get(tool, ToolRule())
-            if rule.policy is None:
-                rules[tool] = replace(rule, policy="direct")
-        return replace(self, tools=rules)
+
+@dataclass(frozen=True, kw_only=True)
+class UnusableServer(ServerSettings):
+    """A server with a setting that cannot be read now; its calls fail with the reason, and it costs nothing else."""
+
+    problem: str = ""  # type: ignore[misc]  # what is the same for all others is a field here
+
+    @classmethod
+    def of(cls, name: str, data: Mapping[str, Any], problem: str) -> UnusableServer:
+        """`data` is its table, of which only what is shown to people counts."""
+        prefix, enabled = data.get("prefix"), data.get("enabled")
+        return cls(
+            name=name,
+            command=str(data.get("command") or data.get("url") or name),
+            prefix=prefix if isinstance(prefix, str) and _PREFIX.fullmatch(prefix) else None,
+            enabled=enabled is not False,
+            problem=problem,
+        )
+
+
+def server_from_table(name: str, data: Any, folder: Path | None = None) -> ServerSettings:
+    """A server's settings; where a variable in them is not set, one that says so."""
+    if isinstance(data, Mapping) and (unset := unset_problem(data)) is not None:
+        return UnusableServer.of(name, data, unset)
+    return ServerSettings.from_dict(name, data, folder)
 
 
 def servers_from_config(config: Config) -> tuple[ServerSettings, ...]:
@@ -265,7 +291,7 @@ def servers_from_config(config: Config) -> tuple[ServerSettings, ...]:
     servers = config.section("mcp", ["servers"]).get("servers", {})
     with config.naming_file():
         tables = table(servers, "mcp.servers")
-        return tuple(ServerSettings.from_dict(name, data, config.folder) for name, data in tables.items())
+        return tuple(server_from_table(name, data, config.folder) for name, data in tables.items())
 
 
 def _any(name: str, globs: tuple[str, ...]) -> bool:

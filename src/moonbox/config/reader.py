@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from datetime import date, time
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
+from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
 from moonbox.suggest import unknown
 
@@ -36,6 +37,8 @@ def read(kind: type[T], data: Any, section: str) -> T:
     from pydantic import ValidationError
 
     given = table(data, section)
+    if (unset := unset_problem(given)) is not None:
+        raise ConfigError(unset)
     try:
         # As JSON, because a strict reading then still takes an array for a tuple and a string for a path.
         model: T = _adapter(kind).validate_json(json.dumps(given, default=_json_value))  # type: ignore[arg-type]  # a class is hashable

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from moonbox.config.reader import CLOSED, positive, read, schema, table
+from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, UsageError
 from moonbox.limits import Limits
 
@@ -84,6 +85,8 @@ def read_limits(config: Config) -> Limits:
     section = config.section("limits", ["preset", *(item.name for item in fields(Limits))])
     preset = section.pop("preset", "default")
     with config.naming_file():
+        if (unset := unset_problem(section)) is not None or (unset := unset_problem(preset)) is not None:
+            raise ConfigError(unset)
         try:
             return Limits.preset(preset, **section)
         except UsageError as problem:
@@ -168,13 +171,13 @@ class CodeModeSettings:
     __pydantic_config__: ClassVar = CLOSED
 
     keep_visible: tuple[str, ...] = ()
-    """Tools that stay direct although scripts could call them: names, or patterns such as `bash*`."""
+    """Tools that the model calls directly too, beside scripts: names, or patterns such as `bash*`."""
     full_schemas: bool = False
     """Add each tool's JSON Schema to the catalog."""
     learned_shapes: bool = False
     """Show in the catalog what tools without a result schema have returned, as far as it was known at the start."""
     mode: Literal["always", "auto", "never"] = "always"
-    """always: the code tool; never: every tool direct; auto: whichever definition is smaller."""
+    """always: the code tool; never: every tool direct; auto: the code tool where that is smaller, or else both."""
     approvals: bool = False
     """Let scripts call tools that need a person's approval: the script waits."""
     name: _ToolName | None = None

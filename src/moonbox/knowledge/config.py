@@ -16,20 +16,22 @@ path = "docs"
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moonbox.config.reader import check_keys, read, schema
 from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
+from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
+from moonbox.knowledge.errors import EmbeddingError, KnowledgeError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from moonbox.knowledge.connectors.fetching import Fetch
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
-    from moonbox.knowledge.items import Connector
+    from moonbox.knowledge.items import Connector, Scanned
 
 __all__ = ["ConnectorKind", "KnowledgeConfig", "builtin_connectors"]
 
@@ -56,6 +58,8 @@ class KnowledgeConfig:
     sources: Mapping[str, Connector] = field(default_factory=dict)
     embeddings: OpenAIEmbeddings | None = None
     local_embeddings: bool = False
+    unset_embeddings: str | None = None
+    """Why the configured embedder cannot be used: a variable in its table is not set."""
 
     @classmethod
     def from_dict(
@@ -65,14 +69,20 @@ class KnowledgeConfig:
 
         `connectors` replaces the built-in kinds; extend it as `{**builtin_connectors(), "mine": kind}`.
         """
-        table = KnowledgeTable.from_dict(data)
+        given, unusable, unset = _without_unset(data)
+        table = KnowledgeTable.from_dict(given)
         kinds = builtin_connectors() if connectors is None else connectors
-        sources = {name: _source(name, options, base_dir, kinds) for name, options in table.sources.items()}
+        sources: dict[str, Connector] = {
+            name: _source(name, options, base_dir, kinds) for name, options in table.sources.items()
+        }
+        sources.update(unusable)
         embeddings, local = _embeddings(table.embeddings)
-        return cls(_resolved(table.path, base_dir), sources, embeddings, local)
+        return cls(_resolved(table.path, base_dir), sources, embeddings, local, unset)
 
     def embedder(self) -> Embedder | None:
         """The configured embedder, or None."""
+        if self.unset_embeddings is not None:
+            return UnusableEmbedder(self.unset_embeddings)
         if self.local_embeddings:
             from moonbox.knowledge.embedding import LocalEmbedder
 
@@ -126,6 +136,46 @@ class _Kind:
 
     def schema(self) -> dict[str, Any]:
         return schema(self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableSource:
+    """A source with a variable that is not set: its documents stay, and a sync says why there are no new ones."""
+
+    problem: str
+
+    def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
+        raise KnowledgeError(self.problem)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableEmbedder:
+    """An embedder with a variable that is not set: keyword search does without it."""
+
+    problem: str
+
+    @property
+    def name(self) -> str:
+        raise EmbeddingError(self.problem)  # a name would make a sync forget the vectors of the real model
+
+    def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
+        raise EmbeddingError(self.problem)
+
+    def warm(self) -> None:
+        raise EmbeddingError(self.problem)
+
+
+def _without_unset(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Connector], str | None]:
+    """The section without sources and embeddings in which a variable is not set; these sources; why no embeddings."""
+    given, unusable = dict(data), {}
+    if isinstance(sources := given.get("sources"), dict):
+        problems = {name: problem for name, item in sources.items() if (problem := unset_problem(item)) is not None}
+        unusable = {name: UnusableSource(problem) for name, problem in problems.items()}
+        given["sources"] = {name: item for name, item in sources.items() if name not in unusable}
+    unset = unset_problem(given.get("embeddings"))
+    if unset is not None:
+        del given["embeddings"]
+    return given, dict(unusable), unset
 
 
 def _source(name: str, table: Mapping[str, Any], base_dir: Path, kinds: Mapping[str, ConnectorKind]) -> Connector:

@@ -20,6 +20,16 @@ class Texts:
     catalog_title: str
     names_title: str
     search_title: str
+    lean: str
+    """The whole description of the code tool where every tool is shown directly too."""
+    lean_namespaces: str
+    """How a script writes the tool of a namespace, there."""
+    lean_results: str
+    """Before what tools return, there; `{results}` is filled in."""
+    not_in_scripts: str
+    """Which of the tools beside the code tool scripts cannot call; `{names}` is filled in."""
+    also_in_scripts: str
+    """Which of the tools beside the code tool scripts call too; `{names}` is filled in."""
     system_prompt: str
     system_prompt_without_tools: str
     no_value: str

@@ -8,17 +8,22 @@ are ignored; `${VAR}`, `${VAR:-default}` and `${env:VAR}` are replaced from the 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from moonbox.config.file import expand
-from moonbox.config.mcp import ServerSettings
+from moonbox.config.mcp import server_from_table
+from moonbox.config.variables import Variables
 from moonbox.errors import ConfigError
+from moonbox.secrets import SecretRedactor
 
-__all__ = ["servers_from_file", "tables_from_file"]
+if TYPE_CHECKING:
+    import os
+
+    from moonbox.config.mcp import ServerSettings
+
+__all__ = ["secrets_in_file", "servers_from_file", "tables_from_file"]
 
 _ROOTS = ("mcpServers", "servers", "context_servers")
 _TRANSPORTS = {
@@ -38,14 +43,23 @@ def servers_from_file(
     path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None
 ) -> tuple[ServerSettings, ...]:
     """Every enabled server in a client's file, except moonbox itself."""
-    file = Path(path).expanduser()
+    return _expanded(Path(path).expanduser(), Variables(environ))
+
+
+def secrets_in_file(path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The values of variables in a client's file that nobody may see."""
+    variables = Variables(environ)
+    _expanded(Path(path).expanduser(), variables)
+    return variables.secrets
+
+
+def _expanded(file: Path, variables: Variables) -> tuple[ServerSettings, ...]:
     servers = []
     for name, table in tables_from_file(file).items():
-        filled = expand(table, os.environ if environ is None else environ, f"{file}: {name}")
         try:
-            servers.append(ServerSettings.from_dict(name, filled))
+            servers.append(server_from_table(name, variables.expand(table, ("mcp", "servers", name))))
         except ConfigError as problem:
-            raise ConfigError(f"{file}: {problem}") from None
+            raise ConfigError(SecretRedactor(variables.secrets)(f"{file}: {problem}")) from None
     return tuple(servers)
 
 

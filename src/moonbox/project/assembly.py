@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink
-from moonbox.codemode.routing import is_pattern
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
 from moonbox.errors import ConfigError, MissingExtra, UsageError
@@ -26,6 +25,7 @@ from moonbox.project.sections import (
     read_codemode,
     read_knowledge,
     read_sandbox,
+    read_secrets,
     read_servers,
     read_tools,
 )
@@ -129,8 +129,9 @@ def assemble(
         if wrap_sink is not None:
             trail_sink = sink or MemorySink()
             sink = wrap_sink(trail_sink)
-        settings, servers = _route(read_codemode(config), read_servers(config, mcp_config))
-        hooks = {"approve": approve, "on_call": on_call, "on_output": on_output}
+        settings, servers = read_codemode(config), read_servers(config, mcp_config)
+        secrets = read_secrets(config, mcp_config)
+        hooks = {"secrets": secrets, "approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         toolbox = sandbox.toolbox
         _gate(config, toolbox)
@@ -143,12 +144,12 @@ def assemble(
         if scripts is not None:
             with _in_section(config, "tools"):
                 toolbox.follow(scripts.toolbox)
-        upstreams, media = _make_upstreams(servers, closing)
+        upstreams, media = _make_upstreams(servers, closing, secrets)
         if upstreams is not None:
             with _in_section(config, "mcp.servers"):
                 toolbox.follow(upstreams.toolbox)
             _define_reading(sandbox, upstreams, servers)
-        mode = closing.enter_context(_open_mode(config, sandbox, settings))
+        mode = closing.enter_context(_open_mode(config, sandbox, settings, servers))
         trail = trail_sink if hasattr(trail_sink, "get") and hasattr(trail_sink, "list") else None
         shared = None if sink is None else _SharedSink(sink)
 
@@ -185,7 +186,7 @@ def add_project_tools(
     if scripts is not None:
         with _in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
-    upstreams, _ = _make_upstreams(read_servers(config), closing)
+    upstreams, _ = _make_upstreams(read_servers(config), closing, config.secrets)
     if upstreams is not None:
         with _in_section(config, "mcp.servers"):
             toolbox.follow(upstreams.toolbox)
@@ -351,7 +352,7 @@ def _context_function(tool: Tool) -> Callable[..., Any]:
 
 
 def _make_upstreams(
-    servers: list[ServerSettings], closing: contextlib.ExitStack
+    servers: list[ServerSettings], closing: contextlib.ExitStack, secrets: Mapping[str, str]
 ) -> tuple[Upstreams | None, Media | None]:
     if not servers:
         return None, None
@@ -361,7 +362,8 @@ def _make_upstreams(
     from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 
     media = Media()
-    upstreams = Upstreams(servers, cache=ToolCache(default_cache_folder()), media=media, logins=LoginStore())
+    cache = ToolCache(default_cache_folder())
+    upstreams = Upstreams(servers, cache=cache, media=media, logins=LoginStore(), secrets=secrets)
     closing.callback(upstreams.close)
     return upstreams, media
 
@@ -376,22 +378,18 @@ def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[Server
         sandbox.define("mcp.prompt", reading.prompter(upstreams), doc=reading.PROMPT)
 
 
-def _route(settings: CodeModeSettings, servers: list[ServerSettings]) -> tuple[CodeModeSettings, list[ServerSettings]]:
-    """Tools of servers are not known yet: `keep_visible` becomes a rule of the server that will have them."""
-    kept, changed = list(settings.keep_visible), []
-    for server in servers:
-        mine = [name for name in kept if name.startswith(f"{server.name}.") and not is_pattern(name)]
-        kept = [name for name in kept if name not in mine]
-        changed.append(server.with_direct([name.removeprefix(f"{server.name}.") for name in mine]) if mine else server)
-    return replace(settings, keep_visible=tuple(kept)), changed
-
-
-def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings) -> CodeMode:
+def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, servers: list[ServerSettings]) -> CodeMode:
     from moonbox.codemode.mode import CodeMode
 
     with _in_section(config, "codemode"):
         # Whoever serves decides which conversations end: it knows which of them are running.
-        return CodeMode.from_config(sandbox, vars(settings), idle_seconds=None, max_conversations=100_000)
+        return CodeMode.from_config(
+            sandbox,
+            vars(settings),
+            idle_seconds=None,
+            max_conversations=100_000,
+            later=[server.name for server in servers],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError
+from moonbox.native import SWITCH, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,9 +113,9 @@ def _isolation() -> tuple[Check, Check, dict[str, Check]]:
 def _loop(native: bool) -> Check:
     if native:
         return Check("native", True, "workers run scripts and calls in compiled code")
-    if os.environ.get("MOONBOX_NATIVE") != "1":
-        return Check("native", False, "workers run in Python: MOONBOX_NATIVE=1 turns the native loop on")
-    return Check("native", False, "workers run in Python: the native part is not built")
+    if not wanted():
+        return Check("native", False, f"workers run in Python: {SWITCH}=0 turns the native parts off")
+    return Check("native", False, "workers run in Python: the native parts are not built")
 
 
 def _interrupt() -> Check:
@@ -161,7 +162,13 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     wrong = problems(config)
     valid = [f"[{name}]" for name in config.data if name not in wrong]
     detail = f"{config.path}: {', '.join(valid)} valid" if valid else f"{config.path}"
-    checks = [Check(f"[{name}]", False, problem) for name, problem in wrong.items()]
+    unset = config.unset
+    checks = [
+        Check(f"[{name}]", False, problem)
+        for name, problem in wrong.items()
+        if not any(problem.endswith(one) for one in unset)
+    ]
+    checks += [Check("variable", False, problem) for problem in unset]
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
     if powers(config) and not TrustStore.default().is_trusted(config):
@@ -178,7 +185,7 @@ def _tool_scripts(config: Config) -> list[Check]:
             return [
                 Check(script.settings.path.name, False, script.problem)
                 for script in library.scripts
-                if script.problem is not None
+                if script.problem is not None and script.settings.problem is None
             ]
     except MoonboxError as problem:
         return [Check("[tools]", False, str(problem))]

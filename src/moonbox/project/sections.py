@@ -26,6 +26,7 @@ __all__ = [
     "read_codemode",
     "read_knowledge",
     "read_sandbox",
+    "read_secrets",
     "read_servers",
     "read_tools",
 ]
@@ -63,8 +64,8 @@ def connector_kinds(config: Config | None = None) -> dict[str, ConnectorKind]:
     from moonbox.scripts.configured import protected_paths
     from moonbox.scripts.connector import ScriptConnectorKind
 
-    protected = protected_paths(config) if config is not None else ()
-    return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind(protected=protected)}
+    protected, hidden = (protected_paths(config), config.secrets) if config is not None else ((), {})
+    return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind(protected=protected, hidden=hidden)}
 
 
 def read_servers(
@@ -88,6 +89,19 @@ def read_servers(
             _check_names([settings.name])
             servers[settings.name] = settings
     return list(servers.values())
+
+
+def read_secrets(
+    config: Config, mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None
+) -> dict[str, str]:
+    """Values of variables that nobody may see, of the configuration and of files that other clients keep."""
+    secrets = dict(config.secrets)
+    if mcp_config:
+        from moonbox.mcp.imports import secrets_in_file
+
+        for file in [mcp_config] if isinstance(mcp_config, str | os.PathLike) else mcp_config:
+            secrets.update(secrets_in_file(file))
+    return secrets
 
 
 def _check_names(names: Iterable[str]) -> None:

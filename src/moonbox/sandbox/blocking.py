@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import WorkerError
 from moonbox.sandbox.execution import GRACE
+from moonbox.values import ORDINARY
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class BlockingExecutor:
         if entry.deadline is not None:
             self._wake()  # whoever waits does not know of this deadline yet
         result = call()
-        if is_async or inspect.isawaitable(result):
+        if is_async or (type(result) not in ORDINARY and inspect.isawaitable(result)):
             assert entry.running is not None
             entry.running.hold()
             future = self._loop.submit(_awaited(result), entry.running.let_go)
@@ -82,12 +83,14 @@ class BlockingDriver:
         self._execution = execution
         self._threads = threads
         self._loop = loop
+        self._executor: BlockingExecutor | None = None
         # The link's bell, not a method of ours: nothing here holds the driver, so that a run leaves nothing behind for
         # the garbage collector, whose rounds would cost more than the run.
         execution.clock.changed = link.wake
         self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by the threads that run tools
         # Shared between the caller's thread and the helper, under the lock of `_turn`:
         self._turn: threading.Condition | None = None
+        self._baton: threading.Lock | None = None  # its lock: entering that is quicker
         self._helping = False
         self._helper_ended = False
         self._helper_problem: BaseException | None = None
@@ -125,6 +128,7 @@ class BlockingDriver:
             if execution.interrupted:
                 raise KeyboardInterrupt from None
         finally:
+            link.stop_waking()
             if execution.interrupted and not execution.over:  # a second Ctrl-C
                 execution.lose(WorkerError("it was left behind"), link.kill(), closed=True)
 
@@ -177,7 +181,8 @@ class BlockingDriver:
 
     def _drive_with_helper(self) -> None:
         self._send()
-        self._turn = turn = threading.Condition(threading.Lock())
+        self._baton = threading.Lock()
+        self._turn = turn = threading.Condition(self._baton)
         self._helping = True
         self._threads.submit(self._help)
         wait = _SLOW
@@ -198,7 +203,7 @@ class BlockingDriver:
 
     def _help(self) -> None:
         """In the helper: drive and run tools until the run ends or the caller takes over."""
-        assert self._turn is not None
+        assert self._turn is not None and self._baton is not None
         execution = self._execution
         problem: BaseException | None = None
         try:
@@ -208,7 +213,7 @@ class BlockingDriver:
                         execution.stop(REASON_CANCELLED, monotonic())
                     if not execution.starting:
                         self._step()
-                    elif not self._run_calls(self._turn):
+                    elif not self._run_calls(self._baton):
                         return
         except BaseException as raised:  # noqa: BLE001 - handed over to the caller's thread, which raises it
             problem = raised
@@ -217,7 +222,7 @@ class BlockingDriver:
             self._helper_ended = True
             self._turn.notify()
 
-    def _run_calls(self, turn: threading.Condition) -> bool:
+    def _run_calls(self, turn: threading.Lock) -> bool:
         """Run the calls one after another; False when the caller has taken over meanwhile."""
         execution = self._execution
         with turn:
@@ -284,7 +289,9 @@ class BlockingDriver:
             self._execution.answer(entry, *result)
 
     def _perform(self, entry: CallEntry) -> CallResult:
-        executor = BlockingExecutor(self._loop, self._link.wake)
+        executor = self._executor
+        if executor is None:  # it has no state: two threads that make one each do no harm
+            executor = self._executor = BlockingExecutor(self._loop, self._link.wake)
         return run_to_end(self._execution.calls.perform(entry, self._execution, executor))
 
     # After Ctrl-C, which comes at any moment, in the caller's thread

@@ -20,7 +20,7 @@ from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
-from moonbox.values import measure, plain
+from moonbox.values import measured, plain
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ class CallPath:
         self._direct = direct
         self._entries = additions.docs
         self._learn = setup.learn
+        self._clean_result, self._clean_error = setup.clean_result, setup.clean_error
         self._learned = setup.toolbox.learned
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
@@ -155,12 +156,13 @@ class CallPath:
             else:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
-            return "ok", result, None
+            return "ok", self._clean_result(result), None
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
             entry.ended = monotonic()
-            return failure(to_tool_error(problem, entry.tool))
+            return failure(self._clean_error(to_tool_error(problem, entry.tool)))
         finally:
             if running is not None:
+                entry.running = None  # no cycle is left for the garbage collector
                 running.let_go()
 
     def answered(self, answer: Answer) -> CallResult:
@@ -236,7 +238,7 @@ class CallPath:
             max_depth=limits.max_depth,
             allow_nan=self.allow_nan,
         )
-        self._learn(tool, result)
+        self._learn(tool, result, scripted=not self._direct)
         for layer in reversed(self._middleware):
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
@@ -247,7 +249,11 @@ class CallPath:
         return result
 
     async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
-        context = Context(run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context)
+        context = None
+        if tool.plan.injected:
+            context = Context(
+                run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context
+            )
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
@@ -333,12 +339,12 @@ class CallPath:
     def _convert(self, result: Any) -> Any:
         limits = self.limits
         try:
-            value = plain(result, allow_nan=self.allow_nan, max_depth=limits.max_depth, path="result")
-            measure(
-                value,
+            value = measured(
+                result,
                 max_string=limits.max_string,
                 max_array=limits.max_array,
                 max_depth=limits.max_depth,
+                allow_nan=self.allow_nan,
                 path="result",
             )
         except ConversionError as problem:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Observation, Run, Usage
 from moonbox.errors import ScriptError, ToolError, WorkerError
+from moonbox.frozen import quick
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.calls import error_value
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
@@ -52,6 +53,7 @@ _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
 _REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled", protocol.REASON_CALLS: "calls"}
+_run, _usage = quick(Run), quick(Usage)
 
 
 class Execution:
@@ -302,7 +304,7 @@ class Execution:
         """The record with these values or this error."""
         report = self._report
         kept = self.calls.language.texts.kept.format(number=self.number) if self._kept and self.repl_id else ""
-        run = Run(
+        run = _run(
             id=self.id,
             source=self.source,
             language=self._language,
@@ -310,7 +312,7 @@ class Execution:
             output=b"".join(self._output).decode("utf-8", "replace"),
             output_cut=0 if report is None else report.output_cut,
             calls=tuple([entry.to_call() for entry in self._entries]) if self._entries else (),
-            usage=Usage(
+            usage=_usage(
                 wall=self.clock.elapsed(),
                 cpu=0.0 if report is None else report.cpu,
                 operations=None if report is None else report.operations,
@@ -349,7 +351,9 @@ class Execution:
         if not calls:
             return
         if self._budget is not None:
-            self._budget -= sum(self._counts(target) for _, target, _ in calls)
+            self._budget -= (
+                sum([self._counts(target) for _, target, _ in calls]) if self.calls.functions else len(calls)
+            )
             if self._budget < 0:
                 self.stop(protocol.REASON_CALLS, monotonic())
                 return

@@ -51,6 +51,7 @@ class HeldWorker:
             return b""
         known: Any = link.configured or self._template
         link.configured = mark
+        link.memory = limits.max_memory
         link.reader.largest = limits.max_memory + _FRAME_SLACK
         config: dict[str, Any] = {}
         if mark[:3] != known[:3]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Call, CallError, CallStatus
 from moonbox.errors import ToolError
+from moonbox.frozen import quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOCK", "CallEntry", "RunClock"]
 
+_call = quick(Call)
 _LOOK = 0.1  # seconds between two looks at a worker's processor time
 
 
@@ -117,8 +119,8 @@ class CallEntry:
 
     __slots__ = (
         "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "ended", "error",
-        "failures_before", "given", "id", "index", "left", "obstacle", "received", "result", "retry_of", "running", "span",
-        "started", "status", "target", "tool",
+        "failures_before", "given", "id", "index", "left", "obstacle", "received", "result", "retry_of", "running",
+        "span", "started", "status", "target", "tool",
     )  # fmt: skip
 
     def __init__(self, call_id: int, target: str, given: list[Any], *, index: int, batch: int, size: int) -> None:
@@ -188,7 +190,7 @@ class CallEntry:
         """The record as it is now."""
         ended = monotonic() if self.ended is None else self.ended
         began = ended if self.began is None else self.began
-        return Call(
+        return _call(
             index=self.index,
             tool=self.tool,
             arguments=self.arguments,

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from moonbox.audit.records import Run
+    from moonbox.check.tools import ToolView
     from moonbox.findings import Finding
     from moonbox.limits import Limits
+    from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
@@ -75,6 +77,8 @@ class Repl:
         self._calls: CallPath | None = None
         self._checker = Checker(setup.language)
         self._checks = setup.check if check is None else check
+        self._view: ToolView | None = None
+        self._known_of: tuple[Additions | None, frozenset[str]] = (None, frozenset())
         self._turn = Slots()
         self._number = 0
         self._kept_names: frozenset[str] = frozenset()  # of values that answers may have cut; see prelude/kept.lua
@@ -186,8 +190,13 @@ class Repl:
         return self._findings(source)
 
     def _findings(self, source: str, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
-        names = self._known_names() | self._kept_names | set(inputs)
-        return self._checker.check(source, self._setup.tool_view(self.toolbox), names)
+        names = self._known_names()
+        if inputs or self._kept_names:
+            names = names | self._kept_names | set(inputs)
+        view = self._view
+        if view is None or view.revision != self.toolbox.revision:
+            view = self._view = self._setup.tool_view(self.toolbox)
+        return self._checker.check(source, view, names)
 
     # The environment
 
@@ -345,7 +354,7 @@ class Repl:
             state_lost_before=self._worker.loss_unseen,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
-            intents=Intents.to(setup.sink, setup.redactor, self._before_write),
+            intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output or setup.on_output,
         )
         self._worker.loss_unseen = False
@@ -354,7 +363,7 @@ class Repl:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
             return execution
-        if not self._look_at(source, execution, [name for name, _ in inputs]):
+        if not self._look_at(source, execution, [name for name, _ in inputs] if inputs else ()):
             return execution
         # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
         execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
@@ -364,7 +373,7 @@ class Repl:
         execution.begin(update, source.encode("utf-8", "replace"), native=link.native)
         return execution
 
-    def _look_at(self, source: str, execution: Execution, inputs: list[str]) -> bool:
+    def _look_at(self, source: str, execution: Execution, inputs: Sequence[str]) -> bool:
         """Whether the script can be run; what else a look at it shows goes into the record."""
         if not self._checks:
             self._checker.skip()
@@ -382,9 +391,12 @@ class Repl:
     def _known_names(self) -> frozenset[str]:
         """Globals that the host has added."""
         setup, additions = self._setup, self._additions
+        if self._known_of[0] is additions:
+            return self._known_of[1]
         opened = [name for feature in setup.features for name in setup.language.features[feature]]
         added = [name.partition(".")[0] for name in (*additions.functions, *additions.values)]
-        return frozenset((*opened, *added))
+        self._known_of = additions, frozenset((*opened, *added))
+        return self._known_of[1]
 
     def _call_path(self, limits: Limits) -> CallPath:
         calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)

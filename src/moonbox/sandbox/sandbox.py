@@ -12,7 +12,15 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.repl import Repl
-from moonbox.sandbox.setup import Setup, check_limits, check_options, open_redactor, open_sink, open_telemetry
+from moonbox.sandbox.setup import (
+    Setup,
+    check_limits,
+    check_options,
+    open_redactor,
+    open_secrets,
+    open_sink,
+    open_telemetry,
+)
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 from moonbox.worker.pool import Pool
@@ -48,6 +56,7 @@ class Sandbox:
     middleware     Middleware(before=…, after=…) around every tool call
     audit          a Sink, or where to keep the trail: a path ending in .db or .jsonl
     redact         names of fields whose values never reach the trail
+    secrets        names and values that tools may use but no result, error or record may contain
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
@@ -70,6 +79,7 @@ class Sandbox:
         middleware: Sequence[Middleware] = (),
         audit: Sink | str | os.PathLike[str] | None = None,
         redact: Redactor | Iterable[str] | None = None,
+        secrets: Mapping[str, str] | None = None,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
@@ -100,7 +110,8 @@ class Sandbox:
             on_call=on_call,
             on_output=on_output,
             sink=open_sink(audit),
-            redactor=open_redactor(redact),
+            redactor=open_redactor(redact, secrets),
+            secrets=open_secrets(secrets),
             check=bool(check),
         )
         for name, value in (globals or {}).items():

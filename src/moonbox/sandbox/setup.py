@@ -13,15 +13,17 @@ from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.threads import LoopThread, RunningCalls, Threads, ToolSlots
+from moonbox.secrets import MIN_SECRET, SecretRedactor
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
     from moonbox.check.tools import ToolView
+    from moonbox.errors import ToolError
     from moonbox.languages.registry import Language
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Tells one environment from another: which tools, their revision, that of what was added, and the limits."""
 
-__all__ = ["Setup", "check_limits", "check_options", "open_redactor", "open_sink", "open_telemetry"]
+__all__ = ["Setup", "check_limits", "check_options", "open_redactor", "open_secrets", "open_sink", "open_telemetry"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +54,8 @@ class Setup:
     on_output: Callable[[str], None] | None = None
     sink: Sink | None
     redactor: Redactor | None
+    secrets: SecretRedactor | None = None
+    """Replaces values that neither scripts nor the trail may contain."""
     check: bool = True
     """Look at scripts before they run."""
     additions: Additions = field(default_factory=Additions)
@@ -83,8 +87,9 @@ class Setup:
             view = self.views[toolbox] = ToolView(toolbox, self.language, self.toolbox.learned)
         return view
 
-    def learn(self, tool: Tool, result: Any) -> None:
-        """Remember the shape of a result, if the tool does not say what it returns."""
+    def learn(self, tool: Tool, result: Any, *, scripted: bool) -> None:
+        """Remember how large a result is and, if the tool does not say what it returns, its shape."""
+        self.toolbox.learned.measure(tool.path, result, scripted=scripted)
         if tool.returns is None:
             hides = None if self.redactor is None else self.redactor.hides
             self.toolbox.learned.learn(tool.path, result, hides=hides)
@@ -93,6 +98,22 @@ class Setup:
         """Keep the run's record before anybody sees its result."""
         if self.sink is not None:
             self.sink.write(run if self.redactor is None else self.redactor.redact(run))
+
+    def clean_result(self, result: Any) -> Any:
+        """What a tool returned, without secrets: a script could spell them in ways that nobody recognises."""
+        return result if self.secrets is None else self.secrets(result)
+
+    def clean_error(self, error: ToolError) -> ToolError:
+        """The same for how a tool failed."""
+        secrets = self.secrets
+        if secrets is not None:
+            error.message, error.data, error.detail = (
+                secrets(error.message),
+                secrets(error.data),
+                secrets(error.detail),
+            )
+            error.args = (error.message,)
+        return error
 
     def limits_for_worker(self, limits: Limits) -> dict[str, Any]:
         return {**limits.to_dict(), "allow_nan": self.allow_nan}
@@ -140,13 +161,28 @@ def open_sink(audit: Any) -> Sink | None:
     return sinks.open_sink(audit)
 
 
-def open_redactor(redact: Any) -> Redactor | None:
-    """The redactor that `Sandbox(redact=…)` describes."""
-    if redact is None:
+def open_redactor(redact: Any, secrets: Mapping[str, str] | None = None) -> Redactor | None:
+    """The redactor that `Sandbox(redact=…, secrets=…)` describes."""
+    if redact is None and not secrets:
         return None
     from moonbox.audit.redaction import Redactor
 
-    return redact if isinstance(redact, Redactor) else Redactor(redact)
+    if isinstance(redact, Redactor):
+        plain = redact
+    else:
+        plain = Redactor(redact or ())
+    texts = [text for text in (secrets or {}).values() if len(text) >= MIN_SECRET]
+    return plain.with_secrets(texts) if texts else plain
+
+
+def open_secrets(secrets: Mapping[str, str] | None) -> SecretRedactor | None:
+    """What replaces the values that `Sandbox(secrets=…)` names; None where there are none."""
+    if not secrets:
+        return None
+    for name, text in secrets.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise UsageError("secrets must map names to strings")
+    return SecretRedactor(secrets) or None
 
 
 def open_telemetry(telemetry: Any) -> Telemetry | None:

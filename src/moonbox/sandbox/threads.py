@@ -118,7 +118,7 @@ class LoopThread:
                 loop.call_soon_threadsafe(task.cancel)
 
         def finish(task: asyncio.Task[Any]) -> None:
-            # Here, not when the future is cancelled: the coroutine may take its time to end, or not let itself be cancelled.
+            # Not when the future is cancelled: the coroutine may take its time to end, or refuse to be cancelled.
             if ended is not None:
                 ended()
             if task.cancelled():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.config.reader import read
 from moonbox.config.sections import DEFAULT_STORE, DEFAULT_TIMEOUT, ScriptTable, ToolsTable
+from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
 from moonbox.scripts.hostapi.grants import Grants
 
@@ -31,10 +32,21 @@ class ScriptSettings:
     """Every further key of its table; scripts find it as context.config."""
     configured: bool = False
     """It has a table of its own, whose name is the tool's; otherwise the script's own name counts."""
+    hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Values of variables, by name, that its results and records must not contain."""
+    problem: str | None = None
+    """Why it cannot be used: a variable in its table is not set."""
 
     @classmethod
     def from_dict(
-        cls, name: str, data: Any, folder: Path, *, section: str = "", protected: Sequence[str] = ()
+        cls,
+        name: str,
+        data: Any,
+        folder: Path,
+        *,
+        section: str = "",
+        protected: Sequence[str] = (),
+        hidden: Mapping[str, str] | None = None,
     ) -> ScriptSettings:
         section = section or f"tools.script.{name}"
         table = ScriptTable.from_dict(data, section)
@@ -42,7 +54,7 @@ class ScriptSettings:
             grants = Grants.from_dict(table.grants, folder, protected=(*protected, str(folder / table.path)))
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None
-        return cls(name, (folder / table.path).resolve(), table.timeout, grants, table.config, configured=True)
+        return cls(name, (folder / table.path).resolve(), table.timeout, grants, table.config, True, hidden or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +71,47 @@ class ToolsSettings:
     @classmethod
     def from_config(cls, config: Config) -> ToolsSettings:
         with config.naming_file():
-            return cls.from_dict(config.section("tools"), config.folder, protected=protected_paths(config))
+            return cls.from_dict(
+                config.section("tools"), config.folder, protected=protected_paths(config), hidden=config.secrets
+            )
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], folder: Path, *, protected: Sequence[str] = ()) -> ToolsSettings:
-        table = read(ToolsTable, data, "tools")
+    def from_dict(
+        cls,
+        data: Mapping[str, Any],
+        folder: Path,
+        *,
+        protected: Sequence[str] = (),
+        hidden: Mapping[str, str] | None = None,
+    ) -> ToolsSettings:
+        """`protected` is what no script may write, `hidden` what no result may contain."""
+        unusable = _unusable(data, folder)
+        scripts = {name: item for name, item in _table(data.get("script")).items() if name not in unusable}
+        table = read(ToolsTable, {**data, "script": scripts} if unusable else data, "tools")
         unwritable = (*protected, *_script_paths(table, folder))
         return cls(
-            tuple(
-                ScriptSettings.from_dict(name, item, folder, protected=unwritable)
-                for name, item in table.script.items()
+            (
+                *(
+                    ScriptSettings.from_dict(name, item, folder, protected=unwritable, hidden=hidden)
+                    for name, item in table.script.items()
+                ),
+                *unusable.values(),
             ),
             tuple((folder / item).resolve() for item in table.folders),
             table.python,
             table.disabled,
             table.max_risk,
         )
+
+
+def _unusable(data: Mapping[str, Any], folder: Path) -> dict[str, ScriptSettings]:
+    """The scripts with a variable that is not set."""
+    unusable = {}
+    for name, item in _table(data.get("script")).items():
+        if (problem := unset_problem(item)) is not None:
+            path = str(_table(item).get("path") or f"{name}.lua")
+            unusable[name] = ScriptSettings(name, (folder / path).resolve(), configured=True, problem=problem)
+    return unusable
 
 
 def protected_paths(config: Config) -> tuple[str, ...]:

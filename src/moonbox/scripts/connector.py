@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError, ToolError
@@ -84,11 +84,15 @@ class ScriptConnectorKind:
     make_api: Callable[..., HostApi] | None = None
     protected: tuple[str, ...] = ()
     """What its grants do not make writable."""
+    hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Values of variables that its documents must not contain."""
 
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> ScriptConnector:
         name = where.rpartition(".")[2]
         try:
-            settings = ScriptSettings.from_dict(name, dict(options), base_dir, section=where, protected=self.protected)
+            settings = ScriptSettings.from_dict(
+                name, dict(options), base_dir, section=where, protected=self.protected, hidden=self.hidden
+            )
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
         return ScriptConnector(settings, where, self.make_api)

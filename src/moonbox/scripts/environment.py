@@ -66,6 +66,7 @@ def script_repl(
     `before_write` may add to each record.
     """
     api = (make_api or HostApi)(settings.grants, name=settings.name, section=section)
+    api.hide(settings.hidden)
 
     def finish(run: Run) -> Run:
         redacted = api.redact_run(run)

@@ -163,6 +163,8 @@ class ScriptLibrary:
     def _load(self, settings: ScriptSettings) -> LoadedScript:
         stamp = file_stamp(settings.path)
         source = ""
+        if settings.problem is not None:
+            return LoadedScript(settings, source, stamp, problem=settings.problem)
         try:
             source = read_source(settings.path)
             definition = self._define(settings, source)

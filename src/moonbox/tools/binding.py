@@ -178,9 +178,9 @@ class Binder:
         """Named arguments from whatever came."""
         if arguments is None:
             return {}
-        if isinstance(arguments, Mapping):
-            return self._place(arguments, tool)
         if not isinstance(arguments, list | tuple):
+            if isinstance(arguments, Mapping):
+                return self._place(arguments, tool)
             raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
         values = list(arguments)
         if len(values) == 1 and isinstance(values[0], list | dict):

@@ -183,7 +183,7 @@ class _Compiler:
         def walk(value: Any) -> Any:
             if type(value) is not dict or not value:
                 return value
-            if any(type(name) is int for name in value):
+            if int in map(type, value):
                 value = _string_keys(value)
             result = value
             for name, item in value.items():

@@ -200,6 +200,8 @@ class CallPlan:
 
     def _injections(self, context: Context | None, tool: str) -> dict[str, Any]:
         filled: dict[str, Any] = {}
+        if not self.injected:
+            return filled
         context = context if context is not None else Context(tool=tool)
         for item in self.injected:
             if item.injected == _CONTEXT:

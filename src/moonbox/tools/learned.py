@@ -1,5 +1,7 @@
 """Learned shapes: what tools without a result schema have returned so far, as schemas without a single value.
 
+Beside them, how large the results of every tool were.
+
 A shape is a JSON Schema of types, fields (`required` are those that every object had) and elements. Names of fields
 that are redacted stay out. Shapes are bounded in size and depth, and so is how much of a result is looked at. Objects
 that are used as maps (many different keys) become `{"type": "object"}` without fields.
@@ -10,13 +12,14 @@ from __future__ import annotations
 import json
 import re
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["LearnedShapes", "merge", "shape_of"]
+__all__ = ["LearnedShapes", "ResultSize", "merge", "shape_of", "size_of"]
 
 _DEEPEST = 6
 _MOST_FIELDS = 60
@@ -28,6 +31,25 @@ _LARGEST = 16_000  # characters of one shape as JSON
 _FIELD = re.compile(r"[A-Za-z_$@][\w$@. -]*")
 _FORMAT = 1
 _MANY, _SELDOM = 32, 16  # after so many results of a tool, only each so-manieth is looked at
+_MOST_MEASURED = 200  # nodes of one result; larger lists are judged by their first elements
+_MEASURED = 8  # results of each tool; after them only each so-manieth
+_WORTH_SAVING = (3, _MEASURED)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSize:
+    """How large the results of one tool were."""
+
+    results: int = 0
+    """How many were measured."""
+    bytes: int = 0
+    """What they came to together, as JSON, roughly."""
+    scripted: bool = False
+    """Whether a script has asked for one."""
+
+    @property
+    def mean(self) -> float:
+        return self.bytes / self.results if self.results else 0.0
 
 
 class LearnedShapes:
@@ -37,6 +59,8 @@ class LearnedShapes:
         self._lock = threading.Lock()
         self._shapes: dict[str, dict[str, Any]] = {}
         self._counts: dict[str, int] = {}
+        self._sizes: dict[str, ResultSize] = {}
+        self._measured: dict[str, int] = {}
         self._path: Path | None = None
         self.revision = 0
         """Grows when a shape changes."""
@@ -62,6 +86,29 @@ class LearnedShapes:
             self.revision += 1
             self._save()
 
+    def size(self, path: str) -> ResultSize:
+        """How large a tool's results were."""
+        return self._sizes.get(path, _NO_SIZE)
+
+    def sizes(self) -> dict[str, ResultSize]:
+        """All sizes as they are now."""
+        with self._lock:
+            return dict(self._sizes)
+
+    def measure(self, path: str, result: Any, *, scripted: bool) -> None:
+        """Take in how large a result is, and whether a script asked for it."""
+        count = self._measured[path] = self._measured.get(path, 0) + 1
+        if count > _MEASURED and count % _SELDOM:
+            return
+        size = size_of(result)
+        with self._lock:
+            known = self._sizes.get(path, _NO_SIZE)
+            if known is _NO_SIZE and len(self._sizes) >= _MOST_TOOLS:
+                return
+            self._sizes[path] = ResultSize(known.results + 1, known.bytes + size, known.scripted or scripted)
+            if known.results + 1 in _WORTH_SAVING:
+                self._save()
+
     def snapshot(self) -> dict[str, dict[str, Any]]:
         """All shapes as they are now."""
         with self._lock:
@@ -72,8 +119,10 @@ class LearnedShapes:
         with self._lock:
             if path is None:
                 self._shapes.clear()
+                self._sizes.clear()
             else:
                 self._shapes.pop(path, None)
+                self._sizes.pop(path, None)
             self.revision += 1
             self._save()
 
@@ -86,7 +135,8 @@ class LearnedShapes:
             self.revision += 1
 
     def to_dict(self) -> dict[str, Any]:
-        return {"version": _FORMAT, "shapes": dict(self._shapes)}
+        sizes = {name: [size.results, size.bytes, size.scripted] for name, size in self._sizes.items()}
+        return {"version": _FORMAT, "shapes": dict(self._shapes), "sizes": sizes}
 
     def keep_in(self, path: str | Path) -> None:
         """Read what was kept in that file, and keep there what is learned from now on."""
@@ -98,6 +148,14 @@ class LearnedShapes:
         shapes = data.get("shapes") if isinstance(data, dict) and data.get("version") == _FORMAT else None
         if isinstance(shapes, dict):
             self.add(shapes)
+            self._add_sizes(data.get("sizes"))
+
+    def _add_sizes(self, sizes: Any) -> None:
+        """Those of a file, which anybody may have written."""
+        for name, size in list(sizes.items())[:_MOST_TOOLS] if isinstance(sizes, dict) else ():
+            match size:
+                case [int(results), int(total), bool(scripted)] if results > 0 and total >= 0:
+                    self._sizes.setdefault(name, ResultSize(results, total, scripted))
 
     def _save(self) -> None:
         """Write the file anew; a file that cannot be written costs nothing but its memory."""
@@ -115,6 +173,30 @@ class LearnedShapes:
 def shape_of(value: Any, *, hides: Callable[[str], bool] | None = None) -> dict[str, Any]:
     """The shape of one value."""
     return _Reader(hides).shape(value, 0)
+
+
+def size_of(value: Any) -> int:
+    """About how many bytes a value has as JSON. Of a long list, only its first elements are looked at."""
+    return _measured(value, [_MOST_MEASURED])
+
+
+def _measured(value: Any, left: list[int]) -> int:
+    left[0] -= 1
+    if isinstance(value, str | bytes):
+        return len(value) + 2
+    if not isinstance(value, list | tuple | dict):
+        return 8 if isinstance(value, float) else len(str(value))
+    seen = size = 0
+    for part in value:  # of a table, its names
+        if left[0] <= 0:
+            break
+        inner = part
+        if isinstance(value, dict):
+            size += len(str(part)) + 3
+            inner = value[part]
+        size += _measured(inner, left) + 1
+        seen += 1
+    return 2 + (size * len(value) // seen if seen else len(value))
 
 
 class _Reader:
@@ -199,6 +281,7 @@ def _is_field(name: Any) -> bool:
     return isinstance(name, str) and len(name) <= _LONGEST_NAME and _FIELD.fullmatch(name) is not None
 
 
+_NO_SIZE = ResultSize()
 _MAP: dict[str, Any] = {"type": "object"}
 _KINDS = {
     type(None): "null",

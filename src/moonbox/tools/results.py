@@ -28,7 +28,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
-from moonbox.values import measure, plain
+from moonbox.values import ORDINARY, measured, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +45,8 @@ def collect_rows(value: Any, most: int) -> Any:
 
     Only one row more than `most` is taken, so that the limit is noticed and an endless generator ends.
     """
+    if type(value) in ORDINARY:
+        return value
     if isinstance(value, Generator):
         try:
             return list(islice(value, most + 1))
@@ -89,8 +91,9 @@ def convert(
         value = _parsed(value, max_depth)
     try:
         value = collect_rows(value, max_array)
-        lowered = plain(value, allow_nan=allow_nan, max_depth=max_depth, path="result")
-        measure(lowered, max_string=max_string, max_array=max_array, max_depth=max_depth, path="result")
+        lowered = measured(
+            value, max_string=max_string, max_array=max_array, max_depth=max_depth, allow_nan=allow_nan, path="result"
+        )
     except ConversionError as error:
         code = "result_too_large" if error.limit else "bad_result"
         raise ToolError(f"the result of {tool} cannot be used: {error}", code=code, tool=tool) from None

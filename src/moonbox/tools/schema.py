@@ -45,7 +45,8 @@ class Converter:
 
     def convert(self, bound: dict[str, Any]) -> dict[str, Any]:
         """Python values by parameter name; raises pydantic's ValidationError, or ValueError."""
-        self._check_collisions(bound)
+        if self.hashed:
+            self._check_collisions(bound)
         if self.has_rest:
             bound = {name: value for name, value in bound.items() if name in self.names} | {
                 _REST: {name: value for name, value in bound.items() if name not in self.names}

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from itertools import chain
 from math import isfinite
 from time import thread_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
+from moonbox.native import extension
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Decoder", "message_pack", "packed"]
 
+_NATIVE = extension("_values")
 _ROWS_FROM = 16
 _MOST_COLUMNS = 40
 _LARGE = 64 * 1024
@@ -50,12 +56,18 @@ def packed(value: Any) -> Any:
 
 def message_pack(answers: Any) -> bytes:
     """Answers for a native worker."""
+    encode = _message_encoder()
+    try:
+        return encode(answers)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text can hold
+        return encode(_encodable(answers))
+
+
+@cache
+def _message_encoder() -> Callable[[Any], bytes]:
     from msgspec import msgpack
 
-    try:
-        return msgpack.encode(answers)
-    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text can hold
-        return msgpack.encode(_encodable(answers))
+    return msgpack.Encoder().encode
 
 
 def _encodable(value: Any) -> Any:
@@ -102,7 +114,14 @@ class Decoder:
                 if b"0e" in digits or _LONG in digits:
                     _check_numbers(_STRINGS.sub(b'""', payload))
             if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
-                return _STRICT.decode(payload.decode())
+                text = payload.decode()
+                try:
+                    value, end = _SCAN(text, 0)
+                except StopIteration:
+                    raise ValueError("not JSON") from None
+                if end != len(text):
+                    raise ValueError("more than one value")
+                return value
             parse = _parse_large if len(payload) > _LARGE else _parse
             value = parse(payload, self._levels, self._allow_nan)
             return self._restored(value) if b"\\u0001" in payload else value
@@ -126,7 +145,15 @@ def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
 
 
 def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
-    from pydantic_core import from_json  # twice as fast as json, and it refuses halves of surrogate pairs by itself
+    """By libraries that are faster than json, and refuse halves of surrogate pairs by themselves."""
+    if _NATIVE is not None and not allow_nan:
+        from msgspec.json import decode
+
+        value = decode(payload)
+        if _NATIVE.is_deeper(value, max_levels):
+            raise ValueError(f"nested more than {max_levels} levels deep")
+        return value
+    from pydantic_core import from_json  # it goes 200 levels deep at most: nothing is left to be looked at
 
     try:
         return from_json(payload, allow_inf_nan=allow_nan, cache_strings="all")
@@ -167,6 +194,7 @@ def _no_constant(text: str) -> Any:
 
 
 _STRICT = json.JSONDecoder(parse_constant=_no_constant)
+_SCAN: Any = _STRICT.scan_once  # type: ignore[attr-defined]  # public, but not in the stubs
 _LENIENT = json.JSONDecoder()
 
 

@@ -1,4 +1,4 @@
-"""The host's end of one worker: its two sockets, framed and bounded. Knows nothing of what is said."""
+"""The host's end of one worker: its socket, framed and bounded, and its control. Knows nothing of what is said."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from moonbox.worker.jail import Layer
 
-__all__ = ["Gone", "Link", "Reader", "WorkerProcess", "socket_pairs"]
+__all__ = ["Control", "Gone", "Link", "Reader", "SocketControl", "WorkerProcess", "socket_pairs"]
 
 _CHUNK = 1 << 18
 _LARGEST_FRAME = 1 << 20
@@ -40,6 +40,44 @@ class WorkerProcess(Protocol):
         """End it now; words for how it had ended, "" when nothing is known."""
 
 
+class Control(Protocol):
+    """What can be done to a worker that does not listen; none of it blocks for long, and none of it fails."""
+
+    def interrupt(self, number: int, reason: int) -> None:
+        """Stop the run of that number."""
+
+    def freeze(self, memory: int) -> bool:
+        """Let it compute no more until `thaw`, and end it if it holds far more memory; False where that cannot be."""
+
+    def thaw(self) -> None: ...
+
+    def release(self) -> None:
+        """It is no longer needed and ends, whatever it is doing."""
+
+
+class SocketControl:
+    """Control of a worker in this process, over a socket of its own; there is nothing that could freeze it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        sock.setblocking(False)
+
+    def interrupt(self, number: int, reason: int) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._sock.send(STOP.pack(number, reason))
+
+    def freeze(self, memory: int) -> bool:
+        return False
+
+    def thaw(self) -> None:
+        return
+
+    def release(self) -> None:
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+
+
 class Reader:
     """Cuts a stream of bytes into frames; refuses frames of more than `largest` bytes before they are read."""
 
@@ -49,6 +87,15 @@ class Reader:
         self.buffer = bytearray()
         """Bytes that have arrived and are not taken yet; add to it what arrives."""
         self.largest = largest
+
+    def take(self, data: bytes) -> tuple[int, bytes] | None:
+        """Add what has arrived; the next whole frame, or None when more bytes are needed."""
+        if not self.buffer and len(data) >= HEADER.size:  # most often it is one whole frame
+            kind, length = HEADER.unpack_from(data)
+            if length == len(data) - HEADER.size and length <= self.largest:
+                return kind, data[HEADER.size :]
+        self.buffer += data
+        return self.next()
 
     def next(self) -> tuple[int, bytes] | None:
         """The next whole frame, or None when more bytes are needed."""
@@ -70,14 +117,15 @@ class Link:
     """Sends and receives frames, blocking or awaited.
 
     One thread at a time sends and receives. `wake`, `interrupt`, `hang_up` and `close` are safe from any thread. Use it
-    as a context manager while waiting on it: `close` by another thread then leaves the sockets open until the wait is
-    over, because the operating system would give their numbers to others.
+    as a context manager while waiting on it: `close` by another thread then leaves the socket open until the wait is
+    over, because the operating system would give its number to others. Outside of that the worker is idle, and whoever
+    keeps house may freeze it.
     """
 
     def __init__(
         self,
         sock: socket.socket,
-        control: socket.socket,
+        control: Control,
         pid: int | None,
         process: WorkerProcess,
         *,
@@ -93,6 +141,8 @@ class Link:
         """What the worker said of its jail, once it has."""
         self.configured: object = None
         """What the worker was configured with last; None for what its source gives every worker."""
+        self.memory = 0
+        """Bytes that its scripts may hold; 0 for what its source gives every worker."""
         self.sent = 0
         self.received = 0
         self.closed = False
@@ -105,9 +155,12 @@ class Link:
         self._poll.register(sock.fileno(), select.POLLIN)
         self._using = threading.Lock()
         self._users = 0
+        self._idle_since = monotonic()
+        self._frozen = False
+        self.on_thaw: Callable[[], object] | None = None
+        """Called when a frozen worker is used again."""
         self._bell: tuple[socket.socket, socket.socket] | None = None
         sock.setblocking(False)
-        control.setblocking(False)
 
     def fileno(self) -> int:
         """The number of its main socket; -1 when it has been released."""
@@ -162,8 +215,7 @@ class Link:
             if not data:
                 raise Gone
             self.received += len(data)
-            reader.buffer += data
-            frame = reader.next()
+            frame = reader.take(data)
             if frame is not None and frame[0] == READY and self.greeting is None:
                 self.greeting = frame[1]
                 frame = reader.next() if reader.buffer else None
@@ -185,6 +237,15 @@ class Link:
                 for end in self._bell:
                     end.setblocking(False)
                 self._poll.register(self._bell[0].fileno(), select.POLLIN)
+
+    def stop_waking(self) -> None:
+        """The wait is over: give the bell's descriptors back."""
+        with self._using:
+            bell, self._bell = self._bell, None
+            if bell is not None:
+                self._poll.unregister(bell[0].fileno())
+                for end in bell:
+                    end.close()
 
     def alive(self) -> bool:
         """Whether the worker, which has nothing to say now, still holds its end and says nothing."""
@@ -248,21 +309,34 @@ class Link:
     # The end
 
     def interrupt(self, number: int, reason: int) -> None:
-        """Tell the worker to stop that run; never blocks."""
-        with contextlib.suppress(OSError, ValueError):
-            self._control.send(STOP.pack(number, reason))
+        """Tell the worker to stop that run."""
+        self._control.interrupt(number, reason)
+
+    def freeze_idle(self, before: float) -> bool:
+        """Freeze the worker if nobody has used it since then. False: it has to be looked at again."""
+        with self._using:
+            if not (self._frozen or self.closed or self._users) and self._idle_since <= before:
+                if not self._control.freeze(self.memory):
+                    return True
+                self._frozen = True
+            return self._frozen or self.closed
 
     def hang_up(self) -> None:
         """Nothing more goes either way: whoever waits here is told that the worker is gone, and the worker ends."""
-        self.closed = True
-        for end in (self._sock, self._control):
+        with self._using:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if not self.closed:
+            self.closed = True
             with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                self._sock.shutdown(socket.SHUT_RDWR)
+            self._control.release()
 
     def close(self) -> None:
         """Hang up, and let go of the sockets as soon as nobody uses them."""
         with self._using:
-            self.hang_up()
+            self._hang_up()
             if not self._users:
                 self._release()
 
@@ -277,16 +351,21 @@ class Link:
             if self.closed:
                 raise Gone
             self._users += 1
+            thawed, self._frozen = self._frozen, False
+            if thawed:
+                self._control.thaw()
+        if thawed and self.on_thaw is not None:
+            self.on_thaw()
 
     def __exit__(self, *_: object) -> None:
         with self._using:
             self._users -= 1
+            self._idle_since = monotonic()
             if self.closed and not self._users:
                 self._release()
 
     def _release(self) -> None:
         self._sock.close()
-        self._control.close()
         bell, self._bell = self._bell, None
         for end in bell or ():
             end.close()

@@ -20,6 +20,8 @@ __all__ = ["Pool", "PoolCounts"]
 
 BREATH = 0.01
 """Seconds by which the end of a worker, and a new spare, are put off."""
+REST = 1.0
+"""Seconds after which an idle worker is frozen: one that somebody has taken over does not compute between runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Pool:
         self._awaiting: list[Future[None]] = []
         self._retired: deque[Link] = deque()  # of those that are out: nobody needs them any more
         self._housekeeper: threading.Thread | None = None
+        self._some_awake = False  # of those that are out: to be looked at again
 
     def checkout(self, timeout: float | None) -> Link:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
@@ -139,7 +142,7 @@ class Pool:
             while self._spares:
                 link = self._spares.popleft()
                 if link.alive():
-                    self._out.add(link)
+                    self._hand_out(link)
                     self._wake_housekeeper()
                     return link
                 link.close()
@@ -227,27 +230,46 @@ class Pool:
                 self._live -= 1
                 self._tell()
             raise
+        link.on_thaw = self._look_again
         with self._changed:
-            (self._out.add if out else self._spares.append)(link)
+            if out:
+                self._hand_out(link)
+                self._wake_housekeeper()
+            else:
+                self._spares.append(link)
             self._tell()
         return link
+
+    def _hand_out(self, link: Link) -> None:
+        self._out.add(link)
+        self._some_awake = True
+
+    def _look_again(self) -> None:
+        """A frozen worker is used again."""
+        with self._changed:
+            self._some_awake = True
+            self._changed.notify_all()
 
     def _wants_spare(self) -> bool:
         return len(self._spares) < self._want_spares and self._live < self._most
 
     def _wake_housekeeper(self) -> None:
-        if self._retired or self._wants_spare():
+        if self._retired or self._some_awake or self._wants_spare():
             if self._housekeeper is None:
                 self._housekeeper = threading.Thread(target=self._keep_house, name="moonbox-pool", daemon=True)
                 self._housekeeper.start()
             self._changed.notify_all()
 
     def _keep_house(self) -> None:
-        """In a thread: make spares, and end those that are retired."""
+        """In a thread: make spares, end those that are retired, and freeze those that are idle."""
+        looked = time.monotonic()
         while True:
             with self._changed:
                 while not (self._closed or self._retired or self._wants_spare()):
-                    self._changed.wait()
+                    rest = looked + REST - time.monotonic() if self._some_awake else None
+                    if rest is not None and rest <= 0:
+                        break
+                    self._changed.wait(rest)
                 in_no_hurry = bool(self._spares) or not self._wants_spare()
             if in_no_hurry:
                 time.sleep(BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
@@ -257,10 +279,23 @@ class Pool:
                 retired, self._retired = self._retired, deque()
                 wants_spare = self._wants_spare()
                 self._live += wants_spare
+                late = self._some_awake and time.monotonic() >= looked + REST
+            if late:
+                looked = time.monotonic()
+                self._freeze_idle(looked - REST)
             if wants_spare:
                 self._make_spare()
             for link in retired:
                 self.discard(link)
+
+    def _freeze_idle(self, before: float) -> None:
+        with self._changed:
+            self._some_awake = False
+            links = list(self._out)
+        settled = [link.freeze_idle(before) for link in links]
+        if not all(settled):
+            with self._changed:
+                self._some_awake = True
 
     def _make_spare(self) -> None:
         try:

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from moonbox.errors import WorkerError
+from moonbox.native import wanted
 from moonbox.worker.jail import describe_exit
-from moonbox.worker.link import Link, socket_pairs
-from moonbox.worker.zygote import LENGTH
+from moonbox.worker.link import Link, SocketControl, socket_pairs
+from moonbox.worker.zygote import FREEZE, INTERRUPT, LENGTH, NOTE, RELEASE, THAW
 
 __all__ = ["InlineSource", "ProcessSource", "WorkerSource"]
 
@@ -53,6 +54,44 @@ class _Process:
         return self.source.kill(self.pid)
 
 
+class _Notes:
+    """The way to a zygote for what needs no answer; it reads them at once, whatever its workers do."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._lock = threading.Lock()
+        sock.settimeout(REPLY_SECONDS)
+
+    def send(self, action: int, serial: int, number: int = 0, reason: int = 0) -> None:
+        with self._lock, contextlib.suppress(OSError):  # the zygote is gone, and its workers with it
+            self._sock.sendall(NOTE.pack(action, serial, number, reason))
+
+    def close(self) -> None:
+        with self._lock:
+            self._sock.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Control:
+    """Control of a worker through its zygote: a Repl takes one descriptor of this process."""
+
+    notes: _Notes
+    serial: int
+
+    def interrupt(self, number: int, reason: int) -> None:
+        self.notes.send(INTERRUPT, self.serial, number, reason)
+
+    def freeze(self, memory: int) -> bool:
+        self.notes.send(FREEZE, self.serial, memory)
+        return True
+
+    def thaw(self) -> None:
+        self.notes.send(THAW, self.serial)
+
+    def release(self) -> None:
+        self.notes.send(RELEASE, self.serial)
+
+
 class ProcessSource:
     """Workers forked from a zygote process, which is started when first needed and again if it dies."""
 
@@ -61,17 +100,18 @@ class ProcessSource:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._notes: _Notes | None = None
         self._closed = False
 
     def spawn(self) -> Link:
-        main, control, theirs, theirs_control = socket_pairs()
+        main, theirs = socket.socketpair()
         try:
-            with theirs, theirs_control:
-                _, pid, native = self._request(("spawn",), (theirs.fileno(), theirs_control.fileno()))
+            with theirs:
+                (_, pid, serial, native), notes = self._request(("spawn",), (theirs.fileno(),))
         except BaseException:
             main.close()
-            control.close()
             raise
+        control = _Control(notes, serial)
         return Link(main, control, pid, _Process(self, pid), native=native, cpu_clock=_process_clock(pid))
 
     def configure(self, config: dict[str, Any]) -> None:
@@ -81,7 +121,7 @@ class ProcessSource:
 
     def kill(self, pid: int) -> str:
         try:
-            _, status = self._request(("kill", pid), restart=False)
+            (_, status), _ = self._request(("kill", pid), restart=False)
         except WorkerError:
             return ""
         return "" if status is None else describe_exit(status)
@@ -95,7 +135,10 @@ class ProcessSource:
     def zygote_pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    def _request(self, request: tuple[Any, ...], fds: tuple[int, ...] = (), *, restart: bool = True) -> Any:
+    def _request(
+        self, request: tuple[Any, ...], fds: tuple[int, ...] = (), *, restart: bool = True
+    ) -> tuple[Any, _Notes]:
+        """The zygote's answer, and where to send it notes."""
         with self._lock:
             if self._closed:
                 raise WorkerError("the Sandbox is closed")
@@ -105,7 +148,8 @@ class ProcessSource:
                 try:
                     if self._socket is None:
                         self._start()
-                    return self._exchange(request, fds)
+                    assert self._notes is not None
+                    return self._exchange(request, fds), self._notes
                 except (OSError, WorkerError) as problem:
                     self._end()
                     if attempt == 3 or not restart:
@@ -115,13 +159,13 @@ class ProcessSource:
     def _start(self) -> None:
         if not sys.executable:
             raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
-        ours, theirs = socket.socketpair()
+        ours, notes, theirs, their_notes = socket_pairs()
         ours.settimeout(_START_SECONDS)
-        with theirs:
+        with theirs, their_notes:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _boot(theirs.fileno())],
-                    pass_fds=(theirs.fileno(),),
+                    [sys.executable, "-I", "-S", "-c", _boot(theirs.fileno(), their_notes.fileno())],
+                    pass_fds=(theirs.fileno(), their_notes.fileno()),
                     env={},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -130,8 +174,10 @@ class ProcessSource:
                 )
             except OSError as problem:
                 ours.close()
+                notes.close()
                 raise WorkerError(f"the zygote process cannot be started: {problem}") from problem
         self._socket = ours
+        self._notes = _Notes(notes)
         try:
             self._exchange(("configure", self._config), ())
         except (OSError, WorkerError) as problem:
@@ -165,6 +211,9 @@ class ProcessSource:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+        if self._notes is not None:
+            self._notes.close()
+            self._notes = None
         if self._process is not None:
             try:
                 self._process.wait(2.0)
@@ -175,15 +224,14 @@ class ProcessSource:
             self._process = None
 
 
-def _boot(fd: int) -> str:
+def _boot(fd: int, notes: int) -> str:
     """The zygote's program: only the folders of moonbox and lupa are on its path."""
     import lupa
 
     import moonbox
 
     folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
-    native = os.environ.get("MOONBOX_NATIVE") == "1"
-    start = f"from moonbox.worker.zygote import main; main({fd}, native={native})"
+    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, native={wanted()})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
 
@@ -220,7 +268,7 @@ class InlineSource:
         )
         thread.start()
         self._threads = [*(old for old in self._threads if old.is_alive()), thread]
-        return Link(main, control, None, _Thread(), cpu_clock=_thread_clock(thread))
+        return Link(main, SocketControl(control), None, _Thread(), cpu_clock=_thread_clock(thread))
 
     def configure(self, config: dict[str, Any]) -> None:
         self._config = config

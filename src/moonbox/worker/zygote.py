@@ -1,7 +1,8 @@
 """The zygote: a small single-threaded process that has everything loaded and forks workers on demand.
 
-A request is four bytes of length and a marshal tuple, ("name", argument…); with "spawn" the worker's two sockets travel
-beside it. Answers have the same form. When the host hangs up, the zygote kills its workers and ends.
+A request is four bytes of length and a marshal tuple, ("name", argument…); with "spawn" the worker's socket travels
+beside it. Answers have the same form. On a second socket come notes (NOTE), which have no answer: interrupt a worker's
+run, freeze an idle worker, thaw it, let it end. When the host hangs up, the zygote kills its workers and ends.
 """
 
 from __future__ import annotations
@@ -11,48 +12,69 @@ import array
 import gc
 import marshal
 import os
+import select
 import struct
+import sys
 
 from moonbox.worker.child import Child, NativeChild
+from moonbox.worker.protocol import STOP
 
 TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`, and without what `socket` and `signal` add
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["LENGTH", "main"]
+__all__ = ["FREEZE", "INTERRUPT", "LENGTH", "NOTE", "RELEASE", "THAW", "main"]
 
 LENGTH = struct.Struct("<I")
+NOTE = struct.Struct("<BQQB")  # action, serial number of the worker; number and reason of a STOP, or bytes of memory
+INTERRUPT, FREEZE, THAW, RELEASE = 1, 2, 3, 4
+_NOTES_AT_ONCE = 256
 _MOST_STATUSES = 4096
-_FDS = 2
-_SIGKILL = 9
+_FDS = 1
+_SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 18, 19)
+_SLACK = 32 << 20
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
 
-def main(fd: int, *, native: bool = True) -> None:
-    """Serve until the host hangs up. `fd` is our end of the Unix _socket; `native`: use the native part, if built."""
+def main(fd: int, notes: int, *, native: bool = True) -> None:
+    """Serve until the host hangs up; `fd` and `notes` are our ends of its sockets. `native`: use it, if built."""
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
 
     _ignore_interrupts()
     extension = _load_native() if native else None
     engine = create_engine(extension)
-    _Zygote(_socket.socket(fileno=fd), engine, jail, extension if engine.is_native else None).serve()
+    sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
+    _Zygote(*sockets, engine, jail, extension if engine.is_native else None).serve()
 
 
 class _Zygote:
-    def __init__(self, host: _socket.socket, vm: Any, jail: Any, native: Any) -> None:
+    def __init__(self, host: _socket.socket, notes: _socket.socket, vm: Any, jail: Any, native: Any) -> None:
         self._host = host
+        self._notes = notes
+        self._unread = b""
         self._vm = vm
         self._jail = jail
         self._prepared = jail.prepare()
         self._native = native
-        self._children: set[int] = set()
+        self._children: dict[int, int] = {}  # process id → serial number
+        self._controls: dict[int, tuple[int, _socket.socket]] = {}  # serial number → process id, our end of its control
+        self._serial = 0
         self._ended: dict[int, int] = {}
         self._limits: dict[str, Any] = {}
         self._pid = os.getpid()
+        self._page = os.sysconf("SC_PAGE_SIZE")
 
     def serve(self) -> None:
+        poll = select.poll()
+        poll.register(self._host.fileno(), select.POLLIN)
+        poll.register(self._notes.fileno(), select.POLLIN)
         while True:
+            ready = [fd for fd, _ in poll.poll()]
+            if self._notes.fileno() in ready and not self._take_notes():
+                poll.unregister(self._notes.fileno())
+            if self._host.fileno() not in ready:
+                continue
             request, fds = self._receive()
             if request is None:
                 self._end()
@@ -101,11 +123,54 @@ class _Zygote:
         for _ in range(_REHEARSALS):
             child.rehearse()
 
-    def _do_spawn(self, fds: list[int]) -> tuple[str, int, bool]:
+    def _take_notes(self) -> bool:
+        """False when the host has hung up."""
+        try:
+            data = self._notes.recv(NOTE.size * _NOTES_AT_ONCE)
+        except OSError:
+            data = b""
+        self._unread += data
+        whole = len(self._unread) // NOTE.size * NOTE.size
+        for action, serial, number, reason in NOTE.iter_unpack(self._unread[:whole]):
+            if serial in self._controls:  # it lives, or has not been waited for: its process id is no other's
+                self._act(action, serial, number, reason)
+        self._unread = self._unread[whole:]
+        return bool(data)
+
+    def _act(self, action: int, serial: int, number: int, reason: int) -> None:
+        pid, control = self._controls[serial]
+        if action == INTERRUPT:
+            try:  # noqa: SIM105 - the zygote does without contextlib
+                control.send(STOP.pack(number, reason))
+            except OSError:
+                pass  # it has ended, or does not read: the host will have it killed
+        elif action == FREEZE:
+            os.kill(pid, _SIGSTOP if self._holds_little(pid, number or self._limits["max_memory"]) else _SIGKILL)
+        elif action == THAW:
+            os.kill(pid, _SIGCONT)
+        elif action == RELEASE:
+            del self._controls[serial]
+            control.close()  # its control thread ends the process
+            os.kill(pid, _SIGCONT)
+
+    def _holds_little(self, pid: int, most: int) -> bool:
+        """Whether an idle worker has no more memory of its own than scripts that may hold so much leave behind."""
+        try:
+            fd = os.open(f"/proc/{pid}/statm", os.O_RDONLY)
+        except OSError:  # there is no /proc
+            return True
+        try:
+            _, resident, shared, *_ = os.read(fd, 128).split()
+        finally:
+            os.close(fd)
+        return (int(resident) - int(shared)) * self._page <= most * 2 + _SLACK
+
+    def _do_spawn(self, fds: list[int]) -> tuple[str, int, int, bool]:
         # Room for the script's own memory, and once more for its values on their way in and out.
+        ours, theirs = _socket.socketpair()
         config = self._jail.JailConfig(
             prepared=self._prepared,
-            keep_fds=tuple(fds),
+            keep_fds=(fds[0], theirs.fileno()),
             parent_pid=self._pid,
             memory=self._limits["max_memory"] * 2,
         )
@@ -113,13 +178,16 @@ class _Zygote:
         pid = os.fork()
         if pid == 0:
             try:
-                self._be_worker(fds[0], fds[1], config, greeting)
+                self._be_worker(fds[0], theirs.detach(), config, greeting)
             finally:
                 os._exit(70)
-        for fd in fds:
-            os.close(fd)
-        self._children.add(pid)
-        return ("ok", pid, self._native is not None)
+        os.close(fds[0])
+        theirs.close()
+        ours.setblocking(False)
+        self._serial += 1
+        self._children[pid] = self._serial
+        self._controls[self._serial] = pid, ours
+        return ("ok", pid, self._serial, self._native is not None)
 
     def _do_kill(self, pid: int, _: list[int]) -> tuple[str, int | None]:
         """Kill that worker if it still lives, and tell its wait status."""
@@ -135,7 +203,9 @@ class _Zygote:
     def _wait(self, pid: int, options: int) -> None:
         done, status = os.waitpid(pid, options)
         if done:
-            self._children.discard(pid)
+            _, control = self._controls.pop(self._children.pop(pid), (0, None))
+            if control is not None:
+                control.close()
             if len(self._ended) >= _MOST_STATUSES:
                 del self._ended[next(iter(self._ended))]
             self._ended[pid] = status

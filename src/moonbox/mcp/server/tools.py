@@ -120,7 +120,8 @@ class ToolViews:
         direct = dict(zip((item.name for item in definitions), mode.direct_tools, strict=True))
         approved_by_client: dict[str, Tool] = {}
         if not elicits:
-            hidden = [tool for tool in mode.hidden_tools if tool.policy == "approve"]
+            shown = {tool.path for tool in mode.direct_tools}
+            hidden = [tool for tool in mode.hidden_tools if tool.policy == "approve" and tool.path not in shown]
             hidden.sort(key=lambda tool: tool.path)
             approved_by_client = provider_names(hidden, [*direct, mode.tool_name])
             definitions += [from_tool(tool, name) for name, tool in approved_by_client.items()]

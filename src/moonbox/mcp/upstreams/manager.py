@@ -14,11 +14,12 @@ from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
 from moonbox.mcp.upstreams.tools import ResultSchemas, result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.sandbox.threads import LoopThread
+from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from types import TracebackType
 
     from mcp_types import (
@@ -51,6 +52,7 @@ class Upstreams:
 
     A server that is slow, broken or gone costs its own tools and nothing else. The servers live on an event loop in a
     thread of their own (`start`), or on the caller's loop (`start_here`), which saves two thread switches per call.
+    `secrets` are values that nothing from a server may contain, by name.
     """
 
     def __init__(
@@ -61,9 +63,11 @@ class Upstreams:
         media: Media | None = None,
         timing: Timing | None = None,
         logins: LoginStore | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self.media = media
         """Where images, audio and files are kept."""
+        hide = SecretRedactor(secrets)
         self._schemas = ResultSchemas()
         self._thread = LoopThread()
         self._home: asyncio.AbstractEventLoop | None = None
@@ -90,10 +94,11 @@ class Upstreams:
                 cache=cache,
                 timing=timing,
                 logins=logins,
+                hide=hide,
             )
             self._upstreams[settings.name] = upstream
             self.toolbox.follow(upstream.toolbox)
-            if settings.enabled:
+            if settings.enabled and not settings.problem:
                 upstream.load_cached_tools()
 
     # Starting and closing

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
 
-__all__ = ["OutputTail", "ServerProcess", "Throttle", "safe_environment"]
+__all__ = ["Guard", "OutputTail", "ServerProcess", "Throttle", "safe_environment"]
 
 UNREQUESTED_PER_SECOND = 1024 * 1024
 """Bytes of messages that are not responses, and of lines that are not messages."""
@@ -41,6 +41,7 @@ _MESSAGE_COST, _LINE_COST = 1_000, 16
 _CHUNK = 65_536
 _LAST_OUTPUT_SECONDS = 0.2
 _GRACE_SECONDS = 1.0
+_GUARD = 'read -r line || kill -s KILL -- "-$1"'  # the end of its input means that this process is gone
 _SAFE_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
 
 
@@ -66,13 +67,17 @@ class ServerProcess:
     async def connect(self) -> AsyncIterator[tuple[MessageReader, MessageWriter]]:
         """The transport's two streams; ends the process on the way out."""
         self._process = process = await self._started()
+        guard = Guard(process.pid)
         reader = MessageReader(self._read, self._parse, self._reading_ended, max_line=self._settings.max_message)
         writer = MessageWriter(self._write, self._count)
         watchers = [asyncio.create_task(self._read_stderr(process)), asyncio.create_task(self._watch(process))]
         try:
             yield reader, writer
         finally:
-            await _uninterrupted(_stop(process, watchers))
+            try:
+                await _uninterrupted(_stop(process, watchers))
+            finally:
+                guard.dismiss()
 
     async def _started(self) -> _Process:
         """The process; a start that is cancelled is waited for all the same, so that the process can be ended."""
@@ -234,6 +239,34 @@ def _signal_group(process: _Process, number: signal.Signals) -> None:
     """Signal the process and everything that it started: it leads a process group of its own."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+class Guard:
+    """A small process that outlives this one, and then kills a server's process group, however this one ended.
+
+    The server's pipes close with this process too, but a server may ignore that. The kernel's own signal for it reaches
+    neither what the server has started nor, where the thread that started the server ends first, the right moment.
+    """
+
+    def __init__(self, group: int) -> None:
+        try:
+            self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD, "moonbox-guard", str(group)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:  # there is no shell
+            self._process = None
+
+    def dismiss(self) -> None:
+        """The server has ended."""
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                self._process.communicate(b"\n")
 
 
 async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:

@@ -56,6 +56,8 @@ class Status:
         match self.state:
             case "retrying":
                 return f"{server} is not available: {self.reason}; next attempt in {self._retry_in():.0f} s"
+            case "failed" if not self.attempts:
+                return f"{server} is not available: {self.reason}"
             case "failed":
                 return f"{server} is not available after {self.attempts} attempts: {self.reason}; trying once more now"
             case "starting":

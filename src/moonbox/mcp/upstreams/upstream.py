@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_types import ElicitRequest, ElicitRequestURLParams, ElicitResult
+from pydantic import BaseModel
 
 from moonbox.errors import ToolError
 from moonbox.mcp.caller import CALLER
@@ -23,6 +24,7 @@ from moonbox.mcp.upstreams.login import LoginRequired, make_auth
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.mcp.upstreams.status import Status
 from moonbox.mcp.upstreams.tools import convert_tools, placeholder
+from moonbox.secrets import SecretRedactor
 from moonbox.tools.hints import Hints
 from moonbox.tools.toolbox import Toolbox
 
@@ -98,8 +100,10 @@ class Upstream:
         cache: ToolCache | None = None,
         timing: Timing | None = None,
         logins: LoginStore | None = None,
+        hide: SecretRedactor | None = None,
     ) -> None:
         self.settings = settings
+        self._hide = hide or SecretRedactor()
         self._logins = logins
         self._login: Login | None = None
         self._login_required = False
@@ -153,6 +157,11 @@ class Upstream:
             self.settled.set()
             self.offers_known.set()
             return None
+        if self.settings.problem:
+            log.warning("the MCP server '%s' is not available: %s", self.settings.name, self.settings.problem)
+            self._set_state("failed", reason=self.settings.problem)
+            self._offer_placeholder()
+            return None
         lazy = self.settings.lazy and self._listed is not None
         self._set_state("idle" if lazy else "starting")
         return asyncio.get_running_loop().create_task(self._supervise(lazy))
@@ -165,7 +174,7 @@ class Upstream:
         try:
             while True:
                 began = time.monotonic()
-                reason = await self._run_once(attempts)
+                reason = self._hide(await self._run_once(attempts))
                 if time.monotonic() - began > _STABLE_SECONDS and self.status.state == "ready":
                     attempts = 0
                 attempts += 1
@@ -308,7 +317,15 @@ class Upstream:
         if name:
             logger = f"{name}.{params.logger}" if params.logger else name
             params = params.model_copy(update={"logger": logger})
-        self.callbacks.log(params)
+        self.callbacks.log(self._cleaned(params))
+
+    def _cleaned(self, model: T) -> T:
+        """What a server sent, without secrets."""
+        if not self._hide or not isinstance(model, BaseModel):
+            return model
+        data = model.model_dump(mode="json", by_alias=True)
+        clean = self._hide(data)
+        return model if clean is data else type(model).model_validate(clean, by_name=False)
 
     async def _save(self, listed: list[McpTool]) -> None:
         if self._cache is not None:
@@ -316,7 +333,7 @@ class Upstream:
 
     async def _wait_for_next_start(self, attempts: int, reason: str) -> None:
         """Wait longer each time; after the last attempt, until a call asks for the server."""
-        output = self._transport.output.text() if self._transport is not None else ""
+        output = self._hide(self._transport.output.text()) if self._transport is not None else ""
         restarts = self.status.restarts + (self.status.state == "ready")
         changes: dict[str, Any] = {"reason": reason, "attempts": attempts, "said": output, "restarts": restarts}
         self._start_requested.clear()
@@ -364,7 +381,8 @@ class Upstream:
                 loop.call_soon_threadsafe(self._start_requested.set)  # called in the thread of the script
                 return unavailable(self.status.why())
 
-            self.toolbox.set_namespace(self.settings.namespace or self.settings.name, [placeholder(error)])
+            instead = placeholder(error, self.settings.problem)
+            self.toolbox.set_namespace(self.settings.namespace or self.settings.name, [instead])
 
     # Calls
 
@@ -453,7 +471,7 @@ class Upstream:
                 connection = await self._ready_connection()
                 with self.callbacks.call(timer) as caller:
                     try:
-                        return await work(connection, caller)
+                        return self._cleaned(await work(connection, caller))
                     except Exception as problem:
                         if self._login_required:
                             connection.broken.set()
@@ -476,7 +494,8 @@ class Upstream:
         while self._connection is None or self._connection.broken.is_set():
             status = self.status
             soon = status.retry_at is not None and status.retry_at - time.monotonic() <= self._timing.worth_waiting
-            if status.state in ("closed", "off") or (status.state == "retrying" and not soon):
+            hopeless = status.state in ("closed", "off") or bool(self.settings.problem)
+            if hopeless or (status.state == "retrying" and not soon):
                 raise unavailable(status.why(), retryable=status.state == "retrying")
             if status.state == "failed" and self._start_requested.is_set():
                 raise unavailable(status.why())

@@ -108,6 +108,11 @@ class HostApi:
             raise ToolError(unknown("host function", name, self.functions), code="not_found")
         return function(*args)
 
+    def hide(self, secrets: Mapping[str, str]) -> None:
+        """Replace these values too, by their names, in everything that `redact` is given."""
+        for name, value in secrets.items():
+            self._host.secrets.redact.add(name, value)
+
     def redact(self, value: Any) -> Any:
         """A plain value with every known secret replaced: for returned values, printed output and audit entries."""
         return self._host.redact(value)

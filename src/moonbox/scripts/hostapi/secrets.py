@@ -11,7 +11,7 @@ from moonbox.scripts.hostapi.arguments import Parameter
 from moonbox.scripts.hostapi.functions import Host, HostFunction
 from moonbox.scripts.hostapi.grants import not_granted
 from moonbox.scripts.hostapi.host_patterns import grant_text
-from moonbox.scripts.hostapi.redaction import MIN_SECRET, Redactor
+from moonbox.secrets import MIN_SECRET, SecretRedactor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class SecretStore:
         self._grants, self._environ, self._section, self._plain_http = grants, environ, section, plain_http
         self._issued: dict[str, _Secret] = {}
         self._handles: dict[_Secret, str] = {}
-        self.redact = Redactor()
+        self.redact = SecretRedactor()
         for secret in grants.secrets:
             self.redact.add(secret.name, _trimmed(environ.get(secret.name, "")))
 

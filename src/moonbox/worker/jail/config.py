@@ -106,7 +106,7 @@ class JailConfig:
         keep_fds: tuple[int, ...],
         parent_pid: int,
         memory: int,
-        memory_slack: int = 128 * MIB,
+        memory_slack: int = 64 * MIB,
         cpu_seconds: int | None = None,
     ) -> None:
         _check(keep_fds, memory, memory_slack, cpu_seconds)

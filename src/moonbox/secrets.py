@@ -1,4 +1,4 @@
-"""Redaction: known secrets are replaced in values, in every spelling in which servers commonly echo them."""
+"""Secrets: known ones are replaced in values, in every spelling in which servers commonly echo them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import html
 import json
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
-__all__ = ["MIN_SECRET", "Redactor"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["MIN_SECRET", "SecretRedactor"]
 
 MIN_SECRET = 6
 """A shorter text occurs by chance, so that replacing it would damage ordinary values."""
@@ -18,18 +21,24 @@ MIN_SECRET = 6
 _SIGNS = (b"+", b"/", b"-", b"_")
 
 
-class Redactor:
+class SecretRedactor:
     """Replaces each secret by `[secret NAME]`, in strings, binary strings, numbers, and keys and items of tables.
 
     It knows the text itself in any letter case, percent-encoded, JSON- and HTML-escaped, in hexadecimal, backwards,
     in UTF-16, and in base64 at any position inside a longer encoded text.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         self._needles: tuple[_Needle, ...] = ()
         self._digits: dict[str, str] = {}
         self._added: set[tuple[str, str]] = set()
         self._adding = threading.Lock()
+        for name, text in (secrets or {}).items():
+            self.add(name, text)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to replace."""
+        return bool(self._needles)
 
     def add(self, name: str, text: str) -> None:
         """From now on replace this text; texts shorter than MIN_SECRET are left alone."""

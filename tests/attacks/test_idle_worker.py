@@ -1,0 +1,140 @@
+"""Attacks between runs: a worker that somebody has taken over computes, or holds memory, while nobody uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Pause, Run, Sandbox, tool
+from moonbox.worker.sources import ProcessSource
+
+if TYPE_CHECKING:
+    from moonbox.worker.link import Link
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+HELD = "kept = {} for i = 1, 8 do kept[i] = ('x'):rep(6e6) .. i end return #kept"
+
+
+@tool
+def echo(value: int) -> int:
+    """Give it back."""
+    return value
+
+
+class WatchedSource:
+    """Ordinary workers, whose links a test can look at."""
+
+    def __init__(self) -> None:
+        self.links: list[Link] = []
+        self._source: ProcessSource | None = None
+
+    def configure(self, config: dict[str, Any]) -> None:
+        self._source = ProcessSource(config)
+
+    def spawn(self) -> Link:
+        assert self._source is not None
+        self.links.append(self._source.spawn())
+        return self.links[-1]
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+
+def state(pid: int | None) -> str:
+    """As the kernel tells it: T stands for frozen, "" for no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def wait_until(pid: int | None, *states: str) -> None:
+    deadline = time.monotonic() + 30
+    while state(pid) not in states:
+        assert time.monotonic() < deadline, f"{state(pid)!r}, not one of {states}"
+        time.sleep(0.01)
+
+
+def test_an_idle_worker_is_frozen_and_goes_on() -> None:
+    with Sandbox([echo]) as box, box.repl() as repl:
+        assert repl.run("x = 5").ok
+        for _ in range(2):
+            wait_until(repl.worker_pid, "T")
+            run = repl.run("return tools.echo(x)")
+            assert (run.value, run.state_lost) == (5, False)
+        wait_until(repl.worker_pid, "T")
+        assert repl.globals() == {"x": "number"}
+
+
+def test_the_same_with_asyncio() -> None:
+    async def main() -> None:
+        async with Sandbox([echo]) as box, box.repl() as repl:
+            await repl.arun("x = 5")
+            await asyncio.to_thread(wait_until, repl.worker_pid, "T")
+            assert (await repl.arun("return tools.echo(x)")).value == 5
+
+    asyncio.run(main())
+
+
+def test_a_worker_that_waits_step_by_step_is_frozen() -> None:
+    """While the caller has a Pause in hand, which may be for days, the worker has nothing to do."""
+    with Sandbox([echo]) as box, box.repl() as repl:
+        pause = repl.start("return tools.echo(1) + tools.echo(2)")
+        assert isinstance(pause, Pause)
+        wait_until(repl.worker_pid, "T")
+        pause = pause.resume([10])
+        assert isinstance(pause, Pause)
+        wait_until(repl.worker_pid, "T")
+        run = pause.resume([20])
+        assert isinstance(run, Run)
+        assert run.value == 30
+
+
+@pytest.mark.parametrize("how", ["close", "reset", "box"])
+def test_a_frozen_worker_ends_with_its_repl(how: str) -> None:
+    with Sandbox([echo]) as box:
+        repl = box.repl()
+        repl.run("x = 5")
+        pid = repl.worker_pid
+        wait_until(pid, "T")
+        {"close": repl.close, "reset": repl.reset, "box": box.close}[how]()
+        wait_until(pid, "", "Z")
+
+
+def test_a_frozen_worker_that_is_killed_is_noticed() -> None:
+    import os
+    import signal
+
+    with Sandbox([echo]) as box, box.repl() as repl:
+        repl.run("x = 5")
+        pid = repl.worker_pid
+        assert pid is not None
+        wait_until(pid, "T")
+        os.kill(pid, signal.SIGKILL)
+        wait_until(pid, "", "Z")
+        run = repl.run("return x")
+        assert (run.value, run.state_lost) == (None, True)
+
+
+def test_a_script_that_holds_what_it_may_is_left_alone() -> None:
+    with Sandbox([echo]) as box, box.repl() as repl:
+        assert repl.run(HELD).value == 8
+        wait_until(repl.worker_pid, "T")
+        assert repl.run("return #kept").value == 8
+
+
+def test_a_worker_that_holds_more_than_its_scripts_may_is_ended() -> None:
+    source = WatchedSource()
+    with Sandbox([echo], isolation=source, min_workers=0) as box, box.repl() as repl:
+        assert repl.run(HELD).value == 8
+        pid = repl.worker_pid
+        source.links[0].memory = 1 << 20  # as if it had been told that scripts may hold so little
+        wait_until(pid, "", "Z")
+        run = repl.run("return kept")
+        assert (run.value, run.state_lost) == (None, True)
