@@ -129,6 +129,40 @@ test("approvals: denied, allowed, edited, once for all", async () => {
   });
 });
 
+test("the clock stands still while a person is asked, but not for a script that computes meanwhile", async () => {
+  const guarded = add.with({ name: "guarded", policy: "approve" });
+  let answer;
+  const approve = () => new Promise((resolve) => { answer = resolve; });
+  await within({ tools: [add, guarded], approve, limits: { timeout: 0.3 } }, async (repl) => {
+    const waiting = repl.run("return tools.guarded{a = 1}");
+    setTimeout(() => answer(true), 600);
+    assert.equal((await waiting).value, 2);
+    const run = await repl.run("return parallel{function() return tools.guarded{a = 1} end, function() tools.add{a = 1} while true do end end}");
+    assert.deepEqual([run.error?.kind, run.error?.limit], ["limit", "time"]);
+    answer(false);
+  });
+});
+
+test("calls that were left behind are bounded", () => {
+  const ends = [];
+  const stuck = tool({ name: "stuck", timeout: 0.01, call: () => new Promise((resolve) => ends.push(resolve)) });
+  return within({ tools: [stuck, add], limits: { max_tool_calls: null } }, async (repl) => {
+    await repl.run("for i = 1, 64 do pcall(tools.stuck, {}) end");
+    const busy = await repl.run("local ok, e = pcall(tools.add, {a = 1}) return e.code, e.retryable");
+    assert.deepEqual(busy.values, ["busy", true]);
+    ends.forEach((end) => end(null));
+    assert.equal((await repl.run("return tools.add{a = 1}")).value, 2);
+  });
+});
+
+test("a run by itself has no Repl to speak of", async () => {
+  const box = new Sandbox();
+  const run = await box.run("local t = {} for i = 1, 1000 do t[i] = i end return t");
+  assert.deepEqual([run.repl, run.kept, run.number], ["", "", 1]);
+  assert.doesNotMatch((await box.run("error('x')")).for_model(), /state kept/);
+  await box.close();
+});
+
 test("a tool's own timeout, and an aborted run", () => {
   const stuck = tool({ name: "stuck", timeout: 0.05, call: (_, { signal }) => new Promise((resolve) => signal.addEventListener("abort", resolve)) });
   return within({ tools: [stuck] }, async (repl) => {

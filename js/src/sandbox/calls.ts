@@ -11,6 +11,8 @@ import type { Toolbox } from "../tools/toolbox.js";
 import { isObject, plain } from "../values.js";
 import { Docs } from "./docs.js";
 
+const MOST_LEFT = 64;
+
 /** A function of the host that scripts call by its bare name, with positional arguments. */
 export interface HostFunction {
   name: string;
@@ -133,6 +135,24 @@ export class CallEntry {
   }
 }
 
+/** Calls whose tools have not ended, those included that nobody waits for any more: these are counted and bounded. */
+export class RunningCalls {
+  private readonly entries = new Set<CallEntry>();
+
+  /** A call begins; throws ToolError where too many have been left behind. */
+  enter(entry: CallEntry): () => void {
+    if (this.entries.size >= MOST_LEFT && [...this.entries].filter((each) => each.abort.signal.aborted).length >= MOST_LEFT) {
+      throw new ToolError(
+        `${MOST_LEFT} earlier calls timed out or were given up, and their tools are still running; ` +
+          "no other call is made until some of them have ended",
+        { code: "busy", retryable: true },
+      );
+    }
+    this.entries.add(entry);
+    return () => void this.entries.delete(entry);
+  }
+}
+
 /** How many calls of each tool run at this moment. */
 export class ToolSlots {
   private readonly running = new Map<string, number>();
@@ -164,6 +184,7 @@ export interface CallSettings {
   allow_nan: boolean;
   approve: Approve | null;
   slots: ToolSlots;
+  running: RunningCalls;
   /** The definitions, by the tools' paths, of which a person said "always": a changed one is another tool. */
   always: Map<string, Fingerprint>;
   /** A call by the model itself, not by a script. */
@@ -200,8 +221,13 @@ export class CallPath {
     const [space, name] = [entry.target.slice(0, at), entry.target.slice(at + 1)];
     const added = space === "fn" ? settings.functions.get(name) : undefined;
     if (added !== undefined) {
-      entry.begin(null);
-      return this.convert(await added.call(...entry.given));
+      const ended = settings.running.enter(entry);
+      try {
+        entry.begin(null);
+        return this.convert(await added.call(...entry.given));
+      } finally {
+        ended();
+      }
     }
     if (space !== "tools") throw new ArgumentError(`there is no function '${name}'`, { code: "unknown_function" });
     const tool = settings.toolbox.resolve(name);
@@ -210,6 +236,7 @@ export class CallPath {
       throw new Denied(`scripts cannot call the tool '${tool.path}'; use a direct tool call instead`);
     }
     if (tool.policy === "approve") await this.approved(tool, entry, run);
+    const ended = settings.running.enter(entry);
     const leave = await settings.slots.enter(tool);
     try {
       entry.begin(tool.timeout);
@@ -219,6 +246,7 @@ export class CallPath {
       return convertResult(result, tool, settings.limits, settings.allow_nan);
     } finally {
       leave();
+      ended();
     }
   }
 

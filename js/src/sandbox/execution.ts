@@ -8,6 +8,7 @@ import { discoveryBudget, filled } from "../languages.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
 import { fromWire, isObject, toWire } from "../values.js";
 import { CallEntry, errorValue, type CallPath, type CallResult, type RunInfo } from "./calls.js";
+import { RunClock } from "./clock.js";
 import type { Link } from "./link.js";
 
 const GRACE = 400; // milliseconds that a worker has to stop by itself before it is terminated
@@ -44,9 +45,7 @@ export class Execution implements RunInfo {
   private sent = 0;
   private received = 0;
   private readonly started = Date.now() / 1000;
-  private began = performance.now();
-  private paused = 0;
-  private pausedAt = 0;
+  private readonly clock: RunClock;
   private stopping = 0;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private done: Done | null = null;
@@ -63,6 +62,7 @@ export class Execution implements RunInfo {
     private readonly options: ExecutionOptions,
   ) {
     this.budget = calls.settings.limits.max_tool_calls;
+    this.clock = new RunClock(calls.settings.limits.timeout, () => this.changed());
   }
 
   get id(): string {
@@ -112,18 +112,7 @@ export class Execution implements RunInfo {
   // The clock
 
   pause(): () => void {
-    if (this.paused === 0) this.pausedAt = performance.now();
-    this.paused += 1;
-    this.changed();
-    return () => {
-      this.paused -= 1;
-      if (this.paused === 0) this.began += performance.now() - this.pausedAt;
-      this.changed();
-    };
-  }
-
-  private elapsed(): number {
-    return ((this.paused > 0 ? this.pausedAt : performance.now()) - this.began) / 1000;
+    return this.clock.ask();
   }
 
   /** Sets the timer for what is due next. */
@@ -131,9 +120,7 @@ export class Execution implements RunInfo {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
     if (this.stopping || this.done !== null || this.error !== null) return;
-    const { timeout } = this.calls.settings.limits;
-    const deadlines = [...this.open.values()].flatMap((entry) => (entry.deadline === null ? [] : [entry.deadline]));
-    if (timeout !== null && this.paused === 0) deadlines.push(this.began + timeout * 1000);
+    const deadlines = [this.clock.deadline(), ...[...this.open.values()].map((entry) => entry.deadline)].filter((at) => at !== null);
     if (deadlines.length === 0) return;
     const wait = Math.min(Math.min(...deadlines) - performance.now(), 2 ** 31 - 1);
     this.timer = setTimeout(() => this.tick(), Math.max(0, wait));
@@ -141,8 +128,7 @@ export class Execution implements RunInfo {
 
   private tick(): void {
     const now = performance.now();
-    const { timeout } = this.calls.settings.limits;
-    if (timeout !== null && this.paused === 0 && now >= this.began + timeout * 1000 - 0.5) return this.stop(REASON.time);
+    if (now >= (this.clock.deadline() ?? Infinity) - 0.5) return this.stop(REASON.time);
     for (const entry of [...this.open.values()]) {
       if (entry.deadline === null || now < entry.deadline - 0.5) continue;
       const error = new ToolError(`${entry.tool} did not answer within its timeout`, { code: "timeout", retryable: true, tool: entry.tool });
@@ -196,10 +182,10 @@ export class Execution implements RunInfo {
           return;
         case "calls":
           this.received += report.calls.length;
-          this.waiting = true;
+          this.waits(true);
           return this.takeCalls(report.calls);
         case "more":
-          this.waiting = true;
+          this.waits(true);
           return this.flush();
         case "cancel":
           for (const id of fromWire(new TextDecoder().decode(report.ids)) as number[]) this.cancel(id);
@@ -244,7 +230,7 @@ export class Execution implements RunInfo {
   /** About the clock or the documentation: answered at once, not counted, no call in the record. */
   private answerQuestion(id: number, space: string, name: string, given: unknown[]): void {
     if (space === "sys") {
-      const value = name === "time" ? Math.floor(Date.now() / 1000) : Math.round(this.elapsed() * 1e6) / 1e6;
+      const value = name === "time" ? Math.floor(Date.now() / 1000) : Math.round(this.clock.elapsed() * 1e6) / 1e6;
       if (this.observations.length < MOST_OBSERVATIONS) this.observations.push([`os.${name}`, value]);
       this.replies.push(`[${id},true,${name === "time" ? value : float(value)}]`);
       return;
@@ -292,10 +278,15 @@ export class Execution implements RunInfo {
     entry.abort.abort();
   }
 
+  private waits(waiting: boolean): void {
+    this.waiting = waiting;
+    this.clock.waits(waiting);
+  }
+
   private flush(): void {
     if (!this.waiting || this.stopping || this.worker_lost) return;
     if (this.link.sending) {
-      this.waiting = false;
+      this.waits(false);
       return this.link.send(null);
     }
     if (this.replies.length === 0) return;
@@ -304,7 +295,7 @@ export class Execution implements RunInfo {
     this.replies = [];
     this.answered = [];
     this.sent += answer.length;
-    this.waiting = false;
+    this.waits(false);
     this.link.send(answer);
   }
 
@@ -326,7 +317,7 @@ export class Execution implements RunInfo {
 
   private record(): Run {
     const { done, error, options, values } = this;
-    const kept = done?.kept ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
+    const kept = done?.kept && options.repl_id ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
     return new Run({
       id: options.run_id,
       source: options.source,
@@ -336,7 +327,7 @@ export class Execution implements RunInfo {
       output_cut: done?.cut ?? 0,
       calls: this.entries.map((entry) => entry.to_call()),
       usage: {
-        wall: this.elapsed(),
+        wall: this.clock.elapsed(),
         cpu: done?.cpu ?? 0,
         operations: done?.operations ?? null,
         peak_memory: done?.memory ?? 0,
@@ -353,8 +344,8 @@ export class Execution implements RunInfo {
       seed: options.seed,
       observations: this.observations,
       state_lost: this.worker_lost || options.state_lost_before,
-      kept: done !== null && done.kept & 1 && values.length > 0 ? kept : "",
-      kept_output: done !== null && done.kept & 2 ? `${kept}_printed` : "",
+      kept: kept && done!.kept & 1 && values.length > 0 ? kept : "",
+      kept_output: kept && done!.kept & 2 ? `${kept}_printed` : "",
       notes: [],
     });
   }

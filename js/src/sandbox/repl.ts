@@ -37,7 +37,8 @@ export interface RunOptions {
 
 /** Runs scripts one after another in one environment: globals persist from run to run. */
 export class Repl {
-  readonly id = randomHex(6);
+  /** Empty for a Repl of one run. */
+  readonly id: string;
   private link: Link | null = null;
   private configured = "";
   private limitsSet: Limits | null = null;
@@ -57,7 +58,9 @@ export class Repl {
     private readonly beforeWrite: ((run: Run) => Run) | null,
     private readonly onClose: (repl: Repl) => void,
     image: Image | null = null,
+    forOneRun = false,
   ) {
+    this.id = forOneRun ? "" : randomHex(6);
     this.additions = setup.additions;
     this.image = image;
     if (image !== null) {
@@ -212,6 +215,7 @@ export class Repl {
       allow_nan: setup.allow_nan,
       approve: setup.approve,
       slots: setup.slots,
+      running: setup.running,
       always: this.always,
       direct: false,
     });

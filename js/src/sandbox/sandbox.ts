@@ -8,7 +8,7 @@ import { Limits, type LimitOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
 import { unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
-import { CallEntry, CallPath, ToolSlots, type Approve } from "./calls.js";
+import { CallEntry, CallPath, RunningCalls, ToolSlots, type Approve } from "./calls.js";
 import { EngineModules, mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
 import { define, randomHex, Repl, type Additions, type RunOptions } from "./repl.js";
@@ -41,6 +41,7 @@ export interface Setup {
   sink: Sink | null;
   modules: EngineModules;
   slots: ToolSlots;
+  running: RunningCalls;
   additions: Additions;
   /** The memory of a worker in which no script has run: others start from it in a fraction of the time. */
   template: SavedMemory | null;
@@ -83,6 +84,7 @@ export class Sandbox {
       sink: openSink(options.audit),
       modules: new EngineModules(),
       slots: new ToolSlots(),
+      running: new RunningCalls(),
       additions: { functions: new Map(), values: new Map(), docs: new Map(), revision: 0 },
       template: null,
     };
@@ -125,7 +127,7 @@ export class Sandbox {
 
   /** Runs one script in a Repl of its own. */
   async run(source: string, options: RunOptions = {}): Promise<Run> {
-    const repl = await this.repl(options.limits === undefined ? {} : { limits: options.limits });
+    const repl = this.keep(this.make(options.limits === undefined ? {} : { limits: options.limits }, true));
     try {
       return await repl.run(source, options);
     } finally {
@@ -140,7 +142,7 @@ export class Sandbox {
     const began = performance.now();
     const path = new CallPath({
       toolbox: this.toolbox, functions: new Map(), docs: new Map(), limits: this.limits, language: setup.language,
-      allow_nan: setup.allow_nan, approve: setup.approve, slots: setup.slots, always: new Map(), direct: true,
+      allow_nan: setup.allow_nan, approve: setup.approve, slots: setup.slots, running: setup.running, always: new Map(), direct: true,
     });
     const id = randomHex(16);
     const entry = new CallEntry(1, `tools.${name}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
@@ -197,11 +199,12 @@ export class Sandbox {
     await this.close();
   }
 
-  private make(options: ReplOptions): Repl {
+  private make(options: ReplOptions, forOneRun = false): Repl {
     this.checkOpen();
     const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
     return new Repl(
       this.setup, options.toolbox ?? this.toolbox, limits, options.before_write ?? null, (closed) => this.repls.delete(closed),
+      null, forOneRun,
     );
   }
 
