@@ -30,11 +30,9 @@ REASONS = {
     "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; JavaScript's Map is not slowed",
     "attacks/evade__memory_creeps_over_runs": "Lua in wasm builds strings of this size in buffers, and does not "
     "collect when they find no room: memory ends a little earlier, and the limit holds",
-    "attacks/bomb__pattern_backtracking": "inline, nothing can stop a C function",
     "lua errors/tables__json_script": "Python reads the script with a grammar of its own and names another place",
-    "lua/language__integer_division_by_zero": "Lua's wasm build forgets the line of an integer division",
 }
-UNKNOWN = "needs a worker that can be ended by force"
+UNKNOWN = "not explained yet"
 
 
 def write_table(results: Results) -> None:
