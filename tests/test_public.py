@@ -12,7 +12,7 @@ import moonbox
 
 NAMES = [
     "Answer", "Call", "CodeMode", "Context", "Decision", "Finding", "Limits", "Middleware", "MoonboxError", "Pause",
-    "Repl", "Run", "Sandbox", "ScriptError", "Tool", "ToolCall", "ToolError", "Toolbox", "Usage",
+    "Paused", "Repl", "Run", "Sandbox", "ScriptError", "Tool", "ToolCall", "ToolError", "Toolbox", "Usage",
     "__version__", "run", "tool",
 ]  # fmt: skip
 HEAVY = [

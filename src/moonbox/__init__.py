@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from moonbox.audit.records import Call, Run, Usage
+    from moonbox.codemode.client_calls import Paused
     from moonbox.codemode.mode import CodeMode
     from moonbox.errors import MoonboxError, ScriptError, ToolError
     from moonbox.findings import Finding
@@ -33,6 +34,7 @@ _EXPORTS = {
     "Middleware": "moonbox.sandbox.decisions",
     "MoonboxError": "moonbox.errors",
     "Pause": "moonbox.sandbox.stepped",
+    "Paused": "moonbox.codemode.client_calls",
     "Repl": "moonbox.sandbox.repl",
     "Run": "moonbox.audit.records",
     "Sandbox": "moonbox.sandbox.sandbox",
@@ -57,6 +59,7 @@ __all__ = [
     "Middleware",
     "MoonboxError",
     "Pause",
+    "Paused",
     "Repl",
     "Run",
     "Sandbox",

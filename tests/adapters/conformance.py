@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from wire import Say, Scripted, Seen, Turn, Use, Wire, serve
 
-from moonbox import Toolbox
+from moonbox import Tool, Toolbox
 from moonbox.errors import ClosedError, UsageError
 
 if TYPE_CHECKING:
@@ -200,6 +200,22 @@ class Conformance:
         assert done.replies[0].text == "42"
         with pytest.raises(ClosedError):
             agent.mode.handle("lua_repl", {"source_code": "1"})
+
+    def test_calls_that_the_client_answers(self, run: Any) -> None:
+        pick = Tool.from_schema(name="pick", parameters={"type": "object", "properties": {"n": {"type": "integer"}}})
+        script = Use("lua_repl", {"source_code": "return tools.pick{n = 1} + tools.pick{n = 2}"})
+        brain = Scripted([script, Use("pick", {"n": 3})], Say("Done."))
+        asked: list[int] = []
+
+        def client(call: Any) -> int:
+            asked.append(call.arguments["n"])
+            return 10 * int(call.arguments["n"])
+
+        provider = type(self).provider
+        with provider.adapter([pick], keep_visible=["pick"], client_calls=client) as agent, serve(brain) as wire:
+            done = run(agent, wire, "Pick.")
+        assert [reply.text for reply in done.replies] == ["30", "30"]
+        assert sorted(asked) == [1, 2, 3]
 
     def test_direct_mode(self, box: Sandbox, run: Any) -> None:
         with (

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import wire
 
-from adapters.conformance import SUM, Say, Scripted, Use
 from moonbox import Tool, Toolbox, tool
 from moonbox.errors import ClosedError, UsageError
+from tests.adapters.conformance import SUM, Say, Scripted, Use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

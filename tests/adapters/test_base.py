@@ -10,13 +10,13 @@ import threading
 
 import pytest
 
-from adapters.conformance import Say, Scripted, Use, serve
-from adapters.test_openai import client
-from adapters.venvs import ROOT
 from moonbox import CodeMode, Sandbox, Toolbox, tool
 from moonbox.adapters.base import Adapter, ModelCall, aanswer_all, answer_all, needed
 from moonbox.adapters.openai import OpenAIChat
 from moonbox.errors import ClosedError, ConfigError, MissingExtra
+from tests.adapters.conformance import Say, Scripted, Use, serve
+from tests.adapters.test_openai import client
+from tests.adapters.venvs import ROOT
 
 
 def test_a_package_that_is_missing() -> None:

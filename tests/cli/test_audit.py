@@ -17,12 +17,15 @@ from moonbox.cli.audit import app
 from moonbox.errors import ScriptError
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
     from click.testing import Result
 
     from .terminal import Terminal
+
+    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
 
 SOURCE = "-- the sum\nlocal total = 0\nreturn total \x1b[2J"
 RUNS = (
@@ -342,3 +345,24 @@ def test_a_run_whose_host_died_is_shown_as_unfinished(tmp_path: Path) -> None:
     assert "run aaaa000011112222  unfinished" in shown
     assert "the calls that were started may have taken effect" in shown
     assert 'get_expenses {"employee_id":1} → in flight' in shown
+
+
+def test_the_tree_of_tool_scripts(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text('[tools]\nfolders = ["scripts"]\n')
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "double.lua").write_text(
+        'tool = {parameters = {{name = "n", type = "integer", required = true}}}\n'
+        "function tool.execute(params) if params.n > 1 then error('too much') end return params.n * 2 end\n"
+        "return tool\n"
+    )
+    done = moonbox("run", "--audit", "on", "-e", "pcall(tools.double, {n = 2}) return tools.double{n = 1}")
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    runs = json.loads(moonbox("audit", "list", "--json").stdout)
+    titles = ["tool script double", "tool script double", "pcall(tools.double, {n = 2}) return tools.double{n = 1}"]
+    assert [run["title"] for run in runs] == titles, "loading is not in the trail"
+    shown = moonbox("audit", "show", "--last").stdout
+    tree = shown.partition("\ntool scripts\n")[2].splitlines()
+    assert [line.split()[:2] for line in tree] == [["├─", "double"], ["└─", "double"]]
+    assert [line.split()[3] for line in tree] == ["runtime", "ok"]
+    child = moonbox("audit", "show", tree[0].split()[2]).stdout
+    assert f"the tool script double, called by run {runs[-1]['id'][:8]}" in child

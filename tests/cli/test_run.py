@@ -31,7 +31,7 @@ def test_an_expression_is_a_script(moonbox: Moonbox) -> None:
 
 
 def test_output_comes_first_and_values_are_plain_in_a_pipe(moonbox: Moonbox) -> None:
-    done = moonbox("run", "-", input='print("a", {1, 2}) return "x\\27[1m", {k = {1.5, null}}, nil, "é"')
+    done = moonbox("run", "-", input='print("a", {1, 2}) return "x\\27[1m", {k = {1.5, json.null}}, nil, "é"')
     assert done.stdout == 'a\t[1,2]\nx\x1b[1m\n{"k":[1.5,null]}\nnull\né\n'
     assert (done.returncode, done.stderr) == (0, "")
 

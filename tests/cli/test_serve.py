@@ -207,9 +207,120 @@ def test_requests_runs_and_calls_are_logged_over_stdio(moonbox: Moonbox, form: s
         assert any(line["logger"] == "moonbox.calls" and line["tool"] == "add" for line in logged)
         assert any(line["logger"] == "moonbox.runs" and line["result"] == "ok" for line in logged)
     else:
-        assert "INFO moonbox.mcp: request method=tools/call" in done.stderr
-        assert "INFO moonbox.calls: call tool=add status=ok" in done.stderr
+        assert re.search(r"INFO moonbox\.mcp: request method=tools/call result=ok ms=\d+\n", done.stderr)
+        assert re.search(r"INFO moonbox\.calls: call tool=add status=ok ms=\d+\n", done.stderr)
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", done.stderr)
         assert re.search(r"INFO moonbox\.runs: run id=\w+ result=ok calls=1 ms=\d+", done.stderr)
+
+
+LISTED = {
+    "plain": ("", False),
+    "gone": ("hints = {destructive = true}", True),
+    "ask": ('policy = "approve"', True),
+    "only": ('policy = "direct"', True),
+    "kept": ("", True),
+}
+"""Tool scripts by name: what their definition says, and whether tools/list has them, as docs/mcp.md says."""
+
+
+@pytest.mark.parametrize("mode", ["always", "never"])
+def test_tool_scripts_are_listed_as_the_documentation_says(moonbox: Moonbox, tmp_path: Path, mode: str) -> None:
+    for name, (setting, _) in LISTED.items():
+        (tmp_path / f"{name}.lua").write_text(
+            f"tool = {{description = 'It is {name}.', {setting}}}\nfunction tool.execute() return 1 end\n"
+        )
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "moonbox.toml").write_text(
+        f"""
+        [tools]
+        folders = ["."]
+        [knowledge.sources.notes]
+        connector = "filesystem"
+        path = "notes"
+        [codemode]
+        keep_visible = ["kept"]
+        mode = "{mode}"
+        """
+    )
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    done = moonbox("serve", input=lines(HELLO, READY, listing))
+    answers = {answer.get("id"): answer for answer in map(json.loads, done.stdout.splitlines())}
+    tools = {tool["name"]: tool["description"] for tool in answers[2]["result"]["tools"]}
+    built_in = {"search", "get", "sources"}
+    if mode == "never":
+        assert set(tools) == {*LISTED, *built_in}
+        return
+    catalog = tools.pop("lua_repl")
+    assert set(tools) == {name for name, (_, listed) in LISTED.items() if listed}
+    for name, (_, listed) in LISTED.items():
+        assert (f"\n- {name}(" in catalog) is not listed, name
+    assert all(f"\n- {name}(" in catalog for name in built_in)
+
+
+UPSTREAM = """
+import sys
+from mcp.server import MCPServer
+
+server = MCPServer("clock")
+
+
+@server.tool()
+def now() -> int:
+    '''The time.'''
+    return 1
+
+
+sys.stderr.write("first\\nsecond \\x1b[2J half")
+sys.stderr.flush()
+sys.stderr.write(" line\\n")
+sys.stderr.flush()
+server.run("stdio")
+"""
+
+
+def test_what_upstream_servers_write_is_logged(server: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    (tmp_path / "clock.py").write_text(UPSTREAM)
+    (tmp_path / "moonbox.toml").write_text(
+        f'[mcp.servers.clock]\ncommand = "{sys.executable}"\nargs = ["clock.py"]\n[audit]\nenabled = false\n'
+    )
+    process = server("-v", "--log-format", "json")
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    process.stdin.write(lines(HELLO, READY, call(2, "lua_repl", source_code="return tools.clock.now{}")))
+    process.stdin.flush()
+    while json.loads(process.stdout.readline()).get("id") != 2:
+        pass
+    process.stdin.close()
+    logged = [json.loads(line) for line in process.stderr]
+    said = [line["message"] for line in logged if line["logger"] == "moonbox.mcp.stderr"]
+    assert said[:2] == ["first", "second \x1b[2J half line"]
+    assert any(line["message"] == "server ready" and line["server"] == "clock" for line in logged)
+    assert any(line["logger"] == "moonbox.calls" and line["tool"] == "clock.now" for line in logged)
+
+
+@pytest.mark.parametrize("option", ["--http", "--console"])
+def test_requests_runs_and_calls_are_logged_over_http(
+    server: Callable[..., subprocess.Popen[str]], moonbox: Moonbox, option: str
+) -> None:
+    import httpx
+
+    process = server(option, "--port", "0", "--tools", "kit", "-v", "--log-format", "json")
+    assert process.stderr is not None
+    kept = []
+    for line in process.stderr:
+        kept.append(line)
+        if match := re.search(r"serving MCP on (http://\S+)/mcp", line):
+            break
+    assert match is not None
+    script = {"source_code": "return tools.add{a = 1}"}
+    answer = httpx.post(f"{match[1]}/run?key=hidden", json=script, timeout=30)
+    assert answer.status_code == 200, answer.text
+    process.send_signal(signal.SIGTERM)
+    logged = [json.loads(line) for line in [*kept, *process.stderr] if line.startswith("{")]
+    by_logger = {line["logger"]: line for line in logged}
+    assert {"method": "POST", "path": "/run", "status": 200}.items() <= by_logger["moonbox.http"].items()
+    assert by_logger["moonbox.calls"]["tool"] == "add"
+    assert by_logger["moonbox.runs"]["result"] == "ok"
+    assert "hidden" not in json.dumps(logged)
 
 
 def test_a_log_format_that_is_unknown(moonbox: Moonbox) -> None:

@@ -69,7 +69,7 @@ def test_list_and_check(project: Path) -> None:
     assert {item["name"]: item["ok"] for item in listed} == {"bad": False, "hello": True}
     checked = moonbox(project, "tool", "check")
     assert checked.returncode == 1
-    assert "bad.lua cannot be loaded" in checked.stderr
+    assert checked.stderr.startswith("tools/bad.lua:1: syntax error: unexpected symbol near <eof>\n")
     assert "2 tool scripts checked, 1 broken" in checked.stdout
     assert "broken" in moonbox(project, "tool", "list").stdout
 

@@ -56,7 +56,7 @@ class RunSummary:
     failed_calls: int
     wall: float
     title: str
-    """The first line of the source that is neither empty nor a comment."""
+    """The first line of the source that is neither empty nor a comment; for a tool script, its name."""
 
     @property
     def ok(self) -> bool:
@@ -73,7 +73,7 @@ class RunSummary:
             calls=len(run.calls),
             failed_calls=sum(not call.ok for call in run.calls),
             wall=run.usage.wall,
-            title=title(run.source),
+            title=f"tool script {run.tool}"[:200] if run.tool else title(run.source),
         )
 
     def to_dict(self) -> dict[str, Any]:

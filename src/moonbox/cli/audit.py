@@ -309,6 +309,9 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
     result = Text("ok", style="green") if kind is None else Text(kind, style="red")
     yield Text.assemble("run ", (visible(run.id), "bold"), "  ", result)
     where = f"run {run.number} of Repl {visible(run.repl)}" if run.repl else "a run by itself"
+    if run.tool:
+        caller = f", called by run {visible(run.parent[:8])}" if run.parent else ""
+        where = f"the tool script {visible(run.tool, keep='')}{caller}"
     yield f"{_when(run.started)}, {run.language}, {where}"
     yield _usage(run.usage)
     yield _heading("source")

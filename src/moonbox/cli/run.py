@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
 
-__all__ = ["Script", "read_inputs", "read_script", "register", "show_run"]
+__all__ = ["Script", "read_inputs", "read_script", "register", "run_expression", "show_run"]
 
 INTERRUPTED = 130
 _ROWS, _ITEMS = 500, 200
@@ -106,6 +106,17 @@ def run(
             show_run(finished, script, recorded=options.trail is not None, printed=live is not None and live.used)
     if finished.error is not None:
         raise typer.Exit(INTERRUPTED if finished.error.kind == "cancelled" else 1)
+
+
+def run_expression(script: str) -> int:
+    """`moonbox run -e SCRIPT`, without any other option; its exit status."""
+    try:
+        run(expression=script, options=RunOptions())
+    except typer.Exit as exit:
+        return exit.exit_code
+    except KeyboardInterrupt:  # before the script had begun
+        return INTERRUPTED
+    return 0
 
 
 class _LiveOutput:

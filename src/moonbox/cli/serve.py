@@ -179,7 +179,7 @@ class TextFormatter(_Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def line(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        fields = "".join(f" {key}={_word(value)}" for key, value in _fields(record).items())
         return visible(super().line(record) + fields)
 
 
@@ -192,6 +192,12 @@ class JsonFormatter(_Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps({**line, **_fields(record)}, default=str)
+
+
+def _word(value: Any) -> str:
+    """A field's value as one word: quoted where it has spaces or could be taken for another field."""
+    text = str(value)
+    return text if text and not any(sign in text for sign in ' ="\n') else json.dumps(text, ensure_ascii=False)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -41,6 +41,12 @@ class Conversations:
         """Its Repl, new if need be."""
         return self._get(conversation, users=0).repl
 
+    def has(self, conversation: str, repl: Repl) -> bool:
+        """Whether a conversation still has this Repl."""
+        with self._lock:
+            kept = self._kept.get(conversation)
+        return kept is not None and kept.repl is repl
+
     def end(self, conversation: str) -> bool:
         """End one; whether there was one."""
         with self._lock:

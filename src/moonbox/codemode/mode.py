@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
-from moonbox.codemode.catalog import Catalog, Choice, choose, make_catalog, rough_tokens, with_results
+from moonbox.codemode.catalog import Catalog, Choice, choose, make_catalog, rough_tokens
+from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused
+from moonbox.codemode.code_tool import CodeTool
 from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import (
     Definition,
@@ -21,19 +24,21 @@ from moonbox.codemode.definitions import (
 )
 from moonbox.codemode.routing import Routes, explain_misdirected
 from moonbox.config.sections import CodeModeSettings
-from moonbox.errors import ClosedError, PoolTimeout, WorkerError
+from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
+from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from moonbox.audit.records import Run
+    from moonbox.codemode.client_calls import Place
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
-__all__ = ["Choice", "CodeMode", "Reply"]
+__all__ = ["Choice", "CodeMode", "Paused", "Reply"]
 
 _MOST_CONVERSATIONS = 100
 
@@ -45,6 +50,12 @@ class Reply:
     text: str
     is_error: bool
     run: Run | None = None
+    paused: Paused | None = None
+    """What waits for your answers; then the text says so too."""
+
+
+_ENDED = "error: the conversation was ended while the script waited; its state is lost"
+_BUSY = Reply("error: an earlier script of this conversation waits for the client's answers; resume it first", True)
 
 
 class CodeMode:
@@ -52,6 +63,7 @@ class CodeMode:
 
     In place of a Sandbox, give what `Sandbox(tools=…)` takes: `CodeMode([get_expenses])`.
     `settings` are those of `CodeModeSettings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
+    `client_calls` answers calls of client-side tools, sync or async; without it `handle` returns a Paused for them.
     `later` are namespaces whose tools come later, so that `keep_visible` may name tools that are not there yet.
     """
 
@@ -63,6 +75,7 @@ class CodeMode:
         idle_seconds: float | None = 3600.0,
         max_conversations: int = _MOST_CONVERSATIONS,
         later: Collection[str] = (),
+        client_calls: Callable[[ToolCall], Any] | None = None,
         **settings: Any,
     ) -> None:
         self.settings = CodeModeSettings.from_dict(settings, "")
@@ -77,7 +90,14 @@ class CodeMode:
             approvals=self.settings.approvals,
             later=later,
         )
+        self._code_tool = CodeTool(self.settings, self._texts, self._routes, sandbox.limits, self._count)
         self._conversations = Conversations(self._new_repl, idle_seconds=idle_seconds, most=max_conversations)
+        self._client_calls = ClientCalls(
+            client_calls,
+            finished=self._answer,
+            paused=lambda paused: Reply(paused, is_error=False, paused=paused),
+            lost=self._lost,
+        )
         self._view: _View | None = None
         self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
         self._sizes = sandbox.toolbox.learned.sizes()
@@ -99,11 +119,11 @@ class CodeMode:
     @property
     def tool_name(self) -> str:
         """The code tool's name."""
-        return self.settings.name or self._texts.name
+        return self._code_tool.name
 
     @property
     def parameter(self) -> str:
-        return self.settings.parameter or self._texts.parameter
+        return self._code_tool.parameter
 
     @property
     def description(self) -> str:
@@ -152,41 +172,65 @@ class CodeMode:
         """An addition to the system prompt, at most 500 bytes."""
         view = self._current()
         needed = view.choice.code and not view.choice.both
-        return self._prompt() if needed else self.settings.system_prompt or ""
+        return self._code_tool.prompt() if needed else self.settings.system_prompt or ""
 
     # The model's calls
 
     def handle(self, name: str, arguments: Any, *, conversation: str = "") -> str:
-        """Answer one call: what goes back to the model. What the model got wrong is in the text, nothing is raised."""
-        return self.reply(name, arguments, conversation=conversation).text
+        """Answer one call: what goes back to the model. What the model got wrong is in the text, nothing is raised.
+
+        A call of a client-side tool gives a Paused instead, unless there is `client_calls`.
+        """
+        return self.reply(name, arguments, conversation=conversation, pause=True).text
 
     async def ahandle(self, name: str, arguments: Any, *, conversation: str = "") -> str:
         """The same, awaited."""
-        return (await self.areply(name, arguments, conversation=conversation)).text
+        return (await self.areply(name, arguments, conversation=conversation, pause=True)).text
 
-    def reply(self, name: str, arguments: Any, *, conversation: str = "") -> Reply:
-        """Like `handle`, with the Run and whether it failed."""
+    def reply(self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False) -> Reply:
+        """Like `handle`, with the Run and whether it failed.
+
+        `pause`: whether a call of a client-side tool may wait for you, as with `handle`; otherwise it fails.
+        """
         prepared = self._prepare(name, arguments)
         if isinstance(prepared, Reply):
             return prepared
+        if not isinstance(prepared, str):
+            tool, given = prepared
+            if tool.answered_by_caller:
+                return self._client_calls.drive(lambda: self._direct_step(tool, given), _anywhere, pause=pause)
         try:
-            if isinstance(prepared, str):
-                with self._conversations.use(conversation) as repl:
+            if not isinstance(prepared, str):
+                return self._answer(self.sandbox.call(prepared[0].path, prepared[1]))
+            with self._conversations.use(conversation) as repl:
+                if repl.paused:
+                    return _BUSY
+                if not self._routes.has_client_tools:
                     return self._answer(repl.run(prepared))
-            return self._answer(self.sandbox.call(prepared[0].path, prepared[1]))
+                place = self._place(conversation, repl)
+                return self._client_calls.drive(lambda: repl.start(prepared), place, pause=pause)
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
 
-    async def areply(self, name: str, arguments: Any, *, conversation: str = "") -> Reply:
+    async def areply(self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False) -> Reply:
         """The same, awaited."""
         prepared = self._prepare(name, arguments)
         if isinstance(prepared, Reply):
             return prepared
+        if not isinstance(prepared, str):
+            tool, given = prepared
+            if tool.answered_by_caller:
+                return await self._client_calls.adrive(lambda: self._direct_step(tool, given), _anywhere, pause=pause)
         try:
-            if isinstance(prepared, str):
-                with self._conversations.use(conversation) as repl:
+            if not isinstance(prepared, str):
+                return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1]))
+            with self._conversations.use(conversation) as repl:
+                if repl.paused:
+                    return _BUSY
+                if not self._routes.has_client_tools:
                     return self._answer(await repl.arun(prepared))
-            return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1]))
+                place = self._place(conversation, repl)
+                return await self._client_calls.adrive(lambda: repl.start(prepared), place, pause=pause)
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
 
@@ -219,6 +263,30 @@ class CodeMode:
 
     # Inside
 
+    def _direct_step(self, tool: Tool, given: dict[str, Any]) -> Run | DirectStep:
+        """A direct call of a client-side tool: what waits for its answer, or the record of an invalid call."""
+        try:
+            bound = tool.bind(given, is_json_call=True)
+        except ArgumentError:
+            return self.sandbox.call(tool.path, given)
+        call = ToolCall(tool, tool.path, bound, 1, "", "", id=1, language="direct")
+        return DirectStep(call, lambda answer: self.sandbox.call(tool.path, given, answer=answer))
+
+    def _place(self, conversation: str, paused: Repl) -> Place:
+        """Where a script that waited goes on: in its conversation, if that still has the same state."""
+
+        @contextlib.contextmanager
+        def enter() -> Iterator[Reply | None]:
+            if self._closed:
+                raise ClosedError("this CodeMode is closed")
+            if not self._conversations.has(conversation, paused):
+                yield Reply(_ENDED, True)
+                return
+            with self._conversations.use(conversation):
+                yield None
+
+        return enter
+
     def _new_repl(self) -> Repl:
         return self.sandbox.repl(toolbox=self._routes.hidden, before_write=self._explain)
 
@@ -249,11 +317,11 @@ class CodeMode:
             shapes=self._shapes,
             leave_out=self._routes.kept,
         )
-        code = self._code_definition(catalog)
-        prompt = self._prompt()
+        code = self._code_tool.definition(catalog)
+        prompt = self._code_tool.prompt()
         direct = provider_names(self._routes.direct, [self.tool_name])
         everything = provider_names(self.sandbox.toolbox, [self.tool_name])
-        lean = self._lean_definition(everything)
+        lean = self._code_tool.lean(everything, self._shapes)
         choice = choose(
             settings.mode,
             [code, *_definitions(direct)],
@@ -266,54 +334,6 @@ class CodeMode:
         )
         shown = direct if choice.code and not choice.both else everything
         return _View(lean if choice.both else code, catalog, shown, choice)
-
-    def _code_definition(self, catalog: Catalog) -> Definition:
-        parts = [self.settings.description if self.settings.description is not None else self._texts.description]
-        hidden, texts = self._routes.hidden, self._texts
-        if len(hidden):
-            if self.settings.description is None:
-                parts += [texts.with_tools, *self._limits()]
-            parts += [catalog.text] if catalog.tools else []
-        if self._routes.kept:
-            names = ", ".join(sorted(texts.written(hidden.alias(path)) for path in self._routes.kept))
-            parts.append(texts.also_in_scripts.format(names=names))
-        parameter = {"type": "string", "description": texts.parameter_description}
-        return self._code_tool(parts, parameter, read_only=not len(hidden))
-
-    def _lean_definition(self, everything: Mapping[str, Tool]) -> Definition:
-        """The code tool beside direct definitions of every tool: these say the rest."""
-        texts, settings, hidden = self._texts, self.settings, self._routes.hidden
-        parts = [texts.lean if settings.description is None else settings.description]
-        if any(tool.namespace for tool in hidden):
-            parts.append(texts.lean_namespaces)
-        if direct := [name for name, tool in everything.items() if tool.path not in hidden]:
-            parts.append(texts.not_in_scripts.format(names=", ".join(direct)))
-        lean = self._code_tool([" ".join(parts)], {"type": "string"}, read_only=False)
-        return with_results(lean, hidden, texts, self._shapes, self._count)
-
-    def _code_tool(self, parts: list[str], parameter: dict[str, Any], *, read_only: bool) -> Definition:
-        schema = {
-            "type": "object",
-            "properties": {self.parameter: parameter},
-            "required": [self.parameter],
-            "additionalProperties": False,
-        }
-        annotations = {"readOnlyHint": read_only}
-        return Definition(self.tool_name, "\n".join(parts), schema, annotations=annotations, overflow=self.parameter)
-
-    def _prompt(self) -> str:
-        if self.settings.system_prompt is not None:
-            return self.settings.system_prompt
-        reached = len(self._routes.hidden) > 0
-        chosen = self._texts.system_prompt if reached else self._texts.system_prompt_without_tools
-        return chosen.format(name=self.tool_name)
-
-    def _limits(self) -> list[str]:
-        limits = self.sandbox.limits
-        calls = [] if limits.max_tool_calls is None else [f"{limits.max_tool_calls} tool calls"]
-        time = [] if limits.timeout is None else [f"{limits.timeout:g} seconds"]
-        what = " and ".join([*calls, *time])
-        return [self._texts.limits.format(what=what)] if what and self._texts.limits else []
 
     def _prepare(self, name: Any, arguments: Any) -> str | tuple[Tool, dict[str, Any]] | Reply:
         """The script, or the tool and its arguments, or the answer to an invalid call."""
@@ -352,7 +372,7 @@ class CodeMode:
         if isinstance(problem, ClosedError):
             if self._closed or self.sandbox.closed:
                 raise problem
-            return Reply("error: the conversation was ended while the script waited; its state is lost", True)
+            return Reply(_ENDED, True)
         return Reply(f"error: {problem}", True)
 
     def _answer(self, run: Run) -> Reply:
@@ -368,6 +388,12 @@ class _View:
     catalog: Catalog
     direct: dict[str, Tool]
     choice: Choice
+
+
+@contextlib.contextmanager
+def _anywhere() -> Iterator[None]:
+    """Where a direct call goes on."""
+    yield None
 
 
 def _definitions(tools: Mapping[str, Tool]) -> list[Definition]:

@@ -62,6 +62,7 @@ class Routes:
         self._approvals = approvals
         self._seen = -1
         self._direct: tuple[Tool, ...] = ()
+        self._has_client_tools = False
         self.hidden = Toolbox()
         """What scripts reach."""
         self.kept: frozenset[str] = frozenset()
@@ -92,7 +93,13 @@ class Routes:
         if gone := [path for path in self.hidden.paths() if path not in hidden]:
             self.hidden.remove(*gone)
         self.hidden.add(list(hidden.values()), replace=True)
+        self._has_client_tools = any(tool.answered_by_caller for tool in reached)
         return True
+
+    @property
+    def has_client_tools(self) -> bool:
+        """Whether scripts reach a tool that the caller answers."""
+        return self._has_client_tools
 
     @property
     def direct(self) -> tuple[Tool, ...]:

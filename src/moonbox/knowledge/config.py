@@ -165,8 +165,10 @@ class UnusableEmbedder:
         raise EmbeddingError(self.problem)
 
 
-def _without_unset(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Connector], str | None]:
+def _without_unset(data: Any) -> tuple[Any, dict[str, Connector], str | None]:
     """The section without sources and embeddings in which a variable is not set; these sources; why no embeddings."""
+    if not isinstance(data, dict):
+        return data, {}, None  # the reader says what is wrong with it
     given, unusable = dict(data), {}
     if isinstance(sources := given.get("sources"), dict):
         problems = {name: problem for name, item in sources.items() if (problem := unset_problem(item)) is not None}

@@ -38,7 +38,8 @@ class EngineError:
     message: str = ""
     """In the engine's own words; Lua puts the chunk and line in front: `script:3: attempt to …`."""
     limit: str = ""
-    """Of a stop: "time", "calls", "cancelled", "operations", "memory", "output", "string", "array", "depth" or ""."""
+    """Of a stop: "time", "calls", "cancelled", "operations", "memory", "output", "string", "array", "depth",
+    "source" or ""."""
     frames: tuple[tuple[str, int, str], ...] = ()
     """(chunk, line, function), innermost first."""
     data: Any = None

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
     from pathlib import Path
 
+    from moonbox.audit.sinks import Sink
     from moonbox.config import Config
     from moonbox.http.workbench import Workbench
     from moonbox.project.assembly import Assembly
@@ -69,9 +70,13 @@ def assembled_with_workbench(
     *,
     others: Sequence[Callable[..., Awaitable[Any]]] = (),
     watchers: Sequence[Callable[[Any], None]] = (),
+    wrap_sink: Callable[[Sink], Sink] | None = None,
     timeout: float | None = None,
 ) -> Iterator[tuple[Assembly, Workbench]]:
-    """An assembly whose approvals, calls and output go to a workbench, and also to these others."""
+    """An assembly whose approvals, calls and output go to a workbench, and also to these others.
+
+    `wrap_sink` puts another sink around the trail's.
+    """
     from moonbox.http.workbench import Workbench
     from moonbox.project.diagnosis import diagnose
 
@@ -83,9 +88,12 @@ def assembled_with_workbench(
         for each in (watch, *watchers):
             each(entry)
 
+    def wrapped(sink: Sink) -> Sink:
+        return bench.sink(sink if wrap_sink is None else wrap_sink(sink))
+
     with contextlib.ExitStack() as closing:
         assembly = closing.enter_context(
-            assemble(config, tools=load_tools(), mcp_config=mcp_config, on_call=on_call, wrap_sink=bench.sink, **hooks)
+            assemble(config, tools=load_tools(), mcp_config=mcp_config, on_call=on_call, wrap_sink=wrapped, **hooks)
         )
         closing.callback(bench.close)
         bench.attach(

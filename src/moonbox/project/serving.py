@@ -9,6 +9,7 @@ import logging
 import signal
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config.sections import STATE_FOLDER
@@ -36,6 +37,7 @@ __all__ = ["http_app", "listen", "mcp_server", "need_console", "run_http", "run_
 _LOG = logging.getLogger("moonbox.serve")
 _RUNS = logging.getLogger("moonbox.runs")
 _CALLS = logging.getLogger("moonbox.calls")
+_HTTP = logging.getLogger("moonbox.http")
 _GRACE = 10
 """Seconds that running scripts have to end when the server is stopped."""
 _BACKLOG = 2048
@@ -113,11 +115,42 @@ def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None]
                 on_exit()
             super().handle_exit(sig, frame)
 
-    options = uvicorn.Config(app, log_config=None, server_header=False, timeout_graceful_shutdown=_GRACE)
+    options = uvicorn.Config(
+        _LoggedRequests(app), log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_GRACE
+    )
     # uvicorn stops at a signal and then raises it again: it must not end the process before everything is closed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         Server(options).run(sockets=[listening])
+
+
+class _LoggedRequests:
+    """ASGI middleware that logs each HTTP request, without its query, which may hold a key."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or not _HTTP.isEnabledFor(logging.INFO):
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+
+        async def watched(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": _ms(began)}
+            _HTTP.info("request", extra={"fields": fields})
+
+
+def _ms(began: float) -> int:
+    return round((time.monotonic() - began) * 1000)
 
 
 def _written(host: str) -> str:
@@ -238,7 +271,8 @@ def _assembled(
         load_tools,
         mcp_config,
         others=(caller.approve,),
-        watchers=(caller.watch,),
+        watchers=(_watch,),
+        wrap_sink=_LoggedSink,
         timeout=settings.answer_seconds,
     ) as pair:
         _keep_shapes(pair[0])
@@ -252,7 +286,11 @@ def _watch(entry: CallEntry) -> None:
 
     if not entry.open:
         level = logging.INFO if entry.status == "ok" else logging.WARNING
-        _CALLS.log(level, "call", extra={"fields": {"tool": entry.tool, "status": entry.status}})
+        ended = time.monotonic() if entry.ended is None else entry.ended
+        fields = {"tool": entry.tool, "status": entry.status, "ms": round((ended - entry.received) * 1000)}
+        if entry.error is not None:
+            fields["error"] = entry.error.code  # the message is in the record, where fields are redacted
+        _CALLS.log(level, "call", extra={"fields": fields})
     caller.watch(entry)
 
 
@@ -270,6 +308,8 @@ class _LoggedSink:
             "calls": len(run.calls),
             "ms": round(run.usage.wall * 1000),
             **({"tool": run.tool} if run.tool else {}),
+            **({"parent": run.parent} if run.parent else {}),
+            **({"error": run.error.message[:500]} if run.error is not None else {}),
         }
         _RUNS.log(logging.INFO if run.error is None else logging.WARNING, "run", extra={"fields": fields})
         self._inner.write(run)

@@ -19,6 +19,7 @@ from moonbox.sandbox.intents import Intents
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.sandbox.calls import CallResult
+    from moonbox.sandbox.decisions import Answer
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
@@ -89,6 +90,14 @@ class DirectCall:
         except asyncio.CancelledError:
             self._cancel()
             raise
+
+    def answered(self, answer: Answer) -> Run:
+        """Its record with an answer that somebody else gave."""
+        try:
+            self._calls.prepare(self._entry)
+        except ToolError as error:
+            return self._finish(failure(error))
+        return self._finish(self._calls.answered(answer))
 
     def _seconds(self) -> float | None:
         """Until something may be due."""

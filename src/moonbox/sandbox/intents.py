@@ -22,7 +22,9 @@ _NO_SOURCE = "[the source is kept back until the run ends: what to hide in it is
 class Intents:
     """Writes down that a run makes calls. Tools of one batch start in threads of their own."""
 
-    def __init__(self, sink: IntentSink, redactor: Redactor | None, before_write: Callable[[Run], Run] | None) -> None:
+    def __init__(
+        self, sink: IntentSink, redactor: Redactor | None, before_write: Callable[[Run], Run | None] | None
+    ) -> None:
         self._sink = sink
         self._redaction = redactor.in_steps() if redactor is not None else None
         self._before_write = before_write
@@ -31,7 +33,7 @@ class Intents:
 
     @classmethod
     def to(
-        cls, sink: Sink | None, redactor: Redactor | None, before_write: Callable[[Run], Run] | None = None
+        cls, sink: Sink | None, redactor: Redactor | None, before_write: Callable[[Run], Run | None] | None = None
     ) -> Intents | None:
         """None for a sink that keeps only whole runs."""
         if sink is None or not hasattr(sink, "start_call"):
@@ -47,7 +49,8 @@ class Intents:
                 self._announced = True
             call = entry.to_call()
             if self._before_write is not None:
-                call = self._before_write(replace(head, calls=(call,))).calls[0]
+                changed = self._before_write(replace(head, calls=(call,)))
+                call = call if changed is None else changed.calls[0]
             if self._redaction is not None:
                 call = self._redaction.start(call)
             self._sink.start_call(head.id, call)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from os import getpid
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -60,7 +59,7 @@ class Repl:
         limits: Limits | None,
         timeout: float | None,
         toolbox: Toolbox | None,
-        before_write: Callable[[Run], Run] | None,
+        before_write: Callable[[Run], Run | None] | None,
         on_close: Callable[[Repl], None],
         for_one_run: bool = False,
         check: bool | None = None,
@@ -178,6 +177,8 @@ class Repl:
         on_output: Callable[[str], None] | None = None,
     ) -> Run | Pause:
         """The same, awaited."""
+        import asyncio  # here and below: it takes longer to load than all of moonbox
+
         return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
 
     def check(self, source: str) -> tuple[Finding, ...]:
@@ -236,6 +237,11 @@ class Repl:
             self._number = 0
         finally:
             self._turn.leave()
+
+    @property
+    def paused(self) -> bool:
+        """Whether a run that was begun with `start` waits for the answers to its calls."""
+        return self._paused
 
     @property
     def worker_pid(self) -> int | None:
@@ -310,6 +316,8 @@ class Repl:
         self._check_usable()
         turn = self._turn.enter()
         if turn is not None:
+            import asyncio
+
             try:
                 await asyncio.wrap_future(turn)
             except BaseException:
@@ -359,6 +367,11 @@ class Repl:
         )
         self._worker.loss_unseen = False
         execution.clock.measure(link.cpu)
+        program = source.encode("utf-8", "replace")
+        if len(program) > limits.max_source:
+            message = f"the script has {len(program)} bytes; max_source is {limits.max_source}"
+            execution.refuse(EngineError("stop", message, limit="source"))
+            return execution
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
@@ -370,7 +383,7 @@ class Repl:
         update = self._worker.update(link, self.toolbox, self._additions, limits)
         if inputs:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
-        execution.begin(update, source.encode("utf-8", "replace"), native=link.native)
+        execution.begin(update, program, native=link.native)
         return execution
 
     def _look_at(self, source: str, execution: Execution, inputs: Sequence[str]) -> bool:
@@ -415,7 +428,10 @@ class Repl:
             newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
             self._kept_names |= {run.kept, run.kept_output, newest}
         if self._before_write is not None:
-            run = self._before_write(run)
+            changed = self._before_write(run)
+            if changed is None:
+                return run
+            run = changed
         if self._setup.sink is not None:
             self._setup.write(run)
         return run

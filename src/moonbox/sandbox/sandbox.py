@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
-    from moonbox.sandbox.decisions import Middleware, ToolCall
+    from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
@@ -169,13 +169,14 @@ class Sandbox:
         limits: Limits | None = None,
         timeout: float | None = 30.0,
         toolbox: Toolbox | None = None,
-        before_write: Callable[[Run], Run] | None = None,
+        before_write: Callable[[Run], Run | None] | None = None,
         check: bool | None = None,
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
         With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
-        on each Run, before it is kept or returned (to take secrets out). `check` overrides the Sandbox's own.
+        on each Run, before it is kept or returned (to take secrets out); a Run for which it gives None is not kept.
+        `check` overrides the Sandbox's own.
         """
         return self._make_repl(limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write, check=check)
 
@@ -220,11 +221,17 @@ class Sandbox:
         finally:
             repl.close()
 
-    def call(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
-        """Call one tool without a script: the same validation, middleware, approval, limits and record."""
+    def call(
+        self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None, answer: Answer | None = None
+    ) -> Run:
+        """Call one tool without a script: the same validation, middleware, approval, limits and record.
+
+        With an `answer` the tool is not run: the arguments are validated, and the answer is recorded as its result.
+        """
         from moonbox.sandbox.direct import DirectCall
 
-        return DirectCall(self._setup, tool, arguments, toolbox).run()
+        direct = DirectCall(self._setup, tool, arguments, toolbox)
+        return direct.run() if answer is None else direct.answered(answer)
 
     async def acall(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
         """The same, awaited."""

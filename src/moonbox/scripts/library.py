@@ -35,8 +35,10 @@ __all__ = ["LoadedScript", "ScriptLibrary"]
 
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
 _EXECUTE = "return tool.execute(params, context)"
-_SHADOWED = re.compile(r"^return\b|^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
-"""Scripts that the call cannot simply follow: they end with a return, or have locals of these names."""
+_ENCLOSED = "do local load = function(...) {source}\nend load(...) end"
+"""Inside a function, so that its locals and its return end with it. On one line with it: the numbers of lines stay."""
+_SHADOWED = re.compile(r"^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
+"""Locals that would stand before what the call is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class LoadedScript:
     """Why it cannot be used now; it may still have the tool that it was before it broke."""
     error: ScriptError | None = None
     """What went wrong in the script, where that is the problem."""
+    enclosed: bool = False
+    """The call cannot simply follow it: it ends with a return, or has locals of the names that the call uses."""
 
 
 class ScriptLibrary:
@@ -167,26 +171,30 @@ class ScriptLibrary:
             return LoadedScript(settings, source, stamp, problem=settings.problem)
         try:
             source = read_source(settings.path)
-            definition = self._define(settings, source)
+            definition, enclosed = self._define(settings, source)
             tool = self._make_tool(settings, definition, source)
         except _BrokenScript as problem:
             return LoadedScript(settings, source, stamp, problem=str(problem), error=problem.error)
         except MoonboxError as problem:
             return LoadedScript(settings, source, stamp, problem=str(problem))
-        return LoadedScript(settings, source, stamp, definition, tool)
+        return LoadedScript(settings, source, stamp, definition, tool, enclosed=enclosed)
 
-    def _define(self, settings: ScriptSettings, source: str) -> ScriptDefinition:
-        def described(run: Run) -> Run:
-            return replace(run, tool=settings.name)
-
-        # Without a check: its host functions are absent here.
-        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=described) as repl:
-            for step in (source, READ_DEFINITION):
-                run = repl.run(step)
-                if run.error is not None:
-                    raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
+    def _define(self, settings: ScriptSettings, source: str) -> tuple[ScriptDefinition, bool]:
+        # Without a check: its host functions are absent here. And not recorded: nobody called it yet.
+        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=lambda _: None) as repl:
+            enclosed = _ENCLOSED.replace("{source}", source)
+            run = repl.run(source)
+            # It may return what cannot leave a script, such as its own functions.
+            if run.error is not None and (run.error.kind != "runtime" or repl.run(enclosed).error is not None):
+                raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
+            run = repl.run(READ_DEFINITION)
+            if run.error is not None:
+                raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
             name = settings.name if settings.configured else None
-            return ScriptDefinition.from_value(run.value, name, settings.name)
+            definition = ScriptDefinition.from_value(run.value, name, settings.name)
+            # Compiled, and ended before its first statement.
+            follows = repl.run(f"do return end {source}\n{_EXECUTE}").error is None
+            return definition, not follows or _SHADOWED.search(source) is not None
 
     def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
@@ -233,7 +241,7 @@ class ScriptLibrary:
     def _execute(self, script: LoadedScript, arguments: Mapping[str, Any], parent: str) -> Run:
         """In a fresh environment: load the script, then call tool.execute.
 
-        Both in one run where that is possible: lines of errors are then lines of the file, and the trail has one row.
+        Both in one run: lines of errors are lines of the file, and the trail has one row.
         """
         settings = script.settings
         if script.tool is None or script.problem is not None:
@@ -252,12 +260,9 @@ class ScriptLibrary:
             repl.define("context.tool", name)
             for key, value in self._context.items():
                 repl.define(f"context.{key}", value)
-            if _SHADOWED.search(script.source) is None:
-                run = repl.run(f"{script.source}\n{_EXECUTE}")
-                if run.error is None or run.error.kind not in ("syntax", "check"):
-                    return run
-            loaded = repl.run(script.source)
-            return loaded if loaded.error is not None else repl.run(_EXECUTE)
+            if not script.enclosed:
+                return repl.run(f"{script.source}\n{_EXECUTE}")
+            return repl.run(f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}")
 
 
 def _tool_error(error: ScriptError, tool: str, file: str) -> ToolError:

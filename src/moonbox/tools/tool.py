@@ -7,7 +7,7 @@ import types
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
-from moonbox.errors import ToolDefinitionError, UsageError
+from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
 from moonbox.tools.docstrings import read_docstring
@@ -70,6 +70,8 @@ class Tool(Generic[P, R]):
     is_async: bool = field(default=False, repr=False)
     tags: tuple[str, ...] = field(default=(), repr=False)
     meta: Mapping[str, Any] = field(default_factory=lambda: types.MappingProxyType({}), repr=False)
+    answered_by_caller: bool = field(default=False, repr=False)
+    """It has no function here: whoever runs the script, or handles the model's call, answers its calls."""
     unbound: bool = field(default=False, repr=False)
     """It was defined in a class body and needs an instance: `instance.method` is the usable tool."""
     plan: CallPlan = field(default_factory=lambda: CallPlan(None), repr=False)
@@ -84,6 +86,8 @@ class Tool(Generic[P, R]):
             check_name(self.namespace, "namespace")
         if self.policy not in _POLICIES:
             raise ToolDefinitionError(f"tool {self.name!r}: {unknown('policy', str(self.policy), _POLICIES)}")
+        if self.answered_by_caller and self.policy == "approve":
+            raise ToolDefinitionError(f"tool {self.name!r}: policy 'approve' needs a function")
         if not callable(self.call):
             raise ToolDefinitionError(f"tool {self.name!r}: {self.call!r} is not callable")
         _check_number(self.name, "timeout", self.timeout, (int, float))
@@ -129,23 +133,29 @@ class Tool(Generic[P, R]):
         name: str,
         description: str = "",
         parameters: Mapping[str, Any] | None = None,
-        call: Callable[..., Any],
+        call: Callable[..., Any] | None = None,
         returns: Mapping[str, Any] | None = None,
         policy: Policy = "auto",
         hints: Hints | HintOptions | None = None,
         **more: Any,
     ) -> Tool:
-        """A tool from any JSON Schema and a callable that takes one dict (and, where annotated, the Context)."""
+        """A tool from any JSON Schema and a callable that takes one dict (and, where annotated, the Context).
+
+        Without a callable it is a client-side tool: a run that calls it pauses, and its caller gives the answer.
+        """
+        by_caller = call is None
+        function: Any = _nobody if call is None else call
         made = cls(
             name=name,
             description=description,
             parameters=own_copy(name, "parameters", parameters) or {},
-            call=call,
+            call=function,
             returns=own_copy(name, "returns", returns),
             policy=policy,
             hints=Hints.of(hints),
-            is_async=is_async(call),
-            plan=plan_call(injections(call), None),
+            is_async=is_async(function),
+            answered_by_caller=by_caller,
+            plan=plan_call(injections(function), None),
             **_checked(more),
         )
         try:
@@ -260,6 +270,15 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         return Tool.from_function(function, **options)
     _checked(options, also=("name",))
     return lambda decorated: Tool.from_function(decorated, **options)
+
+
+def _nobody(arguments: dict[str, Any]) -> Any:
+    """Stands for the function of a client-side tool."""
+    raise ToolError(
+        "this tool is answered by the client: run the script with repl.start, or handle the model's call with "
+        "CodeMode.handle",
+        code="client_unavailable",
+    )
 
 
 class _Decorator(Protocol):

@@ -188,12 +188,19 @@ class UpstreamStarter:
         self._latest: Request | None = None
 
     async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
-        log.info("request", extra={"fields": {"method": getattr(ctx, "method", None) or "unknown"}})
-        if ctx.request_id is not None and ctx.request is None:
-            self._latest = ctx
-            if self._wait_until is None:
-                await self._start(_client_features(ctx, self._standalone_caller))
-        return await call_next(ctx)
+        method, began, result = getattr(ctx, "method", None) or "unknown", time.monotonic(), "failed"
+        log.debug("request begins", extra={"fields": {"method": method}})
+        try:
+            if ctx.request_id is not None and ctx.request is None:
+                self._latest = ctx
+                if self._wait_until is None:
+                    await self._start(_client_features(ctx, self._standalone_caller))
+            answer = await call_next(ctx)
+            result = "ok"
+            return answer
+        finally:
+            ms = round((time.monotonic() - began) * 1000)
+            log.info("request", extra={"fields": {"method": method, "result": result, "ms": ms}})
 
     async def start_for_all(self) -> None:
         await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True))

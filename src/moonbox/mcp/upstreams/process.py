@@ -149,7 +149,7 @@ class ServerProcess:
         assert process.stderr is not None
         throttle = Throttle(STDERR_PER_SECOND)
         while chunk := await process.stderr.read(_CHUNK):
-            self.output.add(chunk)
+            self.output.add_lines(chunk)
             await throttle.spend(len(chunk))
 
     async def _watch(self, process: _Process) -> None:
@@ -312,9 +312,22 @@ class OutputTail:
     """The end of what a process wrote."""
 
     def __init__(self, max_bytes: int = 8_192) -> None:
+        self.on_line: Callable[[str], None] = lambda _: None
+        """Called with each line of what was written to standard error, once it is complete."""
         self._max_bytes = max_bytes
+        self._begun = b""
         self._parts: deque[bytes] = deque()
         self._size = 0
+
+    def add_lines(self, chunk: bytes) -> None:
+        """Add what was read, and pass complete lines on; a line that does not end is passed on in pieces."""
+        self.add(chunk)
+        *lines, self._begun = (self._begun + chunk).split(b"\n")
+        if len(self._begun) > self._max_bytes:
+            lines, self._begun = [*lines, self._begun], b""
+        for line in lines:
+            if text := line[: self._max_bytes].decode("utf-8", "replace").strip():
+                self.on_line(text)
 
     def add(self, text: bytes) -> None:
         text = text[-self._max_bytes :]

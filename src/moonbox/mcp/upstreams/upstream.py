@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["RelistDelay", "Timing", "Upstream"]
 
 log = logging.getLogger("moonbox.mcp")
+server_log = logging.getLogger("moonbox.mcp.stderr")
 
 T = TypeVar("T")
 
@@ -191,6 +192,7 @@ class Upstream:
         self._set_state("starting", attempts=attempts, retry_at=None)
         self._login_required = False
         self._transport = transport = make_transport(self.settings, await asyncio.to_thread(self._auth))
+        transport.output.on_line = self._log_line
         features = self.callbacks.features if self.settings.questions else ClientFeatures()
         if not self.settings.sampling:
             features = replace(features, sampling=False)
@@ -211,6 +213,8 @@ class Upstream:
                     login=self._login,
                     seconds=round(time.monotonic() - began, 3),
                 )
+                about = {"server": self.settings.name, "tools": self.status.tools, "seconds": self.status.seconds}
+                log.info("server ready", extra={"fields": about})
                 await self._save(listed)
                 await self._follow(connection)
                 return transport.end_reason()
@@ -318,6 +322,10 @@ class Upstream:
             logger = f"{name}.{params.logger}" if params.logger else name
             params = params.model_copy(update={"logger": logger})
         self.callbacks.log(self._cleaned(params))
+
+    def _log_line(self, line: str) -> None:
+        """What the server's process wrote to its standard error."""
+        server_log.info("%s", self._hide(line), extra={"fields": {"server": self.settings.name}})
 
     def _cleaned(self, model: T) -> T:
         """What a server sent, without secrets."""

@@ -1,0 +1,193 @@
+"""Client-side calls: those of tools that have no function here, which wait for the caller's answers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any, Protocol
+
+from moonbox.audit.records import Run
+from moonbox.errors import ClosedError, PoolTimeout, UsageError, WorkerError
+from moonbox.sandbox.decisions import Answer, ToolCall
+from moonbox.tools.results import to_tool_error
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from moonbox.codemode.mode import Reply
+    from moonbox.sandbox.stepped import Pause
+
+    Answers = Mapping[int, Any] | Sequence[Any] | Answer
+    Place = Callable[[], AbstractContextManager[Reply | None]]
+    """Where something that waited may go on: entered around it, and gives the reply where that is not possible."""
+
+__all__ = ["ClientCalls", "DirectStep", "Paused", "Step"]
+
+_NOBODY = Answer.error(
+    "this tool is answered by the client, and nothing here asks it; go on without it", code="client_unavailable"
+)
+
+
+class Step(Protocol):
+    """What waits for answers: the Pause of a script, or one direct call."""
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]: ...
+    def resume(self, answers: dict[int, Any], /) -> Run | Pause: ...
+    def cancel(self) -> Any: ...
+
+
+class DirectStep:
+    """One direct call of the model's that waits for its answer."""
+
+    def __init__(self, call: ToolCall, finish: Callable[[Answer], Run]) -> None:
+        self.calls = (call,)
+        self._finish = finish
+
+    def resume(self, answers: dict[int, Any], /) -> Run:
+        value = answers[self.calls[0].id]
+        return self._finish(value if isinstance(value, Answer) else Answer.value(value))
+
+    def cancel(self) -> Run:
+        return self._finish(Answer.error("the client gave the call up", code="cancelled"))
+
+
+class Paused(str):
+    """What `handle` returns while calls wait for the caller. As text it says so; `resume` answers them and goes on.
+
+    A script that waits keeps its conversation's worker, but no thread, and its clock stands still. It is given up with
+    `cancel`, or when the conversation ends.
+    """
+
+    calls: tuple[ToolCall, ...]
+    """The calls to answer: `call.name`, `call.arguments`, `call.id`."""
+    _step: Step
+    _place: Place
+    _owner: ClientCalls
+
+    @classmethod
+    def at(cls, step: Step, calls: tuple[ToolCall, ...], place: Place, owner: ClientCalls) -> Paused:
+        names = ", ".join(dict.fromkeys(call.name for call in calls))
+        paused = cls(f"paused: waiting for the client's answer to {names}")
+        paused.calls, paused._step, paused._place, paused._owner = calls, step, place, owner
+        return paused
+
+    def resume(self, answers: Answers) -> str:
+        """Answer the calls and go on: what goes back to the model, or another Paused.
+
+        `answers` is a list in the order of `calls`, or a mapping from `call.id`. An answer is `Answer.value(x)` or
+        `Answer.error(message)`; anything else stands for `Answer.value` of itself.
+        """
+        return self.reply(answers).text
+
+    async def aresume(self, answers: Answers) -> str:
+        """The same, awaited."""
+        return (await self.areply(answers)).text
+
+    def reply(self, answers: Answers) -> Reply:
+        """Like `resume`, with the Run and whether it failed."""
+        given = self._by_id(answers)
+        with self._place() as refused:
+            return refused or self._owner.drive(lambda: _resume(self._step, given), self._place, pause=True)
+
+    async def areply(self, answers: Answers) -> Reply:
+        """The same, awaited."""
+        given = self._by_id(answers)
+        with self._place() as refused:
+            return refused or await self._owner.adrive(lambda: _resume(self._step, given), self._place, pause=True)
+
+    def cancel(self) -> None:
+        """Give the script up; the conversation stays usable."""
+        self._step.cancel()
+
+    def _by_id(self, answers: Any) -> dict[int, Any]:
+        ids = [call.id for call in self.calls]
+        if isinstance(answers, Answer):
+            return dict.fromkeys(ids, answers)
+        if isinstance(answers, dict) and set(answers) == set(ids):
+            return answers
+        if isinstance(answers, list | tuple) and len(answers) == len(ids):
+            return dict(zip(ids, answers, strict=True))
+        raise UsageError(f"give one answer for each of the calls {ids}: a list in their order, or a mapping by call.id")
+
+
+class ClientCalls:
+    """Drives what may wait for the client, to its end or to a Paused."""
+
+    def __init__(
+        self,
+        respond: Callable[[ToolCall], Any | Awaitable[Any]] | None,
+        *,
+        finished: Callable[[Run], Reply],
+        paused: Callable[[Paused], Reply],
+        lost: Callable[[Exception], Reply],
+    ) -> None:
+        if respond is not None and not callable(respond):
+            raise UsageError(f"client_calls must be a function that answers a call, not {respond!r}")
+        self._respond = respond
+        self._finished, self._paused, self._lost = finished, paused, lost
+
+    def drive(self, start: Callable[[], Run | Step], place: Place, *, pause: bool) -> Reply:
+        """Answer what the client is asked, or pause there; moonbox runs the other calls of a batch itself."""
+        try:
+            step = start()
+            while not isinstance(step, Run):
+                mine = _mine(step)
+                if mine and pause and self._respond is None:
+                    return self._paused(Paused.at(step, mine, place, self))
+                step = _resume(step, {call.id: self._ask(call) for call in mine})
+        except (PoolTimeout, WorkerError, ClosedError) as problem:
+            return self._lost(problem)
+        return self._finished(step)
+
+    async def adrive(self, start: Callable[[], Run | Step], place: Place, *, pause: bool) -> Reply:
+        """The same, awaited."""
+        try:
+            step = await asyncio.to_thread(start)
+            while not isinstance(step, Run):
+                mine = _mine(step)
+                if mine and pause and self._respond is None:
+                    return self._paused(Paused.at(step, mine, place, self))
+                values = await asyncio.gather(*(self._aask(call) for call in mine))
+                answers = {call.id: value for call, value in zip(mine, values, strict=True)}
+                step = await asyncio.to_thread(_resume, step, answers)
+        except (PoolTimeout, WorkerError, ClosedError) as problem:
+            return self._lost(problem)
+        return self._finished(step)
+
+    def _ask(self, call: ToolCall) -> Any:
+        if self._respond is None:
+            return _NOBODY
+        try:
+            value = self._respond(call)
+        except Exception as problem:  # noqa: BLE001 - whatever the client raises becomes the script's error
+            return _failed(problem, call)
+        if not inspect.isawaitable(value):
+            return value
+        if inspect.iscoroutine(value):
+            value.close()
+        return _failed(UsageError("client_calls is asynchronous: use ahandle, areply or an adapter's arun"), call)
+
+    async def _aask(self, call: ToolCall) -> Any:
+        if self._respond is None:
+            return _NOBODY
+        try:
+            value = self._respond(call)
+            return await value if inspect.isawaitable(value) else value
+        except Exception as problem:  # noqa: BLE001 - as above
+            return _failed(problem, call)
+
+
+def _mine(step: Step) -> tuple[ToolCall, ...]:
+    return tuple(call for call in step.calls if call.tool is not None and call.tool.answered_by_caller)
+
+
+def _resume(step: Step, answers: dict[int, Any]) -> Run | Pause:
+    """Go on with the client's answers; what it was not asked is run here."""
+    return step.resume({call.id: answers[call.id] if call.id in answers else Answer.run() for call in step.calls})
+
+
+def _failed(problem: Exception, call: ToolCall) -> Answer:
+    error = to_tool_error(problem, call.name)
+    return Answer.error(error.message, code=error.code, retryable=bool(error.retryable), data=error.data)

@@ -1,0 +1,177 @@
+"""Client-side tools: a script, or the model's own call, waits for the caller's answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from moonbox import Answer, CodeMode, Paused, Sandbox, Tool, tool
+from moonbox.errors import ToolDefinitionError, UsageError
+
+PICK = Tool.from_schema(
+    name="pick",
+    description="Let the user pick one.",
+    parameters={
+        "type": "object",
+        "properties": {"of": {"type": "array", "items": {"type": "string"}}},
+        "required": ["of"],
+    },
+)
+
+
+@tool
+def double(n: int) -> int:
+    """Twice."""
+    return 2 * n
+
+
+def code(text: str) -> dict[str, str]:
+    return {"source_code": text}
+
+
+def paused(answer: str) -> Paused:
+    assert isinstance(answer, Paused), answer
+    return answer
+
+
+@pytest.fixture(params=["worker", "inline"])
+def mode(request: pytest.FixtureRequest) -> Any:
+    options = {} if request.param == "worker" else {"isolation": "inline"}
+    with Sandbox([PICK, double], **options) as box, CodeMode(box) as made:
+        yield made
+
+
+def test_a_script_waits_for_the_client(mode: CodeMode) -> None:
+    waiting = paused(mode.handle("lua_repl", code("n = 3 local x = tools.pick{of = {'a', 'b'}} return x .. n")))
+    assert waiting == "paused: waiting for the client's answer to pick"
+    [call] = waiting.calls
+    assert (call.name, call.arguments) == ("pick", {"of": ["a", "b"]})
+    assert waiting.resume(["b"]) == "b3"
+    assert mode.handle("lua_repl", code("return n")) == "3", "the conversation keeps its state"
+
+
+def test_several_pauses_and_the_other_calls_of_a_batch(mode: CodeMode) -> None:
+    source = """
+        local r = parallel{
+          function() return tools.pick{of = {'x'}} end,
+          function() return tools.double{n = 4} end,
+          function() return tools.pick{of = {'y'}} end,
+        }
+        return r[1], r[2], r[3], tools.pick{of = {'z'}}
+    """
+    first = paused(mode.handle("lua_repl", code(source)))
+    assert [call.arguments["of"] for call in first.calls] == [["x"], ["y"]]
+    second = paused(first.resume({first.calls[0].id: "X", first.calls[1].id: Answer.value("Y")}))
+    reply = second.reply(["Z"])
+    assert reply.run is not None and reply.run.values == ("X", 8, "Y", "Z")
+    assert [(call.tool, call.status) for call in reply.run.calls] == [
+        ("pick", "ok"),
+        ("double", "ok"),
+        ("pick", "ok"),
+        ("pick", "ok"),
+    ]
+
+
+def test_a_failure_of_the_client_is_an_error_in_the_script(mode: CodeMode) -> None:
+    source = "local ok, e = pcall(tools.pick, {of = {'a'}}) return ok, e.code, e.message"
+    answer = paused(mode.handle("lua_repl", code(source))).resume(Answer.error("the user left", code="gone"))
+    assert answer == '3 values:\n1: false\n2: "gone"\n3: "the user left"'
+
+
+def test_wrong_arguments_never_reach_the_client(mode: CodeMode) -> None:
+    assert "of: expected string[]" in mode.handle("lua_repl", code("local v = 1 return tools.pick{of = v}"))
+    assert not isinstance(mode.handle("pick", {"of": 1}), Paused)
+
+
+def test_a_direct_call_waits_too(mode: CodeMode) -> None:
+    with CodeMode(mode.sandbox, keep_visible=["pick"]) as shown:
+        waiting = paused(shown.handle("pick", {"of": ["a"]}))
+        assert [call.arguments for call in waiting.calls] == [{"of": ["a"]}]
+        reply = waiting.reply(["a"])
+        assert reply.text == "a" and reply.run is not None
+        assert [(call.tool, call.arguments, call.result) for call in reply.run.calls] == [("pick", {"of": ["a"]}, "a")]
+        assert paused(shown.handle("pick", {"of": ["a"]})).resume(Answer.error("no")) == (
+            "tool error (pick, tool_error): no"
+        )
+
+
+def test_answers_must_fit(mode: CodeMode) -> None:
+    waiting = paused(mode.handle("lua_repl", code("return tools.pick{of = {'a'}}")))
+    for wrong in ([], ["a", "b"], {99: "a"}, "a"):
+        with pytest.raises(UsageError, match="give one answer for each of the calls"):
+            waiting.resume(wrong)
+    assert waiting.resume(["a"]) == "a"
+    with pytest.raises(UsageError, match="was resumed or cancelled before"):
+        waiting.resume(["a"])
+
+
+def test_meanwhile_the_conversation_is_busy_and_others_are_not(mode: CodeMode) -> None:
+    waiting = paused(mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"), conversation="one"))
+    busy = mode.reply("lua_repl", code("return 1"), conversation="one")
+    assert busy.is_error
+    assert busy.text == (
+        "error: an earlier script of this conversation waits for the client's answers; resume it first"
+    )
+    assert mode.handle("lua_repl", code("return 1"), conversation="two") == "1"
+    waiting.cancel()
+    assert mode.handle("lua_repl", code("return 2"), conversation="one") == "2"
+
+
+def test_a_conversation_that_ended_does_not_go_on(mode: CodeMode) -> None:
+    waiting = paused(mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"), conversation="one"))
+    mode.end("one")
+    assert waiting.resume(["a"]) == "error: the conversation was ended while the script waited; its state is lost"
+    mode.handle("lua_repl", code("x = 1"), conversation="one")
+    assert waiting.reply(["a"]).is_error, "the new conversation of that name is another"
+
+
+def test_awaited(mode: CodeMode) -> None:
+    async def go() -> tuple[str, str]:
+        waiting = paused(await mode.ahandle("lua_repl", code("return tools.pick{of = {'a'}}, tools.double{n = 1}")))
+        direct = paused(await mode.ahandle("lua_repl", code("return tools.pick{of = {'b'}}"), conversation="b"))
+        return await waiting.aresume(["x"]), await direct.aresume(["y"])
+
+    assert asyncio.run(go()) == ('2 values:\n1: "x"\n2: 2', "y")
+
+
+def test_a_function_that_answers_them() -> None:
+    def first(call: Any) -> Any:
+        if not call.arguments["of"]:
+            raise ValueError("nothing to pick from")
+        return call.arguments["of"][0]
+
+    async def later(call: Any) -> Any:
+        await asyncio.sleep(0)
+        return first(call)
+
+    with Sandbox([PICK], isolation="inline") as box:
+        with CodeMode(box, client_calls=first) as mode:
+            assert mode.handle("lua_repl", code("return tools.pick{of = {'a', 'b'}}")) == "a"
+            assert "nothing to pick from" in mode.handle("lua_repl", code("return tools.pick{of = array{}}"))
+            assert mode.reply("lua_repl", code("return tools.pick{of = {'c'}}")).text == "c"
+        with CodeMode(box, client_calls=later) as mode:
+            assert asyncio.run(mode.ahandle("lua_repl", code("return tools.pick{of = {'a', 'b'}}"))) == "a"
+            assert "client_calls is asynchronous" in mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"))
+        with pytest.raises(UsageError, match="client_calls must be a function"):
+            CodeMode(box, client_calls="pick")  # type: ignore[arg-type]
+
+
+def test_where_nothing_can_wait_the_call_fails(mode: CodeMode) -> None:
+    nobody = "this tool is answered by the client, and nothing here asks it; go on without it"
+    reply = mode.reply("lua_repl", code("return tools.pick{of = {'a'}}"))
+    assert reply.is_error and nobody in reply.text and reply.paused is None
+    run = mode.sandbox.run("return tools.pick{of = {'a'}}")
+    assert run.error is not None and run.error.code == "client_unavailable"
+
+
+def test_a_client_side_tool_cannot_ask_for_approval() -> None:
+    with pytest.raises(ToolDefinitionError, match="policy 'approve' needs a function"):
+        Tool.from_schema(name="pick", policy="approve")
+
+
+def test_only_the_model_calls_a_direct_one() -> None:
+    with Sandbox([PICK.with_(policy="direct")], isolation="inline") as box, CodeMode(box) as mode:
+        assert "scripts cannot call 'pick'" in mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"))
+        assert paused(mode.handle("pick", {"of": ["a"]})).resume(["a"]) == "a"
