@@ -183,6 +183,8 @@ test("inputs are globals of one run", () =>
     const run = await repl.run("return #rows, rows[1].note, rows[2].note, most, rows", { inputs });
     assert.deepEqual(run.values, [2, null, "x", 2n ** 60n, inputs.rows]);
     assert.equal((await repl.run("return rows")).value, null);
+    assert.equal((await repl.run("return rows", { inputs, limits: { max_source: 10 } })).error.limit, "source");
+    assert.equal((await repl.run("return rows")).value, null);
     assert.throws(() => repl.run("return 1", { inputs: { print: 1 } }), /the input 'print' would hide what scripts find/);
     assert.throws(() => repl.run("return 1", { inputs: { "a b": 1 } }), /'a b' is not a name that a script can write/);
   }));

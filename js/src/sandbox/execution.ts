@@ -25,6 +25,8 @@ export interface ExecutionOptions {
   seed: number;
   source: string;
   sources: Map<string, string>;
+  /** JSON of pairs of a name and a value. */
+  inputs: string | null;
   state_lost_before: boolean;
 }
 
@@ -98,6 +100,7 @@ export class Execution implements RunInfo {
     link.hold(true);
     link.onReport = (report, problem) => this.take(report, problem);
     this.sent += source.length;
+    if (this.options.inputs !== null) link.post({ kind: "inputs", json: this.options.inputs });
     link.post({ kind: "run", source, number: this.options.number, seed: this.options.seed });
     this.changed();
     if (signal?.aborted) cancel();

@@ -93,7 +93,6 @@ export class Repl {
     const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
     const link = await this.acquire(limits);
     this.update(link, limits);
-    if (inputs.length > 0) link.post({ kind: "inputs", json: toWire(inputs) });
     this.number += 1;
     this.sources.set(this.number === 1 ? "script" : `script#${this.number}`, source);
     if (this.sources.size > KEPT_SOURCES) this.sources.delete(this.sources.keys().next().value!);
@@ -104,6 +103,7 @@ export class Repl {
       seed: Math.floor(Math.random() * 2 ** 48),
       source,
       sources: this.sources,
+      inputs: inputs.length > 0 ? toWire(inputs) : null,
       state_lost_before: this.lossUnseen,
     });
     this.lossUnseen = false;
