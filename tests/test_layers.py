@@ -21,6 +21,7 @@ LAYERS: dict[str, float] = {
     "limits": 0,
     "values": 0,
     "native": 0,
+    "shortage": 0,
     "frozen": 0,
     "secrets": 0,
     "database": 0,

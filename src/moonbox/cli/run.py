@@ -152,9 +152,7 @@ def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], liv
             options, script.language, wait=START_SECONDS if "tools" in script.text else 0.0, on_output=live
         ) as session,
     ):
-        for name, value in inputs.items():
-            session.repl.define(name, value)
-        return session.run(script.text)
+        return session.run(script.text, inputs=inputs)
 
 
 def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False) -> None:

@@ -282,6 +282,7 @@ class Execution:
             repl=self.repl_id,
             number=self.number,
             seed=self._seed,
+            limits=self._limits,
         )
 
     def finish(self) -> Run:
@@ -320,6 +321,7 @@ class Execution:
                 calls=len(self._entries),
                 bytes_in=self._sent,
                 bytes_out=self._received,
+                native=self._native,
             ),
             error=error,
             started=self._started,
@@ -331,6 +333,7 @@ class Execution:
             kept=kept if self._kept & 1 and values else "",
             kept_output=f"{kept}_printed" if kept and self._kept & 2 else "",
             notes=self.notes,
+            limits=self._limits,
         )
         if self._span is not None:
             self._end_spans(run, self._span)
