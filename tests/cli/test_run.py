@@ -31,9 +31,19 @@ def test_an_expression_is_a_script(moonbox: Moonbox) -> None:
 
 
 def test_output_comes_first_and_values_are_plain_in_a_pipe(moonbox: Moonbox) -> None:
-    done = moonbox("run", "-", input='print("a", {1, 2}) return "x\\27[1m", {k = {1.5, null}}, nil, "é"')
+    done = moonbox("run", "-", input='print("a", {1, 2}) return "x\\27[1m", {k = {1.5, json.null}}, nil, "é"')
     assert done.stdout == 'a\t[1,2]\nx\x1b[1m\n{"k":[1.5,null]}\nnull\né\n'
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_media_are_saved(moonbox: Moonbox, tmp_path: Path) -> None:
+    script = "local c = tools.chart{name = '../c.png'} show(c) return tools.chart{name = 'c.png'}.size"
+    done = moonbox("run", "-t", "kit", "-e", script)
+    assert (done.returncode, done.stdout) == (0, "[c.png: image/png, 14 bytes]\n14\n")
+    assert done.stderr.splitlines()[-1] == f"saved moonbox-media{os.sep}c.png"
+    assert (tmp_path / "moonbox-media" / "c.png").read_bytes().endswith(b"pixels")
+    again = moonbox("run", "-t", "kit", "--json", "-e", script)
+    assert "pixels" not in again.stdout and again.stderr.splitlines()[-1].endswith("c-2.png")
 
 
 def test_a_string_that_is_not_utf8_goes_out_as_its_bytes(moonbox: Moonbox) -> None:
