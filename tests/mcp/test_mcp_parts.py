@@ -100,7 +100,7 @@ def test_sounds_and_blobs_are_media() -> None:
 @pytest.mark.parametrize(
     ("data", "kind", "value"),
     [
-        ("not base64 \x1b[2J", "image/png", {"type": "image", "mimeType": "image/png", "size": 13}),
+        ("not base64 \x1b[2J", "image/png", {"type": "image", "mimeType": "image/png", "size": 11}),
         ("AAAA", "x\r\ny", Media(bytes(3), "application/octet-stream")),
     ],
 )
