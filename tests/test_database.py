@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from forks import in_a_fork
 
 from moonbox.database import Database, Schema
 from moonbox.errors import ClosedError, MoonboxError, UsageError
+from tests.forks import in_a_fork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,6 +30,7 @@ def test_defaults() -> None:
         "max_array": 100_000,
         "max_output": 65_536,
         "max_depth": 64,
+        "max_source": 1024 * 1024,
     }
 
 
@@ -50,6 +51,7 @@ def test_defaults() -> None:
                 "max_array": 1_000,
                 "max_output": 16 * 1024,
                 "max_depth": 32,
+                "max_source": 64 * 1024,
             },
         ),
         ("default", {}),

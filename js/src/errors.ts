@@ -14,10 +14,10 @@
  */
 
 export type ErrorKind = "syntax" | "runtime" | "tool" | "limit" | "denied" | "crashed" | "cancelled";
-export type LimitName = "operations" | "time" | "memory" | "calls" | "output" | "string" | "array" | "depth";
+export type LimitName = "operations" | "time" | "memory" | "calls" | "output" | "string" | "array" | "depth" | "source";
 
 export const LIMIT_NAMES: readonly string[] = [
-  "operations", "time", "memory", "calls", "output", "string", "array", "depth",
+  "operations", "time", "memory", "calls", "output", "string", "array", "depth", "source",
 ];
 const DENIALS = new Set(["denied", "not_granted", "approval_denied", "approval_unavailable"]);
 

@@ -369,6 +369,8 @@ export function limitMessage(limit: string, reported: string, limits: Limits): s
       return `an array has more than max_array = ${limits.max_array} elements`;
     case "depth":
       return `a value is nested deeper than max_depth = ${limits.max_depth}`;
+    case "source":
+      return `the script is longer than max_source = ${limits.max_source} bytes`;
     case "cancelled":
       return "the run was cancelled";
   }
@@ -398,6 +400,8 @@ function limitHint(limit: string, limits: Limits, message: string): string | nul
         : "send less in one call: pass the data in parts";
     case "depth":
       return "return a flatter value: only the fields that are needed";
+    case "source":
+      return "write a shorter script: loop instead of repeating, and get data from tools";
   }
   return null;
 }

@@ -22,6 +22,8 @@ export interface LimitFields {
   max_output: number;
   /** Levels of nesting in a value that crosses the boundary. */
   max_depth: number;
+  /** Bytes of one script. */
+  max_source: number;
 }
 
 export type LimitOptions = Partial<LimitFields>;
@@ -39,6 +41,7 @@ export class Limits implements LimitFields {
   readonly max_array!: number;
   readonly max_output!: number;
   readonly max_depth!: number;
+  readonly max_source!: number;
 
   constructor(options: LimitOptions = {}) {
     const names = Object.keys(presets["default"]!);

@@ -51,6 +51,7 @@ export interface WorkerLimits {
   max_array: number;
   max_output: number;
   max_depth: number;
+  max_source: number;
   allow_nan: boolean;
 }
 

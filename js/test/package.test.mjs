@@ -66,6 +66,7 @@ for (const [limits, source, limit] of [
   [{ max_string: 100 }, "return ('x'):rep(101)", "string"],
   [{ max_array: 3 }, "return {1, 2, 3, 4}", "array"],
   [{ max_depth: 2 }, "return {{{1}}}", "depth"],
+  [{ max_source: 20 }, "return 'longer than allowed'", "source"],
 ]) {
   test(`the limit ${limit} ends a run`, () =>
     within({ tools: [add], limits }, async (repl) => {

@@ -47,7 +47,7 @@ __all__ = [
 
 ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled", "check"]
 """What kind of thing ended a run."""
-LimitName = Literal["operations", "time", "memory", "calls", "output", "string", "array", "depth"]
+LimitName = Literal["operations", "time", "memory", "calls", "output", "string", "array", "depth", "source"]
 """The limit that was reached."""
 
 ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)

@@ -34,6 +34,8 @@ class Limits:
     """Bytes printed."""
     max_depth: int = 64
     """Levels of nesting in a value that crosses the boundary."""
+    max_source: int = MIB
+    """Bytes of one script."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -107,6 +109,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "max_array": 1_000,
         "max_output": 16 * KIB,
         "max_depth": 32,
+        "max_source": 64 * KIB,
     },
 }
 

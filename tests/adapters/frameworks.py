@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.venvs import TESTS, check_inside, run_in
+from tests.adapters.venvs import TESTS, check_inside, run_in
 
 REQUIREMENTS = {
     "fastmcp": ["fastmcp>=4.1,<5", "openai>=3,<4"],

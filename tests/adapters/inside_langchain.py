@@ -12,9 +12,9 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from wire import Turn
 
-from adapters.loops import CUT, SUM, Loop, Say, Scripted, Use, answers, awaited, serve
 from moonbox import CodeMode, Sandbox, Toolbox
 from moonbox.adapters.langchain import LangChain
+from tests.adapters.loops import CUT, SUM, Loop, Say, Scripted, Use, answers, awaited, serve
 
 
 def model(wire: Any, **options: Any) -> ChatOpenAI:

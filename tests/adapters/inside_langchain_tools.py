@@ -11,9 +11,9 @@ from langchain_core.tools import Tool as SimpleTool
 from langgraph.prebuilt import InjectedState
 from pydantic import BaseModel, Field
 
-from adapters.loops import awaited
 from moonbox import Sandbox, Toolbox
 from moonbox.errors import ToolDefinitionError
+from tests.adapters.loops import awaited
 
 
 class Person(BaseModel):

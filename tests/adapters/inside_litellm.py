@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import litellm
 import pytest
 
-from adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
 from moonbox.adapters.litellm import LiteLLM
+from tests.adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
 
 if TYPE_CHECKING:
     from moonbox import CodeMode

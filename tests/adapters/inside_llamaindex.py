@@ -10,8 +10,8 @@ from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActA
 from llama_index.core.workflow import Context
 from llama_index.llms.openai_like import OpenAILike
 
-from adapters.loops import SUM, Loop, Say, Scripted, Use, answers, awaited, closed_later, serve
 from moonbox.adapters.llamaindex import LlamaIndex
+from tests.adapters.loops import SUM, Loop, Say, Scripted, Use, answers, awaited, closed_later, serve
 
 if TYPE_CHECKING:
     from moonbox import CodeMode, Sandbox

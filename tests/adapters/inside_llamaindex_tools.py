@@ -12,11 +12,11 @@ from llama_index.core.tools import FunctionTool, QueryEngineTool, ToolMetadata, 
 from llama_index.core.workflow import Context
 from pydantic import BaseModel
 
-from adapters.inside_llamaindex import model
-from adapters.loops import Say, Scripted, Use, answers, awaited, serve
 from moonbox import Sandbox, Toolbox
 from moonbox.adapters.llamaindex import LlamaIndex
 from moonbox.errors import ToolDefinitionError
+from tests.adapters.inside_llamaindex import model
+from tests.adapters.loops import Say, Scripted, Use, answers, awaited, serve
 
 # The package uses what pydantic has deprecated; a warning of ours is still an error.
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::moonbox")

@@ -17,8 +17,8 @@ from agents import (
     set_tracing_disabled,
 )
 
-from adapters.loops import SUM, Loop, Say, Scripted, Use, another_loop, answers, awaited, closed_later, serve
 from moonbox.adapters.openai_agents import OpenAIAgents
+from tests.adapters.loops import SUM, Loop, Say, Scripted, Use, another_loop, answers, awaited, closed_later, serve
 
 if TYPE_CHECKING:
     from moonbox import CodeMode, Sandbox

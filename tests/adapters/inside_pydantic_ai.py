@@ -12,8 +12,8 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from wire import Turn
 
-from adapters.loops import CUT, SUM, Loop, Say, Scripted, Use, answers, awaited, closed_later, serve
 from moonbox.adapters.pydantic_ai import PydanticAI
+from tests.adapters.loops import CUT, SUM, Loop, Say, Scripted, Use, answers, awaited, closed_later, serve
 
 if TYPE_CHECKING:
     from moonbox import CodeMode

@@ -9,11 +9,11 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, FunctionToolset, ModelRetry, RunContext, Tool, ToolReturn
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
 
-from adapters.inside_pydantic_ai import model
-from adapters.loops import Say, Scripted, Use, answers, awaited, serve
 from moonbox import Sandbox, Toolbox
 from moonbox.adapters.pydantic_ai import PydanticAI
 from moonbox.errors import ToolDefinitionError
+from tests.adapters.inside_pydantic_ai import model
+from tests.adapters.loops import Say, Scripted, Use, answers, awaited, serve
 
 
 class Person(BaseModel):

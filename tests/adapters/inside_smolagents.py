@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 from smolagents import CodeAgent, OpenAIModel, ToolCallingAgent
 
-from adapters.conformance import SUM, Say, Scripted, Use, serve
 from moonbox import Tool, Toolbox, tool
 from moonbox.adapters.smolagents import Smolagents
 from moonbox.errors import ClosedError
+from tests.adapters.conformance import SUM, Say, Scripted, Use, serve
 
 if TYPE_CHECKING:
     from moonbox import CodeMode, Sandbox

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import wire
 
-from adapters.conformance import SUM, Say, Scripted, Use
 from moonbox import Tool, Toolbox, tool
 from moonbox.errors import ClosedError, UsageError
+from tests.adapters.conformance import SUM, Say, Scripted, Use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -297,5 +297,5 @@ class Loop:
     def test_wrong_options(self, box: Sandbox) -> None:
         with pytest.raises(UsageError, match="conversation must be a function that returns a name, not 'ada'"):
             type(self).adapter(box, conversation="ada")
-        with pytest.raises(UsageError, match="unknown key 'keep_visble'; did you mean 'keep_visible'"):
+        with pytest.raises(UsageError, match="unknown setting 'keep_visble'; did you mean 'keep_visible'"):
             type(self).adapter(box, keep_visble=["add"])

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "examples")]
+sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
 
-from docs.pages import blocks  # noqa: E402
-from docs.running import Page  # noqa: E402
 from wire import Say, Seen, Use, serve  # noqa: E402 - found through the path above
+
+from tests.docs.pages import blocks  # noqa: E402
+from tests.docs.running import Page  # noqa: E402
 
 SCRIPT = """
 total = 0

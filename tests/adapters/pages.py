@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from adapters.venvs import ROOT
+from tests.adapters.venvs import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ import anthropic
 import pytest
 from anthropic.types import Message
 
-from adapters.conformance import CUT, SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
-from adapters.pages import PAGE_SECONDS, TOTAL, run_page
 from moonbox.adapters.anthropic import AnthropicMessages
 from moonbox.errors import MissingExtra, MoonboxError
+from tests.adapters.conformance import CUT, SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
+from tests.adapters.pages import PAGE_SECONDS, TOTAL, run_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,13 +10,13 @@ import threading
 
 import pytest
 
-from adapters.conformance import Say, Scripted, Use, serve
-from adapters.test_openai import client
-from adapters.venvs import ROOT
 from moonbox import CodeMode, Sandbox, Toolbox, tool
 from moonbox.adapters.base import Adapter, ModelCall, aanswer_all, answer_all, needed
 from moonbox.adapters.openai import OpenAIChat
 from moonbox.errors import ClosedError, ConfigError, MissingExtra
+from tests.adapters.conformance import Say, Scripted, Use, serve
+from tests.adapters.test_openai import client
+from tests.adapters.venvs import ROOT
 
 
 def test_a_package_that_is_missing() -> None:
@@ -68,7 +68,7 @@ def test_what_is_closed_with_the_adapter(box: Sandbox) -> None:
 
 def test_a_wrong_setting_leaves_nothing_open() -> None:
     before = threading.active_count()
-    with pytest.raises(ConfigError, match="code mode has no setting 'kep_visible'; did you mean 'keep_visible'"):
+    with pytest.raises(ConfigError, match="unknown setting 'kep_visible'; did you mean 'keep_visible'"):
         Adapter([], kep_visible=[])
     assert threading.active_count() <= before
 

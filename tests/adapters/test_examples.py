@@ -9,11 +9,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from environments import INSTALL_SECONDS
 
-from adapters.test_litellm import REQUIREMENTS as LITELLM
-from adapters.test_local import LLAMA
-from adapters.venvs import ROOT, is_ready, run_in
+from tests.adapters.test_litellm import REQUIREMENTS as LITELLM
+from tests.adapters.test_local import LLAMA
+from tests.adapters.venvs import ROOT, is_ready, run_in
+from tests.environments import INSTALL_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path

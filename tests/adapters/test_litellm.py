@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 import pytest
-from environments import INSTALL_SECONDS
 
-from adapters.pages import TOTAL, run_page
-from adapters.venvs import check_inside, venv
 from moonbox.adapters.litellm import LiteLLM
 from moonbox.errors import MissingExtra
+from tests.adapters.pages import TOTAL, run_page
+from tests.adapters.venvs import check_inside, venv
+from tests.environments import INSTALL_SECONDS
 
 REQUIREMENTS = ["litellm[mcp]>=1.100,<2"]  # without [mcp] it cannot send tools
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
-from environments import INSTALL_SECONDS
 from wire import Say, Scripted, Use, serve
 
-from adapters.venvs import check_inside, is_ready
 from moonbox.adapters.local import SERVERS, LlamaCpp, read_calls, server, text_before_calls, text_in_json
 from moonbox.adapters.openai import OpenAIChat
 from moonbox.errors import MissingExtra, UsageError
+from tests.adapters.venvs import check_inside, is_ready
+from tests.environments import INSTALL_SECONDS
 
 if TYPE_CHECKING:
     from moonbox import CodeMode

@@ -11,10 +11,10 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 
-from adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
-from adapters.pages import PAGE_SECONDS, TOTAL, run_page
 from moonbox.adapters.openai import OpenAIChat, OpenAIResponses
 from moonbox.errors import MissingExtra, MoonboxError
+from tests.adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
+from tests.adapters.pages import PAGE_SECONDS, TOTAL, run_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ import importlib
 import sys
 
 import pytest
-from environments import INSTALL_SECONDS
 
-from adapters.frameworks import check, check_examples, run_page
 from moonbox.errors import MissingExtra
+from tests.adapters.frameworks import check, check_examples, run_page
+from tests.environments import INSTALL_SECONDS
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from environments import install, make_environment, run
+
+from tests.environments import install, make_environment, run
 
 if TYPE_CHECKING:
     import os

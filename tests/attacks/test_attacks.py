@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from script_cases import Boxes, read_case, read_cases
+
+from tests.script_cases import Boxes, read_case, read_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,6 +6,7 @@ import asyncio
 import json
 import struct
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .hijacked import Peer
 
 LIMITS = Limits(timeout=0.4, max_output=1000, max_memory=4_000_000, max_tool_calls=50)
+PATIENT = replace(LIMITS, timeout=30.0)  # where the message ends the worker, not the clock
 
 
 @tool
@@ -173,7 +175,7 @@ def test_nonsense_ends_the_worker_and_nothing_else(said: bytes) -> None:
         peer.raw(said)
         peer.receive()
 
-    with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+    with hijacked_box(hijacked, honest, tools=[echo], limits=PATIENT) as box, box.repl() as repl:
         run = repl.run("anything")
         assert run.error is not None
         assert run.error.kind == "crashed"
@@ -191,7 +193,7 @@ def test_nonsense_to_asyncio(said: bytes) -> None:
         peer.receive()
 
     async def main() -> None:
-        async with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+        async with hijacked_box(hijacked, honest, tools=[echo], limits=PATIENT) as box, box.repl() as repl:
             run = await repl.arun("anything")
             assert run.error is not None
             assert run.error.kind == "crashed"

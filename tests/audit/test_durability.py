@@ -15,10 +15,9 @@ import pytest
 
 from moonbox.audit.sinks import JsonLinesSink, open_trail
 from moonbox.audit.sqlite import SqliteSink
+from tests.audit.writer import run_of
 
 WRITER = Path(__file__).with_name("writer.py")
-sys.path.insert(0, str(WRITER.parent))
-from writer import run_of  # noqa: E402 - the writers' own idea of what a complete run is
 
 
 @pytest.mark.parametrize("name", ["trail.db", "trail.jsonl"])

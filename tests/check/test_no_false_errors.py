@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from script_cases import case_tools, read_case
 
 from moonbox import Toolbox
 from moonbox.check.checker import Checker
 from moonbox.check.tools import ToolView
 from moonbox.languages.registry import LANGUAGES
+from tests.script_cases import case_tools, read_case
 
 if TYPE_CHECKING:
     from moonbox.findings import Finding

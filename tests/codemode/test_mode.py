@@ -181,8 +181,9 @@ def test_a_long_answer_keeps_its_ends_and_says_what_is_missing(mode: CodeMode) -
     assert len(text) <= 50_000
     assert text.startswith("[1,2,3,") and text.endswith(",29999,30000]")
     note = next(line for line in text.splitlines() if line.startswith("[… "))
-    assert "characters left out here; the value is an array of 30,000 elements" in note
-    assert note.endswith("kept as _1. Read on without calling anything again: return {table.unpack(_1, 1, 50)} …]")
+    assert "characters left out here; the value is an array of 30,000 elements, kept as _1." in note
+    assert note.endswith("Read on without calling anything again: return {table.unpack(_1, 1, 50)} …]")
+    assert mode.handle("lua_repl", code("return {table.unpack(_1, 1, 3)}")) == "[1,2,3]"
 
 
 def test_the_answer_is_bounded(box: Sandbox) -> None:

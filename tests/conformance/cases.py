@@ -8,15 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attacks.test_attacks import AFTERWARDS
-from script_cases import Case, Step, case_tools, read_case
-
 from moonbox import Tool, Toolbox
 from moonbox.values import to_jsonable
+from tests.attacks.test_attacks import AFTERWARDS
+from tests.script_cases import Case, Step, case_tools, read_case
 
 if TYPE_CHECKING:
-    from conformance.hosts import Host, Session
     from moonbox import Run
+    from tests.conformance.hosts import Host, Session
 
 TESTS = Path(__file__).parents[1]
 FOLDERS = {

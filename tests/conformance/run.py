@@ -13,10 +13,10 @@ from collections import defaultdict
 from pathlib import Path
 
 if not __package__:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from conformance.cases import FOLDERS, SharedCase, conformance_tools, shared_cases
-from conformance.hosts import HOSTS, open_host, why_missing
+from tests.conformance.cases import FOLDERS, SharedCase, conformance_tools, shared_cases
+from tests.conformance.hosts import HOSTS, open_host, why_missing
 
 Results = dict[str, dict[str, dict[str, list[str]]]]
 """By host, then by group, then by case: what differs."""
@@ -79,7 +79,7 @@ def main() -> None:
             passed = sum(not differences for differences in found.values())
             print(f"{name:9} {group:11} {passed:4} of {len(found)}")
     if options.write:
-        from conformance.table import write_table
+        from tests.conformance.table import write_table
 
         write_table(results)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conformance.run import Results
+    from tests.conformance.run import Results
 
 PAGE = Path(__file__).parents[2] / "docs" / "hosts.md"
 BEGIN, END = "<!-- table: written by tests/conformance/run.py --write -->\n", "<!-- end of the table -->\n"

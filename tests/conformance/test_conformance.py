@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cases import SharedCase, conformance_tools, shared_cases
-from conformance.hosts import Host, open_host, why_missing
-from conformance.table import PAGE, REASONS
+from tests.conformance.cases import SharedCase, conformance_tools, shared_cases
+from tests.conformance.hosts import Host, open_host, why_missing
+from tests.conformance.table import PAGE, REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

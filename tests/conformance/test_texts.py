@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.cases import conformance_tools
-from conformance.hosts import DriverHost, describe, why_missing
 from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox
 from moonbox.errors import ArgumentError
 from moonbox.tools.signature import LEVELS, render
+from tests.conformance.cases import conformance_tools
+from tests.conformance.hosts import DriverHost, describe, why_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -44,7 +44,7 @@ def chromium() -> str | None:
     return named or next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while Playwright runs, no test in the same process can run asyncio
 def browser() -> Iterator[Browser]:
     path = chromium()
     if path is None:

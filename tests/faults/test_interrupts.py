@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,21 +48,39 @@ def press(after: float = 0.02) -> None:
     threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def let_go() -> None:
-    """Wait until every key that was pressed has been felt."""
-    while pressing := [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]:
-        with contextlib.suppress(KeyboardInterrupt):
-            for thread in pressing:
-                thread.join()
-            time.sleep(0.01)
+class Keyboard:
+    """Ctrl-C interrupts what runs inside `with keyboard:`, and nothing else: never the test runner."""
+
+    def __init__(self) -> None:
+        self.connected = False
+
+    def interrupt(self, number: int, frame: Any) -> None:
+        if self.connected:
+            raise KeyboardInterrupt
+
+    def __enter__(self) -> None:
+        self.connected = True
+
+    def __exit__(self, *exc: object) -> None:
+        self.connected = False
+
+
+keyboard = Keyboard()
+
+
+def join_timers() -> None:
+    keyboard.connected = False
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join()
 
 
 @pytest.fixture(autouse=True)
-def usual_handler() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, keyboard.interrupt)
     release.clear()
     yield
-    let_go()
+    join_timers()
     release.set()
     signal.signal(signal.SIGINT, before)
 
@@ -90,7 +107,7 @@ def test_interrupt_keeps_the_state(box: Sandbox, script: str) -> None:
     with box.repl() as repl:
         assert repl.run("x = 1").ok
         pid = repl.worker_pid
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), keyboard:
             repl.run("x = x + 1 " + script, limits=Limits(timeout=30, max_tool_calls=None))
         after = repl.run("return x")
         assert (after.values, after.error, after.state_lost) == ((2,), None, False)
@@ -101,7 +118,7 @@ def test_interrupt_before_anything_is_called(box: Sandbox) -> None:
     with box.repl() as repl:
         assert repl.run("x = 1").ok
         press()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), keyboard:
             repl.run("while true do end")
         assert repl.run("return x").value == 1
 
@@ -110,7 +127,7 @@ def test_interrupt_of_what_cannot_be_stopped() -> None:
     with Sandbox(limits=Limits(timeout=30)) as box, box.repl() as repl:
         assert repl.run("x = 1").ok
         press()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), keyboard:
             repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
         after = repl.run("return x")
         assert (after.values, after.error, after.state_lost) == ((None,), None, True)
@@ -122,9 +139,9 @@ def test_two_interrupts() -> None:
             assert repl.run("x = 1").ok
             press(0.02)
             press(0.03)
-            with contextlib.suppress(KeyboardInterrupt):
+            with contextlib.suppress(KeyboardInterrupt), keyboard:
                 repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
-            let_go()
+            join_timers()
             for number in range(3):
                 assert repl.run(f"return {number}").value == number
 
@@ -135,7 +152,7 @@ def test_interrupt_while_stepping(box: Sandbox) -> None:
         pause = repl.start("tools.blocked() x = 2 while true do end")
         assert isinstance(pause, Pause)
         press()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), keyboard:
             pause.resume([None])
         assert repl.run("return x").value == 2
 
@@ -144,7 +161,7 @@ def test_interrupt_at_the_start_of_stepping(box: Sandbox) -> None:
     with box.repl() as repl:
         assert repl.run("x = 1").ok
         press()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), keyboard:
             repl.start("while true do end")
         for _ in range(3):
             assert repl.run("return x").value == 1
@@ -164,7 +181,7 @@ def test_the_record_says_cancelled() -> None:
     keep = Keep()
     with Sandbox([blocked], audit=keep, limits=Limits(timeout=30)) as box, box.repl() as repl:
         press(0.05)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), keyboard:
             repl.run("print('before') tools.blocked()")
         (run,) = keep.runs
         assert run.error.kind == "cancelled"

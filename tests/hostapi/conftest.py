@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from loopback_servers import serve, serve_raw
 
 from moonbox.scripts.hostapi import Grants, HostApi
+from tests.loopback_servers import serve, serve_raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         (
             "base64.encode",
             ["x", {7: 1}],
-            "base64.encode(data, options): unknown option '7'; known: padding, urlsafe",
+            "base64.encode(data, options): unknown option '7'; known options: urlsafe, padding",
         ),
         ("url.build", [{}], "url.build(parts): parts.host is missing"),
         ("log.info", [{}], "log.info(message, fields): message must be a string, not table"),

@@ -45,7 +45,7 @@ def test_grants_come_from_a_configuration(tmp_path: Path) -> None:
     ("mapping", "message"),
     [
         ({"htpp": []}, "unknown grant 'htpp'; did you mean 'http'?"),
-        ({"zzz": []}, "unknown grant 'zzz'; known: env, http, read, secrets, write"),
+        ({"zzz": []}, "unknown grant 'zzz'; known grants: http, env, read, write, secrets"),
         ({"http": "api.example.com"}, 'http must be an array of strings; write http = ["api.example.com"]'),
         ({"env": [1]}, "env must be an array of strings, not [1]"),
         ({"env": ["MY KEY"]}, "invalid name of an environment variable 'MY KEY'; write it like \"MY_API_KEY\""),
@@ -58,7 +58,7 @@ def test_grants_come_from_a_configuration(tmp_path: Path) -> None:
             "'/dev/shm/../' is in /dev, which contains no ordinary files; grant another folder",
         ),
         ({"secrets": {"A": {"host": []}}}, "secret A: unknown key 'host'; did you mean 'hosts'?"),
-        ({"secrets": {"A": {"places": ["url"]}}}, "secret A: unknown place 'url'; known: body, header, query"),
+        ({"secrets": {"A": {"places": ["url"]}}}, "secret A: unknown place 'url'; known places: header, body, query"),
     ],
 )
 def test_wrong_configuration_is_refused(mapping: dict[str, Any], message: str) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
-from loopback_servers import Answer, RawServer, Request, Server
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.scripts.hostapi import HostApi, HostLimits, HttpOptions
+from tests.loopback_servers import Answer, RawServer, Request, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,10 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
-from loopback_servers import Answer, RawServer, Server, drip, ignore
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
+from tests.loopback_servers import Answer, RawServer, Server, drip, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopback_servers import Answer, Request, Server
-
 from moonbox.sandbox.sandbox import Sandbox
+from tests.loopback_servers import Answer, Request, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,12 +14,12 @@ from urllib.parse import quote
 
 import pytest
 import trustme
-from loopback_servers import Answer, Request, Server
 
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
 from moonbox.secrets import SecretRedactor
+from tests.loopback_servers import Answer, Request, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable

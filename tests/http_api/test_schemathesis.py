@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from http_api.conftest import serving
 from moonbox import Limits, Sandbox, Toolbox, tool
 from moonbox.http.app import Service, create_app
+from tests.http_api.conftest import serving
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from counting import count_calls
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moonbox.knowledge.text import MAX_CHARS, OVERLAP, chunk_text
+from tests.counting import count_calls
 
 PARAGRAPH = "A sentence of some length stands here. " * 20
 

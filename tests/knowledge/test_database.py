@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from forks import in_a_fork
 
 from moonbox.database import Database
 from moonbox.errors import ClosedError, UsageError
 from moonbox.knowledge import KnowledgeBase, KnowledgeError
 from moonbox.knowledge import store as store_module
 from moonbox.knowledge.store import SCHEMA
+from tests.forks import in_a_fork
 
 from .conftest import Listed, item
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import peers
+from tests.mcp import peers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import peers
 import pytest
-from mcp_driver import Driver
+
+from tests.mcp import peers
+from tests.mcp.mcp_driver import Driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,9 +18,9 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from environments import checked, make_environment
+from tests.environments import checked, make_environment
 
 __all__ = ["CACHE", "conformance", "inspector", "install", "missing", "server"]
 

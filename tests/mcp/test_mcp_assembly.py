@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import peers
 import pytest
 
 from moonbox import Limits
 from moonbox.config import Config
 from moonbox.errors import ConfigError
 from moonbox.project import assemble
+from tests.mcp import peers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,10 +14,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import peers
 import pytest
 from mcp import MCPError
-from mcp_driver import http_server, moonbox, over_http, wait_until
 from mcp_types import ElicitResult
 
 from moonbox import CodeMode, Sandbox, ToolError
@@ -28,11 +26,13 @@ from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import OutputTail
 from moonbox.mcp.upstreams.upstream import RelistDelay
+from tests.mcp import peers
+from tests.mcp.mcp_driver import http_server, moonbox, over_http, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mcp_driver import Driver, Session
+    from tests.mcp.mcp_driver import Driver, Session
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\r\u202e\u2028"
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import conformance
 import pytest
+
+from tests.mcp import conformance
 
 if TYPE_CHECKING:
     from pathlib import Path

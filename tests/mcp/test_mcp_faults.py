@@ -13,15 +13,15 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import peers
 import pytest
-from mcp_driver import wait_until
 
 from moonbox import Limits, Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS, Timing
+from tests.mcp import peers
+from tests.mcp.mcp_driver import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 from mcp import Client, MCPError
-from mcp_driver import Session, abandoned, http_server, over_http, text, wait_until
 
 from moonbox.audit.sinks import open_trail
+from tests.mcp.mcp_driver import Session, abandoned, http_server, over_http, text, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from mcp_driver import Driver
+    from tests.mcp.mcp_driver import Driver
 
 TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
 CONFIG = f"""

@@ -6,8 +6,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-import peers
-from mcp_driver import http_server, moonbox
+from tests.mcp import peers
+from tests.mcp.mcp_driver import http_server, moonbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable

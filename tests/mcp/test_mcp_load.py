@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcp_driver import stdio
 from mcp_types import Tool
 
 from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
+from tests.mcp.mcp_driver import stdio
 
 if TYPE_CHECKING:
-    from mcp_driver import Driver
+    from tests.mcp.mcp_driver import Driver
 
 EVERYTHING = Path(__file__).with_name("everything_server.py")
 TEXT = Tool(name="test_simple_text", description="Text.", input_schema={"type": "object", "properties": {}})

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp_driver import moonbox
 
 from moonbox.config.mcp import LoginSettings, ServerSettings
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp.upstreams.browser import parse_return
 from moonbox.mcp.upstreams.login import LoginStore, make_auth
+from tests.mcp.mcp_driver import moonbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,13 +12,14 @@ import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from mcp_driver import http_server, over_http
+
+from tests.mcp.mcp_driver import http_server, over_http
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mcp_driver import Driver
+    from tests.mcp.mcp_driver import Driver
 
 RESOURCE = "https://tools.example.com/mcp"
 HELLO = {

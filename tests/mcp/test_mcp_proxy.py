@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from everything_server import PNG, WAV
 from mcp import MCPError
-from mcp_driver import Session, http_server, over_http, stdio, text, wait_until
 from mcp_types import PromptReference, ResourceTemplateReference
+
+from tests.mcp.everything_server import PNG, WAV
+from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mcp_driver import Driver
+    from tests.mcp.mcp_driver import Driver
 
 SERVER = Path(__file__).with_name("everything_server.py")
 DIRECT = '[codemode]\nmode = "never"\n'

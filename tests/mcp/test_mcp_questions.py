@@ -7,17 +7,18 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import peers
 import pytest
 from mcp import MCPError
-from mcp_driver import Session, stdio, text
 from mcp_types import CreateMessageResult, ElicitResult, ErrorData, ListRootsResult, Root, TextContent
+
+from tests.mcp import peers
+from tests.mcp.mcp_driver import Session, stdio, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mcp_driver import Driver
+    from tests.mcp.mcp_driver import Driver
 
 TOOLS = """
 from moonbox import tool

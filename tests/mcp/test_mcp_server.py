@@ -7,20 +7,20 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import filled
 from mcp import Client, MCPError
-from mcp_driver import SECONDS, Session, abandoned, stdio, text, wait_until
 
 from moonbox import CodeMode, Sandbox
 from moonbox.audit.sinks import open_trail
 from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.server import MoonboxServer
+from tests.mcp.conftest import filled
+from tests.mcp.mcp_driver import SECONDS, Session, abandoned, stdio, text, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mcp_driver import Driver
+    from tests.mcp.mcp_driver import Driver
 
 CONFIG = """
 [tools]

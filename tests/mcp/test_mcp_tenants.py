@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from mcp import MCPError
-from mcp_driver import Session, http_server, over_http, text
 
 from moonbox.audit.sinks import open_trail
+from tests.mcp.mcp_driver import Session, http_server, over_http, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from mcp_driver import Driver
+    from tests.mcp.mcp_driver import Driver
 
 TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
 CONFIG = f"""

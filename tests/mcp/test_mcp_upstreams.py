@@ -11,9 +11,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import peers
 import pytest
-from mcp_driver import stdio, wait_until
 
 from moonbox import Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings, ToolRule
@@ -21,11 +19,13 @@ from moonbox.errors import UsageError
 from moonbox.mcp.media import Media
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.tools import ToolCache
+from tests.mcp import peers
+from tests.mcp.mcp_driver import stdio, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcp_driver import Driver, Session
+    from tests.mcp.mcp_driver import Driver, Session
 
 
 def settings(name: str, *args: str, server: str | None = None, **more: Any) -> ServerSettings:

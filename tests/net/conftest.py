@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from loopback_servers import serve, serve_raw
+from tests.loopback_servers import serve, serve_raw
 
 __all__ = ["serve", "serve_raw"]

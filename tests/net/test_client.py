@@ -8,7 +8,6 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from loopback_servers import Answer, RawServer, Request, Server, drip, ignore
 
 from moonbox.knowledge.connectors.fetching import Fetcher, FetchError
 from moonbox.net import client
@@ -16,6 +15,7 @@ from moonbox.net.bodies import ByteBudget, read_body, unpack_gzip
 from moonbox.net.client import Client, PublicAddresses, Response
 from moonbox.net.errors import NetError
 from moonbox.net.urls import follow, parse_target
+from tests.loopback_servers import Answer, RawServer, Request, Server, drip, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

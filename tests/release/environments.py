@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from environments import checked
+from tests.environments import checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

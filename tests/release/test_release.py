@@ -9,9 +9,9 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
-from environments import make_environment
 
 import moonbox
+from tests.environments import make_environment
 
 from .environments import ROOT, SMOKE_OF_EXTRAS, build, lowest, project, smoke
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from script_cases import ISOLATIONS
 
 from moonbox import Sandbox, tool
+from tests.script_cases import ISOLATIONS
 
 
 @tool

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from script_cases import ISOLATIONS, case_tools
 
 from moonbox import Limits, Sandbox
+from tests.script_cases import ISOLATIONS, case_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 import jsonschema_rs
 import pytest
-from counting import count_calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.tools import Tool, tool
+from tests.counting import count_calls
 
 
 def made(properties: dict[str, Any], required: tuple[str, ...] = (), **more: Any) -> Tool:

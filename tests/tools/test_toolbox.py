@@ -7,10 +7,10 @@ import threading
 from typing import Any
 
 import pytest
-from counting import count_calls
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
 from moonbox.tools import Tool, Toolbox, tool
+from tests.counting import count_calls
 
 
 def named(name: str, **options: Any) -> Tool:

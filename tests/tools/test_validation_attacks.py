@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import pytest
-from counting import count_calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel
 
 from moonbox import Sandbox, Tool, tool
 from moonbox.errors import ArgumentError
+from tests.counting import count_calls
 
 PADDING = 6_000
 """More items than an explanation looks at."""

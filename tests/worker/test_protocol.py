@@ -8,7 +8,6 @@ import marshal
 from typing import Any
 
 import pytest
-from counting import count_calls
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, packed
 from moonbox.worker.link import Reader
 from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, frame, pack, pack_run
+from tests.counting import count_calls
 
 
 def decode(payload: bytes, **options: Any) -> Any:

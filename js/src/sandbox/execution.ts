@@ -73,7 +73,12 @@ export class Execution implements RunInfo {
   async run(signal?: AbortSignal): Promise<Run> {
     const { link } = this;
     const source = new TextEncoder().encode(this.options.source);
-    const { max_memory } = this.calls.settings.limits;
+    const { max_memory, max_source } = this.calls.settings.limits;
+    if (source.length > max_source) {
+      const message = `the script has ${source.length} bytes; max_source is ${max_source}`;
+      this.error = this.explain({ kind: "stop", message, limit: "source", frames: [], data: null, extra: {} });
+      return this.record();
+    }
     if (this.options.source.length > max_memory / 4) {
       const size = this.options.source.length;
       const message = `the script has ${size} characters, too many for max_memory = ${max_memory} bytes`;

@@ -74,6 +74,8 @@ def _called(walk: Walk, node: p.Call) -> Value:
     if path is None:
         return reads.field(walk, target, arguments=node.arguments)
     found: Value = walk.view.root
+    if _has_tools_prefix(walk, path):
+        path = path[1:]
     for name in path:
         found = walk.view.member(found, name) if isinstance(found, ToolSpace) else None
         if isinstance(found, ToolValue):
@@ -84,9 +86,20 @@ def _called(walk: Walk, node: p.Call) -> Value:
         walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
     elif isinstance(found, ToolSpace):
         walk.error(target.key, f"'{'.'.join(path)}' is a namespace of tools, not a tool")
+    elif _tools_are_functions(walk):
+        return found
     else:
         return reads.field(walk, target)  # also says what is wrong with `tools.name.field(…)`
     return None
+
+
+def _tools_are_functions(walk: Walk) -> bool:
+    return walk.language.texts.separator == "::"
+
+
+def _has_tools_prefix(walk: Walk, path: list[str]) -> bool:
+    """Whether it is `tools::name`, which means the function `name`, where no namespace is called so."""
+    return _tools_are_functions(walk) and len(path) == 2 and path[0] == "tools" not in walk.view.root.members
 
 
 def tool_path(walk: Walk, node: p.Expression) -> list[str] | None:
@@ -103,7 +116,7 @@ def _named(walk: Walk, target: p.Name, node: p.Call) -> Value:
     name = target.name
     if not walk.is_unset(name):
         return walk.value(target)
-    tools_are_functions = walk.language.texts.separator == "::"
+    tools_are_functions = _tools_are_functions(walk)
     tool = walk.view.named(name) if tools_are_functions else None
     if tool is not None:
         return tool
@@ -156,9 +169,12 @@ def method(walk: Walk, node: p.Method) -> Value:
         member = walk.view.member(base, name)
         path = f"{base.path}.{name}" if base.path else name
         written = member.name if isinstance(member, ToolValue) else walk.view.written(path)
-        walk.error(
-            node.key, "tools are called with a dot, not with a colon", f"write: {walk.words.form('call', written)}"
+        problem = (
+            f"'{path}' is a function, not a method of 'tools'"
+            if _tools_are_functions(walk)
+            else "tools are called with a dot, not with a colon"
         )
+        walk.error(node.key, problem, f"write: {walk.words.form('call', written)}")
         return None
     if name in ("find", "match", "gmatch", "gsub") and node.arguments and walk.language.runtime is None:
         slips.pattern(walk, node.arguments[0], plain=len(node.arguments) > 2)

@@ -23,12 +23,25 @@ def main() -> None:
     sys.exit(status)  # type: ignore[arg-type]  # the value that SystemExit carried is passed on as it was
 
 
+def _script_alone() -> str | None:
+    """The script of `moonbox run -e SCRIPT`: without options, their parser, which is slow to load, is not needed."""
+    if len(sys.argv) != 4 or os.environ.keys() & {"_MOONBOX_COMPLETE", "MOONBOX_AUDIT"}:
+        return None
+    _, command, option, script = sys.argv
+    return script if command == "run" and option in ("-e", "--expr") else None
+
+
 def _status() -> object:
     if sys.argv[1:] in (["--version"], ["-V"]):  # answered without loading anything
         from moonbox import __version__
 
         print(f"moonbox {__version__}")
         return 0
+    script = _script_alone()
+    if script is not None:
+        from moonbox.cli.run import run_expression
+
+        return run_expression(script)
     from moonbox.cli.app import app
 
     try:

@@ -38,7 +38,7 @@ COMMANDS = (
     Entry("audit", "moonbox.cli.audit", "Show what scripts did."),
     Entry("console", "moonbox.cli.console", "Open pages to try scripts, watch runs and answer approvals."),
     Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
-    Entry("mcp", "moonbox.cli.mcp", "Inspect MCP servers, and add moonbox to MCP clients.", "MCP"),
+    Entry("mcp", "moonbox.cli.mcp", "Manage MCP servers, and add moonbox to MCP clients.", "MCP"),
     Entry("sync", "moonbox.cli.knowledge", "Bring the knowledge base up to date with its sources.", "Knowledge"),
     Entry("search", "moonbox.cli.knowledge", "Search the documents.", "Knowledge"),
     Entry("get", "moonbox.cli.knowledge", "Show one document.", "Knowledge"),

@@ -272,6 +272,7 @@ class RunOptions:
     max_depth: Annotated[
         Quantity | None, _limit("--max-depth", count, "N", "Nesting of a value that enters or leaves a script.")
     ] = None
+    max_source: Annotated[Quantity | None, _limit("--max-source", byte_count, "BYTES", "Length of one script.")] = None
 
     @property
     def trail(self) -> Path | str | None:

@@ -56,6 +56,7 @@ _LIMIT_OPTIONS = {
     "string": "--max-string BYTES",
     "array": "--max-array N",
     "depth": "--max-depth N",
+    "source": "--max-source BYTES",
 }
 _DENIALS = {
     "approval_denied": "you denied the call of '{tool}'{reason}",

@@ -268,7 +268,7 @@ def _limits(session: Session, argument: str) -> None:
     screen = console()
     for name, value in session.sandbox.limits.to_dict().items():
         text = "none" if value is None else f"{value:g} s" if name == "timeout" else f"{value:,}"
-        if name in ("max_memory", "max_string", "max_output"):
+        if name in ("max_memory", "max_string", "max_output", "max_source"):
             text += f"  ({size(value)})"
         screen.print(f"{name:<15} {text}")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
 
-__all__ = ["Script", "read_inputs", "read_script", "register", "show_run"]
+__all__ = ["Script", "read_inputs", "read_script", "register", "run_expression", "show_run"]
 
 INTERRUPTED = 130
 _ROWS, _ITEMS = 500, 200
@@ -109,6 +109,17 @@ def run(
         raise typer.Exit(INTERRUPTED if finished.error.kind == "cancelled" else 1)
 
 
+def run_expression(script: str) -> int:
+    """`moonbox run -e SCRIPT`, without any other option; its exit status."""
+    try:
+        run(expression=script, options=RunOptions())
+    except typer.Exit as exit:
+        return exit.exit_code
+    except KeyboardInterrupt:  # before the script had begun
+        return INTERRUPTED
+    return 0
+
+
 class _LiveOutput:
     """What the script prints, on standard output as it comes."""
 
@@ -142,9 +153,7 @@ def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], liv
             options, script.language, wait=START_SECONDS if "tools" in script.text else 0.0, on_output=live
         ) as session,
     ):
-        for name, value in inputs.items():
-            session.repl.define(name, value)
-        return session.run(script.text)
+        return session.run(script.text, inputs=inputs)
 
 
 def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False) -> None:

@@ -84,17 +84,20 @@ def trusted_config(path: Path | None, *, trust: bool = False) -> Config:
     Otherwise UsageError says what it would do.
     """
     from moonbox.config import Config, find
+
+    used = path if path is not None else find()
+    if used is None:
+        return Config()
     from moonbox.project.trust import TrustStore, powers
 
     trust = trust or os.environ.get("MOONBOX_TRUST") == "1"
     store = TrustStore.default()
-    used = path if path is not None else find()
-    config = Config.load(used, any_owner=trust or (used is not None and store.knows(used))) if used else Config()
+    config = Config.load(used, any_owner=trust or store.knows(used))
     lines = powers(config)
     if not lines or trust or store.is_trusted(config):
         return config
     shown = "\n".join(f"  {visible(line, keep='')}" for line in lines)
-    changed = "has changed since you trusted it" if used is not None and store.knows(used) else "is not trusted yet"
+    changed = "has changed since you trusted it" if store.knows(used) else "is not trusted yet"
     if not (sys.stdin.isatty() and is_terminal(stderr=True)):
         raise UsageError(
             f"{used} {changed}. It would:\n{shown}\nLook at it and run `moonbox trust {used}`, or use --trust"

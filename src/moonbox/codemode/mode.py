@@ -23,7 +23,6 @@ from moonbox.codemode.definitions import (
     shorten,
 )
 from moonbox.codemode.routing import Routes, explain_misdirected
-from moonbox.config.sections import CodeModeSettings
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
 from moonbox.sandbox.decisions import ToolCall
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.codemode.client_calls import Place
+    from moonbox.config.sections import CodeModeSettings
     from moonbox.media import Media
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
@@ -64,6 +64,12 @@ _ENDED = "error: the conversation was ended while the script waited; its state i
 _BUSY = Reply("error: an earlier script of this conversation waits for the client's answers; resume it first", True)
 
 
+def _settings_model() -> type[CodeModeSettings]:
+    from moonbox.config.sections import CodeModeSettings  # imports pydantic, which takes its time
+
+    return CodeModeSettings
+
+
 class CodeMode:
     """What the model is shown of a Sandbox's tools, and the handler of its calls.
 
@@ -84,7 +90,7 @@ class CodeMode:
         client_calls: Callable[[ToolCall], Any] | None = None,
         **settings: Any,
     ) -> None:
-        self.settings = CodeModeSettings.from_dict(settings, "")
+        self.settings = _settings_model().from_dict(settings, "")
         self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
         self.sandbox: Sandbox = self._own_sandbox or sandbox
         sandbox = self.sandbox
@@ -113,12 +119,12 @@ class CodeMode:
     @classmethod
     def from_config(cls, sandbox: Any, config: Mapping[str, Any] | None, **options: Any) -> CodeMode:
         """From a dict or a TOML table, or None for the defaults; wrong keys, types and tools are refused."""
-        return cls(sandbox, **options, **vars(CodeModeSettings.from_dict(config or {})))
+        return cls(sandbox, **options, **vars(_settings_model().from_dict(config or {})))
 
     @staticmethod
     def config_schema() -> dict[str, Any]:
         """The settings as JSON Schema."""
-        return CodeModeSettings.schema()
+        return _settings_model().schema()
 
     # What the model is shown
 

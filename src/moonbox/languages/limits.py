@@ -36,6 +36,8 @@ def limit_message(limit: str, reported: str, limits: Limits) -> str:
             return f"an array has more than max_array = {limits.max_array} elements"
         case "depth":
             return f"a value is nested deeper than max_depth = {limits.max_depth}"
+        case "source":
+            return f"the script is longer than max_source = {limits.max_source} bytes"
         case "cancelled":
             return "the run was cancelled"
     return "the run was stopped"
@@ -67,6 +69,8 @@ def limit_hint(limit: str, limits: Limits, message: str) -> str | None:
             return "send less in one call: pass the data in parts"
         case "depth":
             return "return a flatter value: only the fields that are needed"
+        case "source":
+            return "write a shorter script: loop instead of repeating, and get data from tools"
     return None
 
 

@@ -286,6 +286,7 @@ class Execution:
             repl=self.repl_id,
             number=self.number,
             seed=self._seed,
+            limits=self._limits,
         )
 
     def show(self, values: Sequence[Any]) -> None:
@@ -353,6 +354,7 @@ class Execution:
             kept_output=f"{kept}_printed" if kept and self._kept & 2 else "",
             notes=self.notes,
             media=self.calls.media.found_in([*self._shown, *values]) if self.calls.media else (),
+            limits=self._limits,
         )
         if self._span is not None:
             self._end_spans(run, self._span)

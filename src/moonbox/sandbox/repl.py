@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from os import getpid
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -180,6 +179,8 @@ class Repl:
         on_output: Callable[[str], None] | None = None,
     ) -> Run | Pause:
         """The same, awaited."""
+        import asyncio  # here and below: it takes longer to load than all of moonbox
+
         return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
 
     def check(self, source: str) -> tuple[Finding, ...]:
@@ -317,6 +318,8 @@ class Repl:
         self._check_usable()
         turn = self._turn.enter()
         if turn is not None:
+            import asyncio
+
             try:
                 await asyncio.wrap_future(turn)
             except BaseException:
@@ -372,6 +375,11 @@ class Repl:
         )
         self._worker.loss_unseen = False
         execution.clock.measure(link.cpu)
+        program = source.encode("utf-8", "replace")
+        if len(program) > limits.max_source:
+            message = f"the script has {len(program)} bytes; max_source is {limits.max_source}"
+            execution.refuse(EngineError("stop", message, limit="source"))
+            return execution
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             execution.refuse(EngineError("stop", message, limit="memory"))
@@ -383,7 +391,7 @@ class Repl:
         update = self._worker.update(link, self.toolbox, self._additions, limits)
         if inputs:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
-        execution.begin(update, source.encode("utf-8", "replace"), native=link.native)
+        execution.begin(update, program, native=link.native)
         return execution
 
     def _look_at(self, source: str, execution: Execution, inputs: Sequence[str]) -> bool:

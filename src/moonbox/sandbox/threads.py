@@ -5,19 +5,19 @@ The threads are daemons that are reused, and that can be left behind when a tool
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import contextvars
 import queue
 import threading
 from collections import deque
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
 
     from moonbox.sandbox.record import CallEntry
     from moonbox.tools.tool import Tool
@@ -100,6 +100,9 @@ class LoopThread:
 
     def submit(self, coroutine: Coroutine[Any, Any, Any], ended: Callable[[], object] | None = None) -> Future[Any]:
         """Run it there. Cancelling the future cancels it; `ended` is called when it has really ended."""
+        import asyncio  # here and below: slow to load, and most programs have no use for it
+        from concurrent.futures import Future
+
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -138,6 +141,8 @@ class LoopThread:
             loop, self._loop = self._loop, None
         if loop is None or self._thread is None:
             return
+        import asyncio
+
         try:
             asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(_CANCEL_SECONDS)
         except TimeoutError:
@@ -148,6 +153,8 @@ class LoopThread:
 
 
 async def _cancel_all() -> None:
+    import asyncio
+
     tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in tasks:
         task.cancel()
@@ -168,6 +175,8 @@ class Slots:
             if self.free > 0:
                 self.free -= 1
                 return None
+            from concurrent.futures import Future
+
             future: Future[None] = Future()
             self._waiting.append(future)
             return future

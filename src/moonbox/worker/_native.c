@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -293,7 +294,7 @@ static void trip(int reason) {
 }
 
 static void *watch(void *started) {
-  atomic_store((atomic_int *)started, 1);
+  sem_post((sem_t *)started);
   unsigned char stop[STOP_SIZE];
   size_t have = 0;
   for (;;) {
@@ -1075,10 +1076,10 @@ static PyObject *py_attach(PyObject *module, PyObject *arguments) {
 
 /* start_watching(): start the control thread, and return when it runs. */
 static int start_watching(void) {
-  static atomic_int started;
+  static sem_t started;
   pthread_t thread;
   pthread_attr_t attributes;
-  atomic_store(&started, 0);
+  sem_init(&started, 0, 0);
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, 64 * 1024);
   int failed = pthread_create(&thread, &attributes, watch, &started);
@@ -1087,7 +1088,7 @@ static int start_watching(void) {
     errno = failed;
     return 0;
   }
-  while (!atomic_load(&started)) sched_yield();
+  while (sem_wait(&started) && errno == EINTR) continue;
   return 1;
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import select
 import socket
@@ -281,14 +280,18 @@ class Link:
 
     async def asend(self, rest: bytes) -> None:
         """Send what `send_now` left; one caller at a time."""
+        from asyncio import get_running_loop  # slow to load: only where it is there already
+
         try:
-            await asyncio.get_running_loop().sock_sendall(self._sock, rest)
+            await get_running_loop().sock_sendall(self._sock, rest)
         except (OSError, ValueError):
             raise Gone from None
 
     async def areceive(self) -> tuple[int, bytes]:
         """The next frame; cancel it to give up waiting."""
-        loop = asyncio.get_running_loop()
+        from asyncio import get_running_loop
+
+        loop = get_running_loop()
         reader = self.reader
         while True:
             frame = reader.next()
@@ -311,6 +314,10 @@ class Link:
     def interrupt(self, number: int, reason: int) -> None:
         """Tell the worker to stop that run."""
         self._control.interrupt(number, reason)
+
+    def touch(self) -> None:
+        """It is about to be used: it counts as idle from now on only."""
+        self._idle_since = monotonic()
 
     def freeze_idle(self, before: float) -> bool:
         """Freeze the worker if nobody has used it since then. False: it has to be looked at again."""

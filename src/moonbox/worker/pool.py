@@ -6,13 +6,14 @@ import contextlib
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from moonbox.worker.link import Link
     from moonbox.worker.sources import WorkerSource
 
@@ -89,6 +90,7 @@ class Pool:
     async def _try_elsewhere(self) -> Link | None:
         """`try_checkout` in a thread, because starting a worker blocks; nobody may be there any more to take it."""
         import asyncio
+        from concurrent.futures import Future, InvalidStateError
 
         future: Future[Link | None] = Future()
 
@@ -115,6 +117,8 @@ class Pool:
 
     def _next_change(self) -> Future[None]:
         """Done when a worker may have become free."""
+        from concurrent.futures import Future
+
         with self._changed:
             self._check_open()
             self._awaiting.append(Future())
@@ -124,6 +128,10 @@ class Pool:
         """To those who wait: a worker may have become free. The lock is held."""
         self._changed.notify_all()
         awaiting, self._awaiting = self._awaiting, []
+        if not awaiting:
+            return
+        from concurrent.futures import InvalidStateError  # there already, with the futures
+
         for future in awaiting:
             with contextlib.suppress(InvalidStateError):
                 future.set_result(None)
@@ -241,6 +249,7 @@ class Pool:
         return link
 
     def _hand_out(self, link: Link) -> None:
+        link.touch()
         self._out.add(link)
         self._some_awake = True
 

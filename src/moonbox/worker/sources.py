@@ -21,7 +21,6 @@ from typing import Any, Protocol
 
 from moonbox.errors import WorkerError
 from moonbox.native import wanted
-from moonbox.worker.jail import describe_exit
 from moonbox.worker.link import Link, SocketControl, socket_pairs
 from moonbox.worker.zygote import FREEZE, INTERRUPT, LENGTH, NOTE, RELEASE, THAW
 
@@ -124,7 +123,11 @@ class ProcessSource:
             (_, status), _ = self._request(("kill", pid), restart=False)
         except WorkerError:
             return ""
-        return "" if status is None else describe_exit(status)
+        if status is None:
+            return ""
+        from moonbox.worker.jail import describe_exit  # the jail itself is the zygote's to load
+
+        return describe_exit(status)
 
     def close(self) -> None:
         with self._lock:

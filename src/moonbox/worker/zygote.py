@@ -32,6 +32,7 @@ _NOTES_AT_ONCE = 256
 _MOST_STATUSES = 4096
 _FDS = 1
 _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 18, 19)
+_MOST_PLANS = 64
 _SLACK = 32 << 20
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
@@ -62,6 +63,7 @@ class _Zygote:
         self._serial = 0
         self._ended: dict[int, int] = {}
         self._limits: dict[str, Any] = {}
+        self._planned: dict[tuple[int, ...], tuple[Any, bytes]] = {}
         self._pid = os.getpid()
         self._page = os.sysconf("SC_PAGE_SIZE")
 
@@ -109,6 +111,7 @@ class _Zygote:
     def _do_configure(self, config: dict[str, Any], _: list[int]) -> tuple[str]:
         """What every worker forked from now on starts with."""
         self._limits = config["limits"]
+        self._planned.clear()
         self._vm.set_limits(config["limits"])
         self._vm.configure(config["environment"])
         gc.collect()
@@ -166,15 +169,8 @@ class _Zygote:
         return (int(resident) - int(shared)) * self._page <= most * 2 + _SLACK
 
     def _do_spawn(self, fds: list[int]) -> tuple[str, int, int, bool]:
-        # Room for the script's own memory, and once more for its values on their way in and out.
         ours, theirs = _socket.socketpair()
-        config = self._jail.JailConfig(
-            prepared=self._prepared,
-            keep_fds=(fds[0], theirs.fileno()),
-            parent_pid=self._pid,
-            memory=self._limits["max_memory"] * 2,
-        )
-        greeting = _greeting(config.before.layers + config.after.layers)
+        config, greeting = self._jail_for((fds[0], theirs.fileno()))
         pid = os.fork()
         if pid == 0:
             try:
@@ -188,6 +184,23 @@ class _Zygote:
         self._children[pid] = self._serial
         self._controls[self._serial] = pid, ours
         return ("ok", pid, self._serial, self._native is not None)
+
+    def _jail_for(self, keep: tuple[int, ...]) -> tuple[Any, bytes]:
+        """The jail, planned, of a worker that keeps these descriptors, and its greeting. Their numbers mostly recur."""
+        planned = self._planned.get(keep)
+        if planned is None:
+            config = self._jail.JailConfig(
+                prepared=self._prepared,
+                keep_fds=keep,
+                parent_pid=self._pid,
+                # Room for the script's own memory, and once more for its values on their way in and out.
+                memory=self._limits["max_memory"] * 2,
+            )
+            planned = config, _greeting(config.before.layers + config.after.layers)
+            if len(self._planned) >= _MOST_PLANS:
+                self._planned.clear()
+            self._planned[keep] = planned
+        return planned
 
     def _do_kill(self, pid: int, _: list[int]) -> tuple[str, int | None]:
         """Kill that worker if it still lives, and tell its wait status."""

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 if not __package__:
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from languages.rhai.machine import Machine, NoScript
+from tests.languages.rhai.machine import Machine, NoScript
 
 CASES = Path(__file__).parents[4] / "shared" / "rhai" / "cases.json"
 WHY_SKIPPED = "the reference's cases are not here (../shared/rhai/cases.json)"

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if not __package__:
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from languages.rhai.conformance import load_cases
-from languages.rhai.machine import Machine, NoScript, ToolFailed
+from tests.languages.rhai.conformance import load_cases
+from tests.languages.rhai.machine import Machine, NoScript, ToolFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

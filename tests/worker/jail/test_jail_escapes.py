@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
 from moonbox.worker.jail import describe_exit
 from moonbox.worker.jail.policy import ARCHITECTURES, HOSTILE, numbers
+from tests.worker.jail.jail_inside import NUMBERS, UNNAMED
 
 if sys.platform != "linux" or os.uname().machine not in ARCHITECTURES:
     pytest.skip("needs seccomp, on a machine whose system calls are known", allow_module_level=True)
-
-sys.path.insert(0, str(Path(__file__).parent))
-from jail_inside import NUMBERS, UNNAMED
 
 MINE = numbers(ARCHITECTURES[os.uname().machine])
 PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4

@@ -266,6 +266,8 @@ class _Reader:
         names = [self.name()]
         while self.accept("::"):
             names.append(self.name())
+        if len(names) == 2 and names[0] == "global":
+            return self._quotable(p.Name(at, names[1]))  # type: ignore[no-any-return]
         if len(names) == 1:
             return self._quotable(p.Name(at, names[0]))  # type: ignore[no-any-return]
         value: p.Expression = p.Name(at, "tools")

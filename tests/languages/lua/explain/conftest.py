@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from languages.lua.explain.bench import Bench
+from tests.languages.lua.explain.bench import Bench
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from languages.lua.explain.bench import Bench
 from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form, library_of
+from tests.languages.lua.explain.bench import Bench
 
 KNOWN = equivalents()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from languages.lua.explain.bench import Bench
+from tests.languages.lua.explain.bench import Bench
 
 SILENT = {
     "a script's own error that speaks of operators": 'error("write a != b && c += 1")',

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from languages.lua.explain.bench import MOST_CALLS, Bench, calls_made
 from moonbox.languages.language import EngineError
 from moonbox.languages.lua.explain import explain
 from moonbox.languages.lua.explain.compose import compose
 from moonbox.limits import Limits
+from tests.languages.lua.explain.bench import MOST_CALLS, Bench, calls_made
 
 MILLION = 1_000_000
 LARGE = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from languages.lua.explain.bench import Bench
 from moonbox.errors import ScriptError
+from tests.languages.lua.explain.bench import Bench
 
 DOWN: dict[str, Any] = {
     "code": "connection",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from languages.lua.explain.bench import MOST_CALLS, calls_made
 from moonbox.languages.lua.explain.environment import Tools
 from moonbox.suggest import did_you_mean, nearest
+from tests.languages.lua.explain.bench import MOST_CALLS, calls_made
 
 
 @pytest.mark.parametrize(

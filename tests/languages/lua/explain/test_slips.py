@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from script_cases import Boxes, read_case, read_cases
 
-from languages.lua.explain.bench import Bench
 from moonbox.languages.lua.explain.environment import equivalents
 from moonbox.languages.lua.syntax.lexer import tokenize
+from tests.languages.lua.explain.bench import Bench
+from tests.script_cases import Boxes, read_case, read_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from languages.lua.explain.bench import Bench
 from moonbox.languages.language import EngineError
 from moonbox.limits import Limits
+from tests.languages.lua.explain.bench import Bench
 
 SPLIT = "do less in one run, or split the work over several runs"
 

@@ -6,9 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from languages.lua.explain.bench import Bench
 from moonbox.errors import Frame
 from moonbox.languages.language import EngineError
+from tests.languages.lua.explain.bench import Bench
 
 
 def shown(text: str) -> str:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from languages.lua.explain.bench import Bench
 from moonbox.languages.lua.syntax.lexer import tokenize
 from moonbox.languages.lua.syntax.parser import expression_end, expressions_end, parse
 from moonbox.languages.lua.syntax.tree import (
@@ -26,6 +25,7 @@ from moonbox.languages.lua.syntax.tree import (
     Unary,
 )
 from moonbox.limits import Limits
+from tests.languages.lua.explain.bench import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
