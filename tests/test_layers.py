@@ -22,6 +22,7 @@ LAYERS: dict[str, float] = {
     "values": 0,
     "media": 0,
     "native": 0,
+    "shortage": 0,
     "frozen": 0,
     "secrets": 0,
     "database": 0,

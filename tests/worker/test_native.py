@@ -134,8 +134,8 @@ def boxes() -> Iterator[tuple[Sandbox, Sandbox]]:
                 tools=[sample, same, fails], limits=limits, lua_features=("coroutines", "metatables"), min_workers=1
             )
             with box.repl() as repl:
-                repl.run("return 1")
-                assert repl.worker_native == (native == "1")
+                run = repl.run("return 1")
+                assert repl.worker_native == run.usage.native == (native == "1")
         made.append(box)
     yield made[0], made[1]
     for box in made:

@@ -55,6 +55,8 @@ class Usage:
     """Bytes sent to the worker."""
     bytes_out: int = 0
     """Bytes received from the worker."""
+    native: bool = False
+    """Whether the worker's loop was the native one."""
 
     def to_dict(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}

@@ -342,6 +342,7 @@ class Execution:
                 calls=len(self._entries),
                 bytes_in=self._sent,
                 bytes_out=self._received,
+                native=self._native,
             ),
             error=error,
             started=self._started,
