@@ -18,7 +18,8 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from moonbox.errors import WorkerError
+from moonbox.errors import ToolError, WorkerError
+from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
 from moonbox.values import ORDINARY
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
@@ -184,7 +185,12 @@ class BlockingDriver:
         self._baton = threading.Lock()
         self._turn = turn = threading.Condition(self._baton)
         self._helping = True
-        self._threads.submit(self._help)
+        try:
+            self._threads.submit(self._help)
+        except ToolError:  # no thread can be started: each call will say so, and the script goes on
+            self._helping = False
+            self._take_charge()
+            return
         wait = _SLOW
         while True:
             with turn:
@@ -286,7 +292,10 @@ class BlockingDriver:
 
     def _start(self, entries: Iterable[CallEntry]) -> None:
         for entry in entries:
-            self._threads.submit(lambda entry=entry: self._perform_apart(entry))  # type: ignore[misc]
+            try:
+                self._threads.submit(lambda entry=entry: self._perform_apart(entry))  # type: ignore[misc]
+            except ToolError as problem:
+                self._execution.answer(entry, *failure(problem))
 
     def _perform_apart(self, entry: CallEntry) -> None:
         """In a thread of its own. A deque and the bell hand the result over: the Execution is not for many threads."""
