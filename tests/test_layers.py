@@ -20,6 +20,7 @@ LAYERS: dict[str, float] = {
     "errors": 0,
     "limits": 0,
     "values": 0,
+    "media": 0,
     "native": 0,
     "shortage": 0,
     "frozen": 0,

@@ -20,6 +20,8 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from moonbox.media import Media
+
 __all__ = [
     "CALL_STATUSES",
     "UNFINISHED",
@@ -101,6 +103,8 @@ class Run:
     """The name under which they find what was printed, where that is long."""
     notes: tuple[Finding, ...] = ()
     """What a look at the script showed before it ran, and is likely a mistake."""
+    media: tuple[Media, ...] = field(default=(), compare=False)
+    """What the script returned or showed of images, audio and files; not in records, which have their handles."""
     limits: Limits | None = None
     """What it was allowed to spend; None in records of earlier versions."""
 
