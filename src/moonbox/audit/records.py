@@ -20,6 +20,8 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from moonbox.media import Media
+
 __all__ = [
     "CALL_STATUSES",
     "UNFINISHED",
@@ -53,6 +55,8 @@ class Usage:
     """Bytes sent to the worker."""
     bytes_out: int = 0
     """Bytes received from the worker."""
+    native: bool = False
+    """Whether the worker's loop was the native one."""
 
     def to_dict(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
@@ -99,6 +103,8 @@ class Run:
     """The name under which they find what was printed, where that is long."""
     notes: tuple[Finding, ...] = ()
     """What a look at the script showed before it ran, and is likely a mistake."""
+    media: tuple[Media, ...] = field(default=(), compare=False)
+    """What the script returned or showed of images, audio and files; not in records, which have their handles."""
     limits: Limits | None = None
     """What it was allowed to spend; None in records of earlier versions."""
 

@@ -58,7 +58,7 @@ class Setup:
     """Replaces values that neither scripts nor the trail may contain."""
     check: bool = True
     """Look at scripts before they run."""
-    additions: Additions = field(default_factory=Additions)
+    additions: Additions = field(default_factory=Additions.standard)
     """What Repls that are made from now on find beside their tools."""
     slots: ToolSlots = field(default_factory=ToolSlots)
     running_calls: RunningCalls = field(default_factory=RunningCalls)

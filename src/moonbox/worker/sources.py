@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from moonbox.errors import WorkerError
 from moonbox.native import wanted
+from moonbox.shortage import shortage
 from moonbox.worker.link import Link, SocketControl, socket_pairs
 from moonbox.worker.zygote import FREEZE, INTERRUPT, LENGTH, NOTE, RELEASE, THAW
 
@@ -103,7 +104,10 @@ class ProcessSource:
         self._closed = False
 
     def spawn(self) -> Link:
-        main, theirs = socket.socketpair()
+        try:
+            main, theirs = socket.socketpair()
+        except OSError as problem:
+            raise _cannot_start(problem) from problem
         try:
             with theirs:
                 (_, pid, serial, native), notes = self._request(("spawn",), (theirs.fileno(),))
@@ -153,6 +157,8 @@ class ProcessSource:
                         self._start()
                     assert self._notes is not None
                     return self._exchange(request, fds), self._notes
+                except WorkerShortage:
+                    raise
                 except (OSError, WorkerError) as problem:
                     self._end()
                     if attempt == 3 or not restart:
@@ -162,7 +168,10 @@ class ProcessSource:
     def _start(self) -> None:
         if not sys.executable:
             raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
-        ours, notes, theirs, their_notes = socket_pairs()
+        try:
+            ours, notes, theirs, their_notes = socket_pairs()
+        except OSError as problem:
+            raise _cannot_start(problem) from problem
         ours.settimeout(_START_SECONDS)
         with theirs, their_notes:
             try:
@@ -178,7 +187,7 @@ class ProcessSource:
             except OSError as problem:
                 ours.close()
                 notes.close()
-                raise WorkerError(f"the zygote process cannot be started: {problem}") from problem
+                raise _cannot_start(problem) from problem
         self._socket = ours
         self._notes = _Notes(notes)
         try:
@@ -194,10 +203,19 @@ class ProcessSource:
         payload = LENGTH.pack(len(payload)) + payload
         if fds:
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-            payload = payload[self._socket.sendmsg([payload], rights) :]
+            try:
+                sent = self._socket.sendmsg([payload], rights)
+            except OSError as problem:
+                if shortage(problem):  # nothing was sent: the zygote and its workers go on
+                    raise _cannot_start(problem) from problem
+                raise
+            payload = payload[sent:]
         self._socket.sendall(payload)
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
-        return marshal.loads(self._exactly(length))
+        answer = marshal.loads(self._exactly(length))
+        if answer[0] == "failed":
+            raise _cannot_start(OSError(*answer[1:]), "the zygote process: ")
+        return answer
 
     def _exactly(self, size: int) -> bytes:
         assert self._socket is not None
@@ -225,6 +243,14 @@ class ProcessSource:
                     os.kill(self._process.pid, signal.SIGKILL)
                 self._process.wait()
             self._process = None
+
+
+class WorkerShortage(WorkerError):
+    """No further worker can be started; those that there are go on."""
+
+
+def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
+    return WorkerShortage(f"a worker cannot be started: {where}{shortage(problem) or problem}")
 
 
 def _boot(fd: int, notes: int) -> str:
