@@ -78,7 +78,7 @@ def _losses(figures: dict[str, dict[str, float]]) -> str:
         mine = figures["moonbox"][key]
         best = min(figures, key=lambda name: figures[name][key])
         if best != "moonbox":
-            ahead = f"{mine / figures[best][key]:,.1f} times" if figures[best][key] > 0 else "nothing to compare with"
+            ahead = f"{mine / figures[best][key]:,.1f} times" if figures[best][key] > 0 else "too little to measure"
             lost.append(f"{title} (`{SUBJECTS[best]}`, {ahead})")
     return "moonbox is behind in: " + "; ".join(lost) + "." if lost else "moonbox is behind in none of these."
 

@@ -104,7 +104,7 @@ globalThis.gc?.();
 const before = process.memoryUsage().rss;
 const kept = [];
 for (let count = 0; count < 10; count += 1) kept.push(await subject.idle());
-figures.memory = (process.memoryUsage().rss - before) / kept.length;
+figures.memory = Math.max(0, process.memoryUsage().rss - before) / kept.length;
 process.stdout.write(`${JSON.stringify(figures)}\n`);
 await subject.close();
 process.exit(0);
