@@ -22,14 +22,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "mcp"))
-
-import peers
 from mcp import Client, StdioServerParameters
 
 from moonbox import Limits, Sandbox
 from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.mcp import peers
 
 BARE = """
 import asyncio, sys

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -272,7 +273,7 @@ def test_clients_are_told_of_changes_behind_us(
         (scripts / "first.lua").unlink()
         seen = 0
         while "other.first" in session.tools()["lua_repl"].description:  # a client lists anew whenever it is told
-            wait_until(lambda seen=seen: _news(session) > seen)
+            wait_until(partial(_has_news, session, seen))
             seen = _news(session)
         assert seen
         if listening is not None:
@@ -283,6 +284,10 @@ async def _listen(session: Session) -> None:
     async with session.client.listen(tools_list_changed=True) as events:
         async for _ in events:
             pass
+
+
+def _has_news(session: Session, beyond: int) -> bool:
+    return _news(session) > beyond
 
 
 def _news(session: Session) -> int:

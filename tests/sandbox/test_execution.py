@@ -65,7 +65,8 @@ def value(execution: Execution, *values: Any) -> None:
 
 def sent(execution: Execution) -> list[tuple[int, Any]]:
     """The frames that the machine wants to be sent."""
-    data, frames = execution.outgoing(), []
+    data = execution.outgoing()
+    frames: list[tuple[int, Any]] = []
     while data:
         kind, length = protocol.HEADER.unpack_from(data)
         end = protocol.HEADER.size + length

@@ -49,7 +49,7 @@ def test_every_kind_of_hint() -> None:
         text: str,
         number: float,
         flag: bool,
-        anything,  # type: ignore[no-untyped-def]
+        anything,
         colour: Colour,
         point: Point,
         address: Address,
