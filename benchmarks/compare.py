@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from figures import Row, drawing, report, shown
 from rivals import SUBJECTS, Running, Unavailable
@@ -75,6 +75,14 @@ def main() -> None:
         (HERE / "results.svg").write_text(drawing(rows, figures, names), encoding="utf-8")
 
 
+class Measurable(Protocol):
+    """A subject that can be asked for figures."""
+
+    name: str
+
+    def measure(self, row: str, *args: Any) -> float | None: ...
+
+
 def started() -> Iterator[Running]:
     """Those subjects that can be had; the others are named and left out."""
     for subject in SUBJECTS:
@@ -84,7 +92,7 @@ def started() -> Iterator[Running]:
             print(f"left out: {problem}", file=sys.stderr)
 
 
-def measured(row: Row, running: Sequence[Running], rounds: int) -> dict[str, float]:
+def measured(row: Row, running: Sequence[Measurable], rounds: int) -> dict[str, float]:
     """The best figure of each subject that has such a thing."""
     best: dict[str, float] = {}
     spent = dict.fromkeys((one.name for one in running), 0.0)

@@ -91,7 +91,7 @@ TARGET = 1.5
 @contextlib.contextmanager
 def process(command: list[str], folder: Path, *, announced: str) -> Iterator[str]:
     """A server that writes its address on one of its first lines."""
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, announced: subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, announced: subprocess.PIPE}
     running = subprocess.Popen(command, cwd=folder, text=True, **pipes)
     try:
         lines = getattr(running, announced)

@@ -223,7 +223,7 @@ def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypat
     with serve(Scripted(*[Say("hi")] * 4)) as wire:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{wire.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
-        adapters: tuple[type[OpenAIChat | OpenAIResponses], ...] = (OpenAIChat, OpenAIResponses)
+        adapters: tuple[Any, ...] = (OpenAIChat, OpenAIResponses)
         for adapter in adapters:
             assert adapter(mode).run("hi", model="loopback").text == "hi"
             assert asyncio.run(adapter(mode).arun("hi", model="loopback")).text == "hi"

@@ -318,7 +318,9 @@ def test_addresses_lead_nowhere_but_to_what_is_kept(driver: Driver, tmp_path: Pa
         http_server(env=env, cwd=tmp_path) as url,
         driver.session(over_http(url)) as session,
     ):
-        run = session.lua("return 1").meta["moonbox/run"]
+        meta = session.lua("return 1").meta
+        assert meta is not None
+        run = meta["moonbox/run"]
         for address in (
             "file:///etc/passwd",
             "moonbox://runs/../secret.json",

@@ -310,6 +310,6 @@ def failure(call) -> str:
     try:
         return f"worked: {call()!r}"
     except OSError as error:
-        return errno.errorcode.get(error.errno, type(error).__name__)
+        return errno.errorcode.get(error.errno or 0, type(error).__name__)
     except Exception as error:  # noqa: BLE001 - told to the test, which decides
         return f"{type(error).__name__}: {error}"
