@@ -72,7 +72,7 @@ async def measure(name: str, rounds: int, batch: int) -> dict[str, list[float]]:
             f'[mcp.servers.{name}]\ncommand = "{peers.server(name)}"\n'
             f'[mcp.servers.kept]\ncommand = "{peers.server(name)}"\n'
         )
-        command = [sys.executable, "-m", "moonbox", "serve", "--config", str(config)]
+        command = [sys.executable, "-m", "moonbox", "serve", "--trust", "--config", str(config)]
         served = StdioServerParameters(command=command[0], args=command[1:], env={"MOONBOX_HOME": folder})
         settings = ServerSettings(name=name, command=peers.server(name))
         with Upstreams([settings]) as upstreams:

@@ -128,8 +128,7 @@ def test_schemas_are_the_same_each_time() -> None:
     ],
 )
 def test_return_schemas(annotation: Any, expected: Any) -> None:
-    def f():  # type: ignore[no-untyped-def]
-        ...
+    def f(): ...
 
     f.__annotations__["return"] = annotation
     assert Tool.from_function(f).returns == expected
