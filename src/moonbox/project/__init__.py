@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["Assembly", "assemble"]
 
 
-if not TYPE_CHECKING:  # which read the imports above, and would take any name for right
+if not TYPE_CHECKING:  # checkers read the imports above; with this they would accept any name
 
     def __getattr__(name: str) -> Any:
         """Loaded on first use: commands that need a part of this package do not need all of it."""

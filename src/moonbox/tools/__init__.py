@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # which read the imports above, and would take any name for right
+if not TYPE_CHECKING:  # checkers read the imports above; with this they would accept any name
 
     def __getattr__(name: str) -> Any:
         if name in _EXPORTS:
