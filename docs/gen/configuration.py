@@ -31,7 +31,7 @@ OWN_KINDS = {"script.secrets": "array or table"}
 
 INTRO = f"""{GENERATED}
 
-# Configuration
+# Configuration: the settings of moonbox.toml
 
 `moonbox.toml` says what moonbox serves and what scripts may do. It is looked for in the working folder and then in
 the folders above it; `moonbox init` writes one with comments. Every section is optional. An unknown section or key is

@@ -10,7 +10,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # no request to the web on import
 
-from common import TASKS, endpoint, get_expenses, show
+try:
+    from common import TASKS, endpoint, get_expenses, show
+except ModuleNotFoundError as problem:
+    if problem.name != "common":
+        raise
+    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
 
 from moonbox.adapters.litellm import LiteLLM
 

@@ -306,5 +306,5 @@ class Loop:
     def test_wrong_options(self, box: Sandbox) -> None:
         with pytest.raises(UsageError, match="conversation must be a function that returns a name, not 'ada'"):
             type(self).adapter(box, conversation="ada")
-        with pytest.raises(UsageError, match="unknown key 'keep_visble'; did you mean 'keep_visible'"):
+        with pytest.raises(UsageError, match="unknown setting 'keep_visble'; did you mean 'keep_visible'"):
             type(self).adapter(box, keep_visble=["add"])

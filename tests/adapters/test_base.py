@@ -68,7 +68,7 @@ def test_what_is_closed_with_the_adapter(box: Sandbox) -> None:
 
 def test_a_wrong_setting_leaves_nothing_open() -> None:
     before = threading.active_count()
-    with pytest.raises(ConfigError, match="code mode has no setting 'kep_visible'; did you mean 'keep_visible'"):
+    with pytest.raises(ConfigError, match="unknown setting 'kep_visible'; did you mean 'keep_visible'"):
         Adapter([], kep_visible=[])
     assert threading.active_count() <= before
 

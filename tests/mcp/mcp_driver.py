@@ -158,9 +158,9 @@ def moonbox(*args: str | Path) -> tuple[str, list[str]]:
 
 @asynccontextmanager
 async def stdio(*args: str | Path, env: dict[str, str], log: Path | None = None) -> AsyncIterator[Any]:
-    """`moonbox serve` over stdio, by the SDK's transport."""
+    """`moonbox serve` over stdio, by the SDK's transport, which passes few variables on."""
     command, arguments = moonbox("serve", *args)
-    parameters = StdioServerParameters(command=command, args=arguments, env=env)
+    parameters = StdioServerParameters(command=command, args=arguments, env={"MOONBOX_TRUST": "1", **env})
     with (log or Path(os.devnull)).open("w") as errors:
         async with stdio_client(parameters, errlog=errors) as streams:
             yield streams

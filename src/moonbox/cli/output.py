@@ -34,11 +34,15 @@ __all__ = [
     "print_json",
     "print_note",
     "reporting_errors",
+    "save_media",
     "show_error",
     "show_output",
     "show_values",
     "summary",
 ]
+
+MEDIA_FOLDER = "moonbox-media"
+"""Where media of scripts are saved, in the current folder."""
 
 _PIPED_WIDTH = 160
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
@@ -58,7 +62,7 @@ _DENIALS = {
     "approval_denied": "you denied the call of '{tool}'{reason}",
     "approval_unavailable": "the tool '{tool}' needs your approval, and there is no terminal to ask you on",
 }
-"""Messages for the person who was asked, or would have been; a model gets others, and a hint that is for it alone."""
+"""Messages for the person who was asked, or would have been; a model gets others."""
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
 
 
@@ -141,6 +145,15 @@ def show_output(run: Run, *, printed: bool = False) -> None:
         console(stderr=True).print(f"… {cut} of output not shown: the limit max_output was reached", style="dim")
 
 
+def save_media(run: Run) -> None:
+    """Write the images, audio clips and files that the script returned or showed, and say where they are."""
+    for medium in run.media:
+        try:
+            typer.echo(f"saved {medium.save(MEDIA_FOLDER)}", err=True)
+        except OSError as problem:
+            print_error(f"{medium.name} cannot be saved: {problem.strerror or problem}")
+
+
 def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bool:
     """What the script returned: for a person, or for another program. True when something was left out.
 
@@ -212,7 +225,7 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     for line in error.traceback.splitlines():
         text.append("\n  ")
         text.append_text(_traceback_line(visible(line), language))
-    if error.hint and error.code not in _DENIALS:
+    if error.hint and error.kind != "denied":  # what to do instead is advice for a model
         text.append("\nhint: ", "bold green")
         text.append(visible(error.hint))
     if error.limit in _LIMIT_OPTIONS:

@@ -23,7 +23,6 @@ from moonbox.codemode.definitions import (
     shorten,
 )
 from moonbox.codemode.routing import Routes, explain_misdirected
-from moonbox.config.sections import CodeModeSettings
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
 from moonbox.sandbox.decisions import ToolCall
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.codemode.client_calls import Place
+    from moonbox.config.sections import CodeModeSettings
+    from moonbox.media import Media
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
@@ -53,9 +54,20 @@ class Reply:
     paused: Paused | None = None
     """What waits for your answers; then the text says so too."""
 
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """What the script returned or showed of images, audio and files, or the tool returned."""
+        return () if self.run is None else self.run.media
+
 
 _ENDED = "error: the conversation was ended while the script waited; its state is lost"
 _BUSY = Reply("error: an earlier script of this conversation waits for the client's answers; resume it first", True)
+
+
+def _settings_model() -> type[CodeModeSettings]:
+    from moonbox.config.sections import CodeModeSettings  # imports pydantic, which takes its time
+
+    return CodeModeSettings
 
 
 class CodeMode:
@@ -78,7 +90,7 @@ class CodeMode:
         client_calls: Callable[[ToolCall], Any] | None = None,
         **settings: Any,
     ) -> None:
-        self.settings = CodeModeSettings.from_dict(settings, "")
+        self.settings = _settings_model().from_dict(settings, "")
         self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
         self.sandbox: Sandbox = self._own_sandbox or sandbox
         sandbox = self.sandbox
@@ -107,12 +119,12 @@ class CodeMode:
     @classmethod
     def from_config(cls, sandbox: Any, config: Mapping[str, Any] | None, **options: Any) -> CodeMode:
         """From a dict or a TOML table, or None for the defaults; wrong keys, types and tools are refused."""
-        return cls(sandbox, **options, **vars(CodeModeSettings.from_dict(config or {})))
+        return cls(sandbox, **options, **vars(_settings_model().from_dict(config or {})))
 
     @staticmethod
     def config_schema() -> dict[str, Any]:
         """The settings as JSON Schema."""
-        return CodeModeSettings.schema()
+        return _settings_model().schema()
 
     # What the model is shown
 

@@ -62,7 +62,7 @@ def check_keys(data: Mapping[str, Any], known: Iterable[str], section: str) -> N
     options = list(known)
     for key in data:
         if key not in options:
-            raise ConfigError(f"{_header([section])}{unknown('key', str(key), options)}")
+            raise ConfigError(f"{_header([section])}{unknown(_noun([section]), str(key), options)}")
 
 
 def positive(name: str, value: float | None) -> None:
@@ -105,7 +105,7 @@ def _line(problem: Any, kind: Any, section: str) -> str:
     match problem["type"]:
         case "unexpected_keyword_argument" | "extra_forbidden":
             known = [item.name for item in dataclasses.fields(_model_at(kind, problem["loc"][:-1]))]
-            return f"{_header(place[:-1])}{unknown('key', str(place[-1]), known)}"
+            return f"{_header(place[:-1])}{unknown(_noun(place[:-1]), str(place[-1]), known)}"
         case "missing" | "missing_argument" | "missing_keyword_only_argument":
             return f"{_header(place[:-1])}{place[-1]} is missing"
         case "value_error":  # raised by __post_init__, whose message names the key
@@ -137,6 +137,10 @@ def _header(section: Sequence[Any]) -> str:
     """`[mcp.servers.github] `; nothing for settings that come from Python and have no section."""
     name = ".".join(str(part) for part in section if part != "")
     return f"[{name}] " if name else ""
+
+
+def _noun(section: Sequence[Any]) -> str:
+    return "key" if _header(section) else "setting"
 
 
 def _tables(place: Sequence[Any]) -> list[Any]:

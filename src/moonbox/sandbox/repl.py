@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.check.checker import Checker, refusal
 from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.languages.registry import EngineError
+from moonbox.media import MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
@@ -79,6 +80,7 @@ class Repl:
         self._view: ToolView | None = None
         self._known_of: tuple[Additions | None, frozenset[str]] = (None, frozenset())
         self._turn = Slots()
+        self._media = MediaStore()
         self._number = 0
         self._kept_names: frozenset[str] = frozenset()  # of values that answers may have cut; see prelude/kept.lua
         self._sources: dict[str, str] = {}
@@ -104,7 +106,7 @@ class Repl:
 
         `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
         """
-        given = lower_inputs(inputs, self._setup.language)
+        given = self._lowered(inputs)
         self._enter()
         execution: Execution | None = None
         try:
@@ -131,7 +133,7 @@ class Repl:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
-        given = lower_inputs(inputs, self._setup.language)
+        given = self._lowered(inputs)
         await self._aenter()
         execution: Execution | None = None
         try:
@@ -157,7 +159,7 @@ class Repl:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepped import SteppedDriver
 
-        given = lower_inputs(inputs, self._setup.language)
+        given = self._lowered(inputs)
         self._enter()
         try:
             link = self._worker.acquire()
@@ -225,6 +227,26 @@ class Repl:
             raise WorkerError(f"the worker was lost: {problem}") from None
         finally:
             self._turn.leave()
+
+    async def aglobals(self) -> dict[str, str]:
+        """The same, awaited."""
+        await self._aenter()
+        try:
+            return await _aread_globals(await self._worker.aacquire())
+        except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
+            self._worker.lose()
+            raise WorkerError(f"the worker was lost: {problem}") from None
+        except BaseException:  # cancelled: an answer may still come, which nobody would expect
+            self._worker.lose()
+            raise
+        finally:
+            self._turn.leave()
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it may keep more of earlier runs than `globals` tells: values that answers have cut, approvals, and
+        what scripts put into the table of globals without naming it."""
+        return bool(self._kept_names or self._always) or self._checker.may_miss_globals
 
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
@@ -340,6 +362,12 @@ class Repl:
 
     # One run
 
+    def _lowered(self, inputs: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+        if not inputs:
+            return []
+        with self._media.active():
+            return lower_inputs(inputs, self._setup.language)
+
     def _begin(
         self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]], on_output: Any
     ) -> Execution:
@@ -412,7 +440,7 @@ class Repl:
         return self._known_of[1]
 
     def _call_path(self, limits: Limits) -> CallPath:
-        calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)
+        calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always, media=self._media)
         if limits is self._limits:
             self._calls = calls
         return calls
@@ -480,6 +508,21 @@ def _read_globals(link: Link) -> dict[str, str]:
             frame = link.receive(deadline)
     if frame is None:
         raise WorkerError("the worker did not answer")
+    return _globals_of(frame)
+
+
+async def _aread_globals(link: Link) -> dict[str, str]:
+    import asyncio
+
+    with link:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            rest = link.send_now(protocol.frame(protocol.GLOBALS, b""))
+            if rest:
+                await link.asend(rest)
+            return _globals_of(await link.areceive())
+
+
+def _globals_of(frame: tuple[int, bytes]) -> dict[str, str]:
     if frame[0] != protocol.DEFINED:
         raise WorkerError("the worker sent an unexpected frame")
     data = Decoder(_MOST_GLOBALS, max_depth=1).decode(frame[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import logging
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.serve import ServeSettings
-    from moonbox.mcp.media import Media
     from moonbox.mcp.server.calls import Call, Calls
     from moonbox.mcp.server.sessions import Client, Conversation
     from moonbox.tools.tool import Tool
@@ -194,13 +192,11 @@ class ToolRunner:
         mode: CodeMode,
         settings: ServeSettings,
         calls: Calls,
-        media: Media,
         on_run: Callable[[str, Run], object],
     ) -> None:
         self._mode = mode
         self._settings = settings
         self._calls = calls
-        self._media = media
         self._on_run = on_run
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         self.conversations = Conversations(
@@ -235,24 +231,31 @@ class ToolRunner:
             arguments.pop(STATE, None)
         with self.conversations.using(conversation.key):
             reply = await self._mode.areply(params.name, arguments, conversation=conversation.key)
-            if conversation.handle is not None and not await self._has_globals(conversation):
-                conversation = replace(conversation, handle=None)
+            continued, blank = conversation, False
+            if conversation.handle is not None:
+                has_globals, blank = await self._left_behind(conversation, reply)
+                if not has_globals:
+                    conversation = replace(conversation, handle=None)
         if conversation.handle is None and client.session is None and _conversation_name(params) is None:
-            self.conversations.end(conversation.key)
+            known = STATE in (params.arguments or {})  # the client may know its handle
+            if known or not blank or not self.conversations.keep_blank(continued, client):
+                self.conversations.end(conversation.key)
         self._record(client, reply)
         return script_result(
             reply,
             conversation,
-            self._media,
             structured=self._settings.structured,
             max_chars=self._mode.settings.max_chars,
         )
 
-    async def _has_globals(self, conversation: Conversation) -> bool:
-        """Whether there is anything to continue with."""
+    async def _left_behind(self, conversation: Conversation, reply: Reply) -> tuple[bool, bool]:
+        """Whether there is anything to continue with, and whether the next script would find no trace of this one."""
         with contextlib.suppress(MoonboxError):
-            return bool(await asyncio.to_thread(self._mode.repl(conversation.key).globals))
-        return False
+            repl = self._mode.repl(conversation.key)
+            if await repl.aglobals():
+                return True, False
+            return False, not reply.is_error and not repl.remembers
+        return False, False
 
     async def _run_direct(
         self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView
@@ -266,7 +269,7 @@ class ToolRunner:
         self._record(client, reply)
         listed = view.find(params.name)
         structured = listed is not None and listed.output_schema is not None
-        return direct_result(reply, self._media, structured=structured, upstream=call.upstream_result)
+        return direct_result(reply, structured=structured, upstream=call.upstream_result)
 
     def _record(self, client: Client, reply: Reply) -> None:
         if reply.run is not None:
