@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.worker.jail.probe import LAYERS
+from moonbox.worker.jail.config import LAYERS
 
 if TYPE_CHECKING:
     import subprocess

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -250,13 +251,16 @@ def test_a_new_script_appears_and_clients_are_told(session: Session, folder: Pat
     def announced() -> int:
         return sum(type(message).__name__ == "ToolListChangedNotification" for message in session.messages)
 
+    def announced_after(count: int) -> bool:
+        return announced() > count
+
     session.tools()
     seen = announced()
     stop = session.driver.start(_listen(session)) if session.version.startswith("2026") else None
     new = folder / "scripts" / f"later_{session.version.replace('-', '_')}.lua"
     new.write_text(SCRIPT.replace('"greet"', f'"{new.stem}"'))
     while True:  # an earlier change may be announced first
-        wait_until(lambda seen=seen: announced() > seen)
+        wait_until(partial(announced_after, seen))
         seen = announced()
         if f"- {new.stem}(who: string)" in session.tools()["lua_repl"].description:
             break

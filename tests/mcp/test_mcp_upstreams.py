@@ -17,9 +17,9 @@ import pytest
 from moonbox import Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.errors import UsageError
-from moonbox.mcp.media import Media
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.tools import ToolCache
+from moonbox.media import MediaStore
 from tests.mcp import peers
 from tests.mcp.mcp_driver import stdio, wait_until
 
@@ -53,7 +53,7 @@ def upstreams(folder: Path) -> Iterator[Upstreams]:
         settings("git", "--repository", str(folder / "repo")),
         settings("fetch"),
     ]
-    with Upstreams(servers, media=Media()) as started:
+    with Upstreams(servers, media=MediaStore()) as started:
         assert started.wait(100)
         yield started
 
