@@ -67,12 +67,9 @@ def test_every_worker_is_asked() -> None:
         peer.send(READY, b"seccomp\t0\tan old kernel")
         peer.receive()
 
-    problem = r"^required layer of the jail missing: 'seccomp' \(an old kernel\);"
-    with (
-        Sandbox(isolation=HijackedSource(with_layer, without), min_workers=0, require=["seccomp"]) as box,
-        box.repl(),
-        pytest.raises(WorkerError, match=problem),
-    ):
+    box = Sandbox(isolation=HijackedSource(with_layer, without), min_workers=0, require=["seccomp"])
+    missing = r"^required layer of the jail missing: 'seccomp' \(an old kernel\);"
+    with box, box.repl(), pytest.raises(WorkerError, match=missing):
         box.run("return 1")
 
 
