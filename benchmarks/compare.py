@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
-ENOUGH = 1.5
+ENOUGH = 1.0
 """Seconds for one subject, row and setting, after which no further round is begun."""
 SHAPES = {"flat": "5 fields", "nested": "5 fields, one a list", "unlike": "unlike shapes"}
 SIZES = {10: "10 B", 1_000: "1 kB", 100_000: "100 kB", 1_000_000: "1 MB", 10_000_000: "10 MB", 100_000_000: "100 MB"}
