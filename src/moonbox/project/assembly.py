@@ -232,6 +232,7 @@ def _open_sandbox(
             max_workers=settings.max_workers,
             allow_nan=settings.allow_nan,
             check=settings.check,
+            require=settings.require,
             audit=sink,
             redact=audit.redact or None,
             **hooks,

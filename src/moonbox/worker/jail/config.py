@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Made = TypeVar("Made")
 
-__all__ = ["INHERITED", "NAMESPACES", "JailConfig", "Prepared", "prepare"]
+__all__ = ["INHERITED", "LAYERS", "NAMESPACES", "WHOLE_JAIL", "JailConfig", "Prepared", "prepare"]
 
 M_ARENA_MAX = -8
 MIB = 1024 * 1024
@@ -101,6 +101,20 @@ NAMESPACES: tuple[tuple[str, Callable[[Libc | None], str]], ...] = (
     ("pid-namespace", lambda libc: namespaces.leave_processes(on_linux(libc))),
     ("separate-user", lambda libc: namespaces.leave_user(on_linux(libc))),
 )
+
+
+_OF_EACH_WORKER = (
+    *("landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits"),
+    *("process-limit", "seccomp"),
+)
+LAYERS = (
+    *(name for name, _ in (*INHERITED[:BEFORE_NAMESPACES], *NAMESPACES, *INHERITED[BEFORE_NAMESPACES:])),
+    *_OF_EACH_WORKER,
+)
+"""The names of all layers, in the order in which they are put in force."""
+WHOLE_JAIL = tuple(name for name in LAYERS if name != "cpu-limit" and name not in dict(NAMESPACES))
+"""Those that `moonbox serve --require-jail` asks for. Not `cpu-limit`, for which the host's clock stands, and not the
+namespaces, which many containers do not allow."""
 
 
 class JailConfig:

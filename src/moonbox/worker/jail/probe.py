@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moonbox.worker.jail.config import BEFORE_NAMESPACES, INHERITED, NAMESPACES, JailConfig, Prepared
+from moonbox.worker.jail.config import BEFORE_NAMESPACES, INHERITED, LAYERS, NAMESPACES, JailConfig, Prepared
 from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce
 from moonbox.worker.jail.libc import load_libc
 from moonbox.worker.jail.process import describe_exit
@@ -27,11 +27,6 @@ MIB = 1024 * 1024
 MEMORY, SLACK, CPU_SECONDS = 32 * MIB, 64 * MIB, 60
 SECONDS = 10.0
 STEPS = (*INHERITED[:BEFORE_NAMESPACES], *NAMESPACES, *INHERITED[BEFORE_NAMESPACES:])
-LAYERS = (
-    *(name for name, _ in STEPS),
-    *("landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits"),
-    *("process-limit", "seccomp"),
-)
 BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from moonbox.worker.jail.probe import run_probe; run_probe()"
 
 
