@@ -55,6 +55,7 @@ async def ask(question: str, openai: AsyncOpenAI, model: str, mcp: Client[Any]) 
             return said.content or ""
         messages.append(said.model_dump(exclude_none=True))
         for call in said.tool_calls:
+            assert call.type == "function"  # no others were offered
             given = json.loads(call.function.arguments)
             result = await mcp.call_tool(call.function.name, given, raise_on_error=False)
             text = "\n".join(part.text for part in result.content if part.type == "text")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from click.testing import Result
+    from typer.testing import Result
 
     from .terminal import Terminal
 

@@ -281,7 +281,8 @@ def test_a_refused_connection() -> None:
 
 
 def test_an_embedding_server_has_the_same_bounds(serve_raw: ServeRaw) -> None:
-    from moonbox.knowledge.embedding import EmbeddingError, OpenAIEmbedder, OpenAIEmbeddings
+    from moonbox.knowledge.embedding import OpenAIEmbedder, OpenAIEmbeddings
+    from moonbox.knowledge.errors import EmbeddingError
 
     dripping = serve_raw(drip(b"HTTP/1.1 200 OK\r\nx: ", b"y", pause=0.02))
     embedder = OpenAIEmbedder(OpenAIEmbeddings(url=dripping.url, model="m", timeout=0.3, attempts=1))
