@@ -28,8 +28,6 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests")]
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
@@ -94,7 +92,7 @@ _ROUNDS = 5
 @contextlib.contextmanager
 def process(command: list[str], folder: Path, *, announced: str) -> Iterator[str]:
     """A server that writes its address on one of its first lines."""
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, announced: subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, announced: subprocess.PIPE}
     running = subprocess.Popen(command, cwd=folder, text=True, **pipes)
     try:
         lines = getattr(running, announced)
@@ -120,10 +118,10 @@ def subjects(folder: Path, *, fastmcp: bool) -> Iterator[dict[str, tuple[str, st
             "moonbox": (ours, "lua_repl", {"source_code": LUA}),
         }
         if fastmcp:
-            from rivals import SUBJECTS, environment
+            from rivals import SUBJECTS
 
             subject = next(item for item in SUBJECTS if item.name == "fastmcp")
-            command = [str(environment(subject)), "-c", FASTMCP]
+            command = [str(subject.python()), "-c", FASTMCP]
             theirs = stack.enter_context(process(command, folder, announced="stdout"))
             found["fastmcp"] = (theirs, "execute", {"code": PYTHON})
         yield found

@@ -143,7 +143,7 @@ def test_cycles_end() -> None:
 
 
 def test_measure() -> None:
-    limits = {"max_string": 100, "max_array": 3, "max_depth": 2}
+    limits: dict[str, Any] = {"max_string": 100, "max_array": 3, "max_depth": 2}
     measure({"a": ["x" * 100, 1, 2]}, **limits)
     for value, limit, message in (
         ("x" * 101, "string", "value is a string of 101 bytes; max_string is 100"),
@@ -203,7 +203,7 @@ def test_tables_that_look_like_tags(key: str, value: Any) -> None:
 
 # The native part does what `plain` and `measure` do, or leaves it to them
 
-_BOUNDS = {"max_string": 40, "max_array": 6, "max_depth": 4, "allow_nan": False}
+_BOUNDS: dict[str, Any] = {"max_string": 40, "max_array": 6, "max_depth": 4, "allow_nan": False}
 _CROSSING: dict[str, Any] = {
     "nothing": None,
     "a row": {"id": 1, "name": "x", "amount": 1.5, "tags": ["a", "b"], "ok": True, "note": None},
@@ -256,7 +256,7 @@ def test_values_are_measured_alike_with_and_without_the_native_part(name: str) -
 
 def test_what_was_measured_is_a_copy() -> None:
     inner = [1]
-    row = {"tags": inner}
+    row: dict[str, Any] = {"tags": inner}
     rows = [row]
     copy = measured(rows, max_string=100, max_array=100, max_depth=64, allow_nan=True)
     inner.append(2)
@@ -270,3 +270,39 @@ def test_a_value_that_holds_itself_is_too_deep() -> None:
     rows.append(rows)
     with pytest.raises(ConversionError, match="nested too deeply"):
         measured(rows, max_string=100, max_array=100, max_depth=180, allow_nan=True)
+
+
+_ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**65), 2**65)
+    | st.floats()
+    | st.text(max_size=60)
+    | st.binary(max_size=60)
+    | st.dates(),
+    lambda inner: (
+        st.lists(inner, max_size=8)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3) | st.integers(0, 3), inner, max_size=8)
+    ),
+    max_leaves=30,
+)
+
+
+@given(_ANYTHING, st.integers(1, 60), st.integers(0, 9), st.integers(0, 5), st.booleans())
+def test_any_value_is_measured_alike_with_and_without_the_native_part(
+    value: Any, max_string: int, max_array: int, max_depth: int, allow_nan: bool
+) -> None:
+    limits = {"max_string": max_string, "max_array": max_array, "max_depth": max_depth}
+
+    def outcome(*, native: bool) -> Any:
+        try:
+            if native:
+                return repr(measured(value, **limits, allow_nan=allow_nan))
+            lowered = plain(value, allow_nan=allow_nan, max_depth=max_depth)
+            measure(lowered, **limits)
+            return repr(lowered)
+        except ConversionError as problem:
+            return str(problem), problem.limit
+
+    assert outcome(native=True) == outcome(native=False)

@@ -136,7 +136,7 @@ async def abandoned(client: Client, source: str) -> None:
     """Give a call of the code tool up as soon as its script has made a call of its own."""
     begun = asyncio.Event()
 
-    async def note(*_: Any) -> None:
+    async def note(progress: float, total: float | None, message: str | None) -> None:
         begun.set()
 
     call = asyncio.create_task(client.call_tool("lua_repl", {"source_code": source}, progress_callback=note))

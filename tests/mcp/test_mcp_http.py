@@ -121,7 +121,9 @@ def test_runs_belong_to_their_client(as_: Any, mode: str) -> None:
 
 def test_a_worker_in_which_nothing_was_left_serves_its_client_again(as_: Any) -> None:
     def repl_of(session: Session, source: str) -> str:
-        run = session.lua(source).meta["moonbox/run"]
+        meta = session.lua(source).meta
+        assert meta is not None
+        run = meta["moonbox/run"]
         return json.loads(session.read(f"moonbox://runs/{run}"))["repl"]
 
     with as_("alice") as alice, as_("bob") as bob:

@@ -319,7 +319,7 @@ def test_different_repls_run_at_the_same_time(box: Sandbox) -> None:
     box.define("meet", lambda: together.wait())
     repls = [box.repl() for _ in range(4)]
     results: list[bool] = []
-    threads = [threading.Thread(target=lambda r=r: results.append(r.run("meet() return 1").ok)) for r in repls]  # type: ignore[misc]
+    threads = [threading.Thread(target=lambda r=r: results.append(r.run("meet() return 1").ok)) for r in repls]
     for thread in threads:
         thread.start()
     for thread in threads:
