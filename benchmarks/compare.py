@@ -1,8 +1,9 @@
-"""moonbox beside its peers on the same work, in one run: prints ratios, writes results.md and a plot.
+"""moonbox beside its peers on the same work, in one run: prints where it loses first, writes results.md and a plot.
 
     python benchmarks/compare.py [--rounds 6] [--rows call,fib] [--no-write]
 
-Rounds go over all subjects in turn, and the best of each counts: a machine that is busy for a while is busy for all.
+Each row is measured free and pinned to one processor. Rounds go over all subjects in turn: a machine that is busy for a
+while is busy for all.
 """
 
 from __future__ import annotations
@@ -14,36 +15,42 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from figures import Row, drawing, report, shown
+from figures import Figure, Row, drawing, report, shown
 from rivals import SUBJECTS, Running, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
-ENOUGH = 2.5
-"""Seconds for one subject and row, after which no further round is begun."""
+ENOUGH = 1.5
+"""Seconds for one subject, row and setting, after which no further round is begun."""
+SHAPES = {"flat": "5 fields", "nested": "5 fields, one a list", "unlike": "unlike shapes"}
+SIZES = {10: "10 B", 1_000: "1 kB", 100_000: "100 kB", 1_000_000: "1 MB", 10_000_000: "10 MB", 100_000_000: "100 MB"}
 
 ROWS = (
     Row("cold", "cold start to first result"),
     Row("fresh", "fresh REPL (warm pool) and a run"),
+    Row("one_off", "one-off runs, sustained"),
     Row("empty", "empty run"),
     Row("call", "one tool call, sequential"),
     Row("batch", "one tool call, in batches of 20"),
     Row("fib", "fib(27)"),
     Row("loop", "loop of 3·10^6"),
-    Row("rows_in", "20,000 rows of 5 fields into the script"),
-    Row("rows_out", "20,000 rows of 5 fields out of it"),
+    *(
+        Row("rows_in", f"20,000 rows of {what} into the script", "time", (20_000, shape))
+        for shape, what in SHAPES.items()
+    ),
+    *(Row("rows_out", f"20,000 rows of {what} out of it", "time", (20_000, shape)) for shape, what in SHAPES.items()),
     Row("parallel", "twenty 50 ms tools in parallel", rounds=2),
     Row("memory", "memory of an idle REPL (of 50)", "bytes", rounds=1),
-    Row("throughput", "runs a second, 2 REPLs", "rate", (2,), 4, True),
-    Row("throughput", "runs a second, 8 REPLs", "rate", (8,), 4, True),
-    Row("throughput", "runs a second, 64 REPLs", "rate", (64,), 4, True),
+    Row("memory_after", "memory of a REPL after work (of 10)", "bytes", rounds=1),
+    *(Row("throughput", f"runs a second, {repls} REPLs", "rate", (repls,), 3, True) for repls in (2, 8, 64)),
 )
 GROWTH = (
-    *(Row("rows_in", f"{count:,} rows in", "time", (count,), 5) for count in (1_000, 5_000, 20_000)),
-    *(Row("rows_out", f"{count:,} rows out", "time", (count,), 5) for count in (1_000, 5_000, 20_000)),
-    *(Row("call", f"each of {count} calls", "time", (count,), 5) for count in (10, 100, 900)),
+    *(Row("result", f"a result of {what}", "time", (size,), 3) for size, what in SIZES.items()),
+    *(Row("rows_in", f"{count:,} rows in", "time", (count, "nested"), 3) for count in (1_000, 5_000, 20_000)),
+    *(Row("rows_out", f"{count:,} rows out", "time", (count, "nested"), 3) for count in (1_000, 5_000, 20_000)),
+    *(Row("call", f"each of {count} calls", "time", (count,), 3) for count in (10, 100, 900)),
 )
 
 
@@ -55,24 +62,30 @@ def main() -> None:
     options = parser.parse_args()
     wanted = [key for key in options.rows.split(",") if key]
     rows, growth = ([row for row in group if not wanted or row.key in wanted] for group in (ROWS, GROWTH))
+    growth = [row for row in growth if row.id not in {other.id for other in rows}]
     if not rows:
         parser.error(f"no such rows; there are: {', '.join(sorted({row.key for row in ROWS}))}")
     load = os.getloadavg()[0]
     running = list(started())
     try:
-        figures = {row.id: measured(row, running, row.rounds or options.rounds) for row in (*rows, *growth)}
+        free, pinned = {}, {}
+        for row in (*rows, *growth):
+            rounds = row.rounds or options.rounds
+            free[row.id] = measured(row, running, rounds)
+            if row.unit != "bytes":
+                pinned[row.id] = measured(row, running, rounds, pinned=True)
     finally:
         for one in running:
             one.close()
     names = [one.name for one in running]
     processors = os.cpu_count() or 1
     busy = f"a load of {load:.1f} before it began, on {processors} processors" if load > processors / 2 else ""
-    text = report(rows, figures, names, growth, busy)
+    text = report(rows, free, pinned, names, growth, busy)
     print(f"\n{text}")
     if not options.no_write and not wanted:
         picture = "![How many times moonbox is ahead](results.svg)"
         (HERE / "results.md").write_text(f"{text}\n\n{picture}\n", encoding="utf-8")
-        (HERE / "results.svg").write_text(drawing(rows, figures, names), encoding="utf-8")
+        (HERE / "results.svg").write_text(drawing(rows, free, names), encoding="utf-8")
 
 
 def started() -> Iterator[Running]:
@@ -84,23 +97,24 @@ def started() -> Iterator[Running]:
             print(f"left out: {problem}", file=sys.stderr)
 
 
-def measured(row: Row, running: Sequence[Running], rounds: int) -> dict[str, float]:
-    """The best figure of each subject that has such a thing."""
-    best: dict[str, float] = {}
+def measured(row: Row, running: Sequence[Running], rounds: int, *, pinned: bool = False) -> dict[str, Figure]:
+    """The figures of each subject that has such a thing; pinned, the processor time where that is counted."""
+    values: dict[str, list[float]] = {}
     spent = dict.fromkeys((one.name for one in running), 0.0)
     for _ in range(rounds):
         for one in running:
             if spent[one.name] > ENOUGH:
                 continue
             began = time.monotonic()
-            value = one.measure(row.key, *row.args)
+            answer = one.measure(row.key, *row.args, pinned=pinned)
             spent[one.name] += time.monotonic() - began
-            if value is not None:
-                choose = max if row.more_is_better else min
-                best[one.name] = choose(best.get(one.name, value), value)
-    told = ", ".join(f"{name} {shown(value, row.unit)}" for name, value in best.items())
-    print(f"  {row.title}: {told}", flush=True)
-    return best
+            if answer is not None:
+                clock, processor = answer
+                values.setdefault(one.name, []).append(processor if pinned and processor else clock)
+    figures = {name: Figure(tuple(taken), row.more_is_better) for name, taken in values.items()}
+    told = ", ".join(f"{name} {shown(figure.best, row.unit)}" for name, figure in figures.items())
+    print(f"  {row.title}{', one processor' if pinned else ''}: {told}", flush=True)
+    return figures
 
 
 if __name__ == "__main__":

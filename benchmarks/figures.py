@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
@@ -11,12 +12,13 @@ from xml.sax.saxutils import escape
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    Figures = Mapping[str, Mapping[str, float]]
+    Figures = Mapping[str, Mapping[str, "Figure"]]
+    """By row, then by subject."""
 
 OURS, NATIVE = "moonbox", "bare lupa"
-IN_PROCESS = frozenset({"bare lupa", "smolagents"})
+IN_PROCESS = frozenset({"bare lupa", "smolagents", "quickjs-ng"})
 """Those that run scripts in the host process: nothing to start, no boundary to cross."""
-COLOURS = ("#c2410c", "#7c3aed", "#0f766e", "#64748b")
+COLOURS = ("#c2410c", "#7c3aed", "#0f766e", "#64748b", "#b45309")
 _LEFT, _RIGHT = 290, 850
 
 
@@ -27,7 +29,7 @@ class Row:
     key: str
     title: str
     unit: str = "time"
-    args: tuple[int, ...] = ()
+    args: tuple[int | str, ...] = ()
     rounds: int | None = None
     more_is_better: bool = False
 
@@ -40,10 +42,40 @@ class Row:
         return own / other if self.more_is_better else other / own
 
 
+@dataclass(frozen=True)
+class Figure:
+    """What a subject came to in one row, over all rounds."""
+
+    values: tuple[float, ...]
+    more_is_better: bool = False
+
+    @property
+    def best(self) -> float:
+        return max(self.values) if self.more_is_better else min(self.values)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def spread(self) -> float:
+        """Half of what lies between the quartiles, as a part of the median."""
+        if len(self.values) < 2 or not self.median:
+            return 0.0
+        low, _, high = statistics.quantiles(self.values, n=4, method="inclusive")
+        return (high - low) / 2 / self.median
+
+
 def report(
-    rows: Sequence[Row], figures: Figures, names: Sequence[str], growth: Sequence[Row] = (), busy: str = ""
+    rows: Sequence[Row],
+    free: Figures,
+    pinned: Figures,
+    names: Sequence[str],
+    growth: Sequence[Row] = (),
+    busy: str = "",
 ) -> str:
-    """The tables, and where moonbox loses, as Markdown."""
+    """Where moonbox loses, and then the tables, as Markdown."""
+    everything = [*rows, *growth]
     lines = [
         "# moonbox beside its peers",
         "",
@@ -51,22 +83,33 @@ def report(
         *([f"It was busy with other work: {busy}."] if busy else []),
         "Figures of different machines differ; the ratios tell more. `make bench` makes this file.",
         "",
-        "In brackets: how many times moonbox is ahead (faster, or smaller). Below 1 the other is ahead.",
+        "Each row is measured in tight loops in two settings. *Free*: on all processors, by the clock.",
+        "*One processor*: all processes of a subject are pinned to one, and the figure is the processor time of all of",
+        "them together, as the kernel counts it; no second processor hides what is spent. Throughput is by the clock.",
         "",
-        *_table(rows, figures, names),
+        "A cell has the best of the rounds, their median and spread (half of what lies between the quartiles), and how",
+        "many times moonbox is ahead (faster, or smaller) by the medians. Below 1 the other is ahead.",
+        "",
+        "## Where moonbox loses",
     ]
-    if growth:
-        lines += ["", "## How each grows", "", *_table(growth, figures, names)]
     others = [name for name in names if name != OURS]
-    lines += ["", "## Where moonbox loses"]
     for title, group in (
         ("To those that run scripts in a process of their own", [name for name in others if name not in IN_PROCESS]),
         ("To those that run them in the host process, unprotected", [name for name in others if name in IN_PROCESS]),
     ):
-        lost = list(_losses([*rows, *growth], figures, group))
-        lines += ["", f"{title}:", "", *(lost or ["- nowhere in this run"])]
-    if native := list(_native(rows, figures)):
+        for setting, figures in (("free", free), ("one processor", pinned)):
+            lost = list(_losses(everything, figures, group))
+            lines += ["", f"{title}, {setting}:", "", *(lost or ["- nowhere in this run"])]
+    if native := list(_native(rows, free)):
         lines += ["", "Compute against bare Lua:", "", *native]
+    lines += ["", "## Free", "", *_table(rows, free, names)]
+    if pinned:
+        lines += ["", "## One processor", "", *_table([row for row in rows if row.id in pinned], pinned, names)]
+    if growth:
+        lines += ["", "## How each grows, free", "", *_table(growth, free, names)]
+        grown = [row for row in growth if row.id in pinned]
+        if grown:
+            lines += ["", "## How each grows, one processor", "", *_table(grown, pinned, names)]
     return "\n".join([*lines, "", *_NOTES])
 
 
@@ -87,7 +130,7 @@ def drawing(rows: Sequence[Row], figures: Figures, names: Sequence[str]) -> str:
     colours = dict(zip(others, COLOURS, strict=False))
     ratios = {
         row.id: [
-            (name, row.ratio(figures[row.id][OURS], figures[row.id][name]))
+            (name, row.ratio(figures[row.id][OURS].median, figures[row.id][name].median))
             for name in others
             if name in figures[row.id] and OURS in figures[row.id]
         ]
@@ -159,20 +202,26 @@ def _table(rows: Sequence[Row], figures: Figures, names: Sequence[str]) -> Itera
         yield f"| {row.title} | " + " | ".join(_cell(row, figures[row.id], name) for name in names) + " |"
 
 
-def _cell(row: Row, found: Mapping[str, float], name: str) -> str:
-    value, own = found.get(name), found.get(OURS)
-    if value is None:
+def _cell(row: Row, figures: Mapping[str, Figure], name: str) -> str:
+    figure, own = figures.get(name), figures.get(OURS)
+    if figure is None:
         return "–"
+    best = f"**{shown(figure.best, row.unit)}**" if name == OURS else shown(figure.best, row.unit)
+    if len(figure.values) > 1:
+        best += f", {shown(figure.median, row.unit)} ± {figure.spread:.0%}"
     if name == OURS or own is None:
-        return f"**{shown(value, row.unit)}**" if name == OURS else shown(value, row.unit)
-    return f"{shown(value, row.unit)} ({_times(row.ratio(own, value))}×)"
+        return best
+    return f"{best} ({_times(row.ratio(own.median, figure.median))}×)"
 
 
 def _losses(rows: Sequence[Row], figures: Figures, names: Sequence[str]) -> Iterator[str]:
     for row in rows:
-        found = figures[row.id]
-        ratios = {name: row.ratio(found[OURS], found[name]) for name in names if name in found and OURS in found}
-        ahead = [f"{name} {_times(1 / ratio)}×" for name, ratio in ratios.items() if ratio < 1]
+        found = figures.get(row.id, {})
+        own = found.get(OURS)
+        if own is None:
+            continue
+        ratios = {name: row.ratio(own.median, found[name].median) for name in names if name in found}
+        ahead = [f"{name} {_times(1 / ratio)}×" for name, ratio in ratios.items() if 0 < ratio < 1]
         if ahead:
             yield f"- {row.title}: {', '.join(ahead)}"
 
@@ -182,7 +231,7 @@ def _native(rows: Sequence[Row], figures: Figures) -> Iterator[str]:
     for row in rows:
         found = figures[row.id]
         if row.key in ("fib", "loop") and OURS in found and NATIVE in found:
-            more = (found[OURS] / found[NATIVE] - 1) * 100
+            more = (found[OURS].best / found[NATIVE].best - 1) * 100
             yield f"- {row.title} takes {abs(more):.0f} % {'more' if more > 0 else 'less'} than in bare Lua"
 
 
@@ -191,7 +240,7 @@ def _times(ratio: float) -> str:
 
 
 _NOTES = (
-    "Bare lupa has no isolation, limits, validation or records: it stands for native speed. smolagents' executor runs",
+    "Bare lupa and quickjs-ng have no isolation, limits, validation or records. smolagents' executor runs",
     "in the host process, without a worker to start or a boundary to cross; its fib and loop are measured on less work",
     "and scaled up. FastMCP's code mode makes a fresh sandbox for each execution. A dash means that the subject has no",
     "such thing, or failed at it.",

@@ -1,4 +1,4 @@
-"""The npm package beside other sandboxes for Node: prints a table and writes hosts.md.
+"""The npm package beside other sandboxes for Node: prints a table and writes it into docs/hosts.md.
 
     python benchmarks/hosts.py [--rounds 10] [--no-write]
 
@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "docs" / "hosts.md"
+BEGIN, END = "<!-- figures: written by benchmarks/hosts.py -->\n", "<!-- end of the figures -->\n"
 SUBJECTS = {"moonbox": "moonbox (npm)", "monty": "@pydantic/monty", "quickjs": "quickjs-emscripten"}
 ROWS = {
     "cold": ("import to first result", "ms"),
@@ -27,12 +29,6 @@ ROWS = {
     "rows_out": ("20,000 rows of 5 fields out", "ms"),
     "memory": ("memory of an idle environment", "MB"),
 }
-NOTES = """
-moonbox runs each environment in a Worker of its own and can end any script; the others run in the caller's thread, so
-that a fresh environment, a run and a call cost them no change of threads, and a script that hangs holds the caller up.
-QuickJS's tools answer synchronously with JSON text, which the script parses; those of the others are asynchronous and
-answer with values.
-"""
 
 
 def main() -> None:
@@ -46,16 +42,17 @@ def main() -> None:
         sys.exit("the npm package is not built; run: make js")
     folder = HERE / "hosts"
     if not (folder / "node_modules").exists():
-        subprocess.run(["npm", "ci", "--silent", "--no-audit", "--no-fund"], cwd=folder, check=True)
+        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund"], cwd=folder, check=True)
     load = os.getloadavg()[0]
     figures = {name: _measure(folder, name, options.rounds) for name in SUBJECTS}
     version = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout.strip()
-    text = _table(figures)
+    how = f"Node {version} on {os.cpu_count()} cores, load {load:.1f} when it began; best of {options.rounds} rounds."
+    text = f"{how}\n\n{_table(figures)}\n{_losses(figures)}\n"
     print(text)
     if not options.no_write:
-        how = f"Node {version}, load {load:.1f} when it began; best of {options.rounds} rounds."
-        head = f"# Sandboxes in Node\n\n{how}\n\n"
-        (HERE / "hosts.md").write_text(head + text + NOTES, encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8")
+        before, rest = page.split(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
 def _measure(folder: Path, name: str, rounds: int) -> dict[str, float]:
@@ -68,9 +65,22 @@ def _measure(folder: Path, name: str, rounds: int) -> dict[str, float]:
 def _table(figures: dict[str, dict[str, float]]) -> str:
     lines = ["| | " + " | ".join(SUBJECTS.values()) + " |", "|---|" + "---|" * len(SUBJECTS)]
     for key, (title, unit) in ROWS.items():
-        cells = [_shown(found[key], unit) for found in figures.values()]
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+        best = min(found[key] for found in figures.values())
+        shown = [(_shown(found[key], unit), found[key] == best) for found in figures.values()]
+        lines.append(f"| {title} | " + " | ".join(f"**{text}**" if first else text for text, first in shown) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _losses(figures: dict[str, dict[str, float]]) -> str:
+    """Where another one is ahead, and how far."""
+    lost = []
+    for key, (title, _) in ROWS.items():
+        mine = figures["moonbox"][key]
+        best = min(figures, key=lambda name: figures[name][key])
+        if best != "moonbox":
+            ahead = f"{mine / figures[best][key]:,.1f} times" if figures[best][key] > 0 else "too little to measure"
+            lost.append(f"{title} (`{SUBJECTS[best]}`, {ahead})")
+    return "moonbox is behind in: " + "; ".join(lost) + "." if lost else "moonbox is behind in none of these."
 
 
 def _shown(value: float, unit: str) -> str:

@@ -48,6 +48,7 @@ SUBJECTS = (
     Subject("fastmcp", "fastmcp_subject.py", ("fastmcp>=4,<5", "pydantic-monty>=1.4,<2")),
     Subject("smolagents", "smolagents_subject.py", ("smolagents>=1.26,<2",)),
     Subject("bare lupa", "lupa_bare.py"),
+    Subject("quickjs-ng", "quickjs_subject.py", ("quickjs-ng>=0.17,<1",)),
 )
 
 
@@ -72,13 +73,16 @@ class Running:
             raise Unavailable(f"{self.name} does not start")
         self.rows = set(hello["rows"])
 
-    def measure(self, row: str, *args: Any) -> float | None:
-        """The figure; None where it has no such thing or failed."""
+    def measure(self, row: str, *args: Any, pinned: bool = False) -> tuple[float, float | None] | None:
+        """The figure, and the processor time of all processes where that is counted; None where there is none.
+
+        With `pinned`, everything that the subject does is on one processor.
+        """
         if row not in self.rows or self._process.poll() is not None:
             return None
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps({"row": row, "args": args}).encode() + b"\n")
+            self._process.stdin.write(json.dumps({"row": row, "args": args, "pinned": pinned}).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             return None
@@ -87,8 +91,7 @@ class Running:
             why = "no answer" if answer is None else answer["problem"]
             print(f"  {self.name}: {row}: {why}", file=sys.stderr)
             return None
-        value: float | None = answer["value"]
-        return value
+        return None if answer["value"] is None else (answer["value"], answer["cpu"])
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None

@@ -1,5 +1,6 @@
--- Who of the first six spent most on meals? Pay that person back.
--- Press Run, answer the approval, and change the numbers.
+-- Who of the first six spent most on meals?
+-- Press Run and answer the approval. Then change
+-- the numbers, run it again, and watch the timeline.
 local ids = {1, 2, 3, 4, 5, 6}
 local totals = parallel.map(ids, function(id)
   local cents = 0

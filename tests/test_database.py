@@ -176,7 +176,7 @@ def test_a_full_disk(book: Database) -> None:
     with book.writing() as db:
         (pages,) = db.execute("PRAGMA page_count").fetchone()
         db.execute(f"PRAGMA max_page_count={pages}")  # the same error as that of a file system without room
-    with pytest.raises(NotesError, match=r"^the note book .* cannot grow: the disk is full$"):
+    with pytest.raises(NotesError, match=r"^the note book .* cannot grow: the disk is full; free some space$"):
         write(book, "x" * 100_000)
     assert notes(book) == []
 

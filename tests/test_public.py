@@ -11,8 +11,8 @@ import pytest
 import moonbox
 
 NAMES = [
-    "Answer", "Call", "CodeMode", "Context", "Decision", "Finding", "Limits", "Middleware", "MoonboxError", "Pause",
-    "Paused", "Repl", "Run", "Sandbox", "ScriptError", "Tool", "ToolCall", "ToolError", "Toolbox", "Usage",
+    "Answer", "Call", "CodeMode", "Context", "Decision", "Finding", "Limits", "Media", "Middleware", "MoonboxError",
+    "Pause", "Paused", "Repl", "Run", "Sandbox", "ScriptError", "Tool", "ToolCall", "ToolError", "Toolbox", "Usage",
     "__version__", "run", "tool",
 ]  # fmt: skip
 HEAVY = [

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import work
 from fastmcp.experimental.transforms.code_mode import MontySandboxProvider
 
 provider = MontySandboxProvider(limits=None)
-by_size: dict[int, list[dict[str, object]]] = {}
+kept: dict[tuple[int, str], list[dict[str, object]]] = {}
 
 
 async def add(a: int, b: int) -> int:
     return a + b
 
 
-async def get(count: int) -> list[dict[str, object]]:
-    return by_size.setdefault(count, work.rows(count))
+async def get(count: int, shape: str = "flat") -> list[dict[str, object]]:
+    if (count, shape) not in kept:
+        kept[count, shape] = work.rows(count, shape)
+    return kept[count, shape]
 
 
 async def slow() -> int:
@@ -26,12 +27,10 @@ async def slow() -> int:
 
 
 def run(source: str, times: int = 1) -> float:
-    async def once() -> float:
-        began = time.perf_counter()
+    async def once() -> None:
         await provider.run(source, external_functions={"add": add, "get": get, "slow": slow})
-        return (time.perf_counter() - began) / times
 
-    return asyncio.run(once())
+    return work.timed(lambda: asyncio.run(once()), times)
 
 
 FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
@@ -50,8 +49,12 @@ work.serve(
         ),
         "fib": lambda: run(FIB + f"return fib({work.FIB})"),
         "loop": lambda: run(LOOP + f"return loop({work.LOOP})"),
-        "rows_in": lambda n=work.ROWS: run(f"t = 0.0\nfor r in await get({n}):\n    t = t + r['amount']\nreturn t"),
-        "rows_out": lambda n=work.ROWS: run(f"return await get({n})"),
+        "rows_in": lambda n=work.ROWS, shape="flat": run(
+            f"t = 0.0\nfor r in await get({n}, '{shape}'):\n    t = t + r['amount']\nreturn t"
+        ),
+        "rows_out": lambda n=work.ROWS, shape="flat": run(f"return await get({n}, '{shape}')"),
+        "result": lambda n: run(f"return 'x' * {n}"),
+        "one_off": lambda: run("return 1"),
         "parallel": lambda: run(
             f"import asyncio\nawait asyncio.gather(*[slow() for _ in range({work.BATCH})])\nreturn 1"
         ),

@@ -18,17 +18,22 @@ def compute(definition: str, call: str) -> float:
 
 
 def plain(value: object) -> object:
-    """A Lua table of tables as Python values."""
-    return [dict(row.items()) for row in value.values()]  # type: ignore[attr-defined]
+    """A Lua table as Python values."""
+    if lupa.lua54.lua_type(value) != "table":
+        return value
+    items = dict(value.items())  # type: ignore[attr-defined]
+    if 1 in items:
+        return [plain(item) for item in items.values()]
+    return {key: plain(item) for key, item in items.items()}
 
 
-def rows_in(count: int = work.ROWS) -> float:
-    table = work.rows(count)
+def rows_in(count: int = work.ROWS, shape: str = "flat") -> float:
+    table = work.rows(count, shape)
     return work.timed(lambda: total(lua.table_from(table, recursive=True)))
 
 
-def rows_out(count: int = work.ROWS) -> float:
-    held = lua.table_from(work.rows(count), recursive=True)
+def rows_out(count: int = work.ROWS, shape: str = "flat") -> float:
+    held = lua.table_from(work.rows(count, shape), recursive=True)
     return work.timed(lambda: plain(held))
 
 
@@ -38,6 +43,7 @@ work.serve(
         "loop": lambda: compute(work.LUA_LOOP, f"loop({work.LOOP})"),
         "empty": lambda: work.timed(lambda: [lua.execute("return 1") for _ in range(500)], 500),
         "call": lambda n=work.CALLS: work.timed(lambda: call(lambda a, b: a + b, n), n),
+        "result": lambda n: work.timed(lambda: lua.execute(f"return ('x'):rep({n})")),
         "rows_in": rows_in,
         "rows_out": rows_out,
         "fresh": lambda: work.timed(lambda: [lupa.lua54.LuaRuntime().execute("return 1") for _ in range(20)], 20),

@@ -11,17 +11,19 @@ from pathlib import Path
 import work
 from pydantic_monty import AsyncMonty, Monty
 
-pool = Monty().__enter__()
+pool = Monty(max_processes=64).__enter__()  # by default as many as processors, and a checkout waits for a free one
 session = pool.checkout().__enter__()
-by_size: dict[int, list[dict[str, object]]] = {}
+kept: dict[tuple[int, str], list[dict[str, object]]] = {}
 
 
 def add(a: int, b: int) -> int:
     return a + b
 
 
-def get(count: int) -> list[dict[str, object]]:
-    return by_size.setdefault(count, work.rows(count))
+def get(count: int, shape: str = "flat") -> list[dict[str, object]]:
+    if (count, shape) not in kept:
+        kept[count, shape] = work.rows(count, shape)
+    return kept[count, shape]
 
 
 async def slow() -> int:
@@ -63,9 +65,38 @@ def compute(definition: str, call: str) -> float:
     return work.timed(lambda: session.feed_run(call))
 
 
-def rows_out(count: int = work.ROWS) -> float:
-    session.feed_run(f"keep = get({count})", external_lookup={"get": get})
+def rows_in(count: int = work.ROWS, shape: str = "flat") -> float:
+    get(count, shape)
+    return in_session(f"t = 0.0\nfor r in get({count}, '{shape}'):\n    t = t + r['amount']\nt", get=get)
+
+
+def rows_out(count: int = work.ROWS, shape: str = "flat") -> float:
+    session.feed_run(f"keep = get({count}, '{shape}')", external_lookup={"get": get})
     return work.timed(lambda: session.feed_run("keep"))
+
+
+def one_off() -> float:
+    def each() -> None:
+        for _ in range(work.ONE_OFF):
+            with pool.checkout() as one:
+                one.feed_run("1")
+
+    return work.timed(each, work.ONE_OFF)
+
+
+def memory_after() -> float:
+    """Of a session that has worked on rows and let them go."""
+    with Monty(max_processes=10) as many:
+        before = set(work.family())
+        sessions = [many.checkout().__enter__() for _ in range(10)]
+        for one in sessions:
+            one.feed_run("rows = get(5000, 'nested')\nlen(rows)", external_lookup={"get": get})
+            one.feed_run("rows = None")
+        own = [pid for pid in work.family() if pid not in before]
+        size = sum(work.proportional_memory(pid) for pid in own) / len(sessions)
+        for one in sessions:
+            one.__exit__(None, None, None)
+    return size
 
 
 def in_parallel() -> float:
@@ -175,7 +206,10 @@ work.serve(
         "batch": batched,
         "fib": lambda: compute(FIB, f"fib({work.FIB})"),
         "loop": lambda: compute(LOOP, f"loop({work.LOOP})"),
-        "rows_in": lambda n=work.ROWS: in_session(f"t = 0.0\nfor r in get({n}):\n    t = t + r['amount']\nt", get=get),
+        "rows_in": rows_in,
+        "result": lambda n: in_session(f"'x' * {n}"),
+        "one_off": one_off,
+        "memory_after": memory_after,
         "rows_out": rows_out,
         "parallel": in_parallel,
         "memory": memory,

@@ -10,16 +10,17 @@ import work
 
 from moonbox import Limits, Sandbox
 
-table = work.rows()
-by_size: dict[int, list[dict[str, object]]] = {}
+kept: dict[tuple[int, str], list[dict[str, object]]] = {}
 
 
 def add(a: int, b: int) -> int:
     return a + b
 
 
-def get(count: int) -> list[dict[str, object]]:
-    return by_size.setdefault(count, work.rows(count))
+def get(count: int, shape: str = "flat") -> list[dict[str, object]]:
+    if (count, shape) not in kept:
+        kept[count, shape] = work.rows(count, shape)
+    return kept[count, shape]
 
 
 async def slow() -> int:
@@ -71,9 +72,39 @@ def compute(definition: str, call: str) -> float:
         return work.timed(lambda: one.run(call).unwrap())
 
 
-def rows_out(count: int = work.ROWS) -> float:
-    value(f"keep = tools.get{{count = {count}}}")
+def rows_in(count: int = work.ROWS, shape: str = "flat") -> float:
+    get(count, shape)
+    call = f'tools.get{{count = {count}, shape = "{shape}"}}'
+    return work.timed(lambda: value(f"local t = 0.0 for _, r in ipairs({call}) do t = t + r.amount end return t"))
+
+
+def rows_out(count: int = work.ROWS, shape: str = "flat") -> float:
+    value(f'keep = tools.get{{count = {count}, shape = "{shape}"}}')
     return work.timed(lambda: value("return keep"))
+
+
+def result(size: int) -> float:
+    with Sandbox(limits=Limits(max_string=1 << 30, max_memory=2 << 30)) as large, large.repl() as one:
+        one.run("return 1").unwrap()
+        return work.timed(lambda: one.run(f"return ('x'):rep({size})").unwrap())
+
+
+def one_off() -> float:
+    """Sustained: more than there are spares for."""
+    return work.timed(lambda: [box.run("1").unwrap() for _ in range(work.ONE_OFF)], work.ONE_OFF)
+
+
+def memory_after() -> float:
+    """Of a Repl that has worked on rows and let them go."""
+    repls = [box.repl().__enter__() for _ in range(10)]
+    try:
+        for one in repls:
+            one.run("local rows = tools.get{count = 5000, shape = 'nested'} return #rows").unwrap()
+            one.run("return 1").unwrap()
+        return sum(work.proportional_memory(one.worker_pid or 0) for one in repls) / len(repls)
+    finally:
+        for one in repls:
+            one.close()
 
 
 def memory() -> float:
@@ -145,12 +176,11 @@ work.serve(
         "batch": lambda: work.timed(lambda: value(f"for k = 1, 20 do {batch} end"), 20 * work.BATCH),
         "fib": lambda: compute(work.LUA_FIB, f"fib({work.FIB})"),
         "loop": lambda: compute(work.LUA_LOOP, f"loop({work.LOOP})"),
-        "rows_in": lambda n=work.ROWS: work.timed(
-            lambda: value(
-                f"local t = 0.0 for _, r in ipairs(tools.get{{count = {n}}}) do t = t + r.amount end return t"
-            )
-        ),
+        "rows_in": rows_in,
         "rows_out": rows_out,
+        "result": result,
+        "one_off": one_off,
+        "memory_after": memory_after,
         "parallel": lambda: work.timed(lambda: value(sleepers)),
         "memory": memory,
         "throughput": throughput,

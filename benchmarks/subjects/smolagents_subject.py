@@ -7,15 +7,17 @@ import time
 import work
 from smolagents.local_python_executor import LocalPythonExecutor
 
-by_size: dict[int, list[dict[str, object]]] = {}
+kept: dict[tuple[int, str], list[dict[str, object]]] = {}
 
 
 def add(a: int, b: int) -> int:
     return a + b
 
 
-def get(count: int) -> list[dict[str, object]]:
-    return by_size.setdefault(count, work.rows(count))
+def get(count: int, shape: str = "flat") -> list[dict[str, object]]:
+    if (count, shape) not in kept:
+        kept[count, shape] = work.rows(count, shape)
+    return kept[count, shape]
 
 
 def slow() -> int:
@@ -42,8 +44,8 @@ def fib_calls(n: int) -> int:
     return a
 
 
-def rows_out(count: int = work.ROWS) -> float:
-    executor(f"keep = get({count})")
+def rows_out(count: int = work.ROWS, shape: str = "flat") -> float:
+    executor(f"keep = get({count}, '{shape}')")
     return work.timed(lambda: executor("keep"))
 
 
@@ -57,9 +59,11 @@ work.serve(
             work.timed(lambda: executor(FIB + f"fib({FEWER_FIB})")) * fib_calls(work.FIB) / fib_calls(FEWER_FIB)
         ),
         "loop": lambda: work.timed(lambda: executor(LOOP.format(n=FEWER_LOOP))) * work.LOOP / FEWER_LOOP,
-        "rows_in": lambda n=work.ROWS: work.timed(
-            lambda: executor(f"t = 0.0\nfor r in get({n}):\n    t = t + r['amount']\nt")
+        "rows_in": lambda n=work.ROWS, shape="flat": work.timed(
+            lambda: executor(f"t = 0.0\nfor r in get({n}, '{shape}'):\n    t = t + r['amount']\nt")
         ),
+        "result": lambda n: work.timed(lambda: executor(f"'x' * {n}")),
+        "one_off": lambda: work.timed(lambda: [made()("1") for _ in range(work.ONE_OFF)], work.ONE_OFF),
         "rows_out": rows_out,
         "parallel": lambda: work.timed(lambda: executor(f"for i in range({work.BATCH}):\n    slow()")),
     }

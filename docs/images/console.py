@@ -115,7 +115,7 @@ def console() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "moonbox.toml").write_text(KNOWLEDGE, encoding="utf-8")
         shutil.copytree(ROOT / "docs", Path(folder) / "docs", ignore=shutil.ignore_patterns("images", "gen"))
-        environment = {**os.environ, "MOONBOX_HOME": folder}
+        environment = {**os.environ, "MOONBOX_HOME": folder, "MOONBOX_TRUST": "1"}
         moonbox = [sys.executable, "-m", "moonbox.cli"]
         subprocess.run([*moonbox, "sync"], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
         examples = ROOT / "examples"

@@ -6,8 +6,8 @@ const CATEGORIES = ["travel", "meals", "software", "office"];
 export function itemsOf(employee) {
   let seed = employee * 7919;
   const next = (below) => {
-    seed = (seed * 1103515245 + 12345) % 2147483648;
-    return seed % below;
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return Math.floor((seed / 2 ** 32) * below);
   };
   return Array.from({ length: 100 }, (_, number) => ({
     id: employee * 1000 + number,
@@ -57,6 +57,32 @@ end, {concurrency = 5})
 local cents = 0
 for _, sum in ipairs(totals) do cents = cents + sum end
 return cents / 100`;
+
+/** Scripts to try. */
+export const SAMPLES = {
+  travel: SCRIPT,
+  categories: `-- One pass over everything, and a small table as the result.
+local ids = {}
+for id = 1, 20 do ids[id] = id end
+
+local lists = parallel.map(ids, function(id)
+  return tools.get_expenses{employee_id = id}
+end)
+
+local cents = {}
+for _, items in ipairs(lists) do
+  for _, item in ipairs(items) do
+    cents[item.category] = (cents[item.category] or 0) + item.cents
+  end
+end
+for category, sum in pairs(cents) do
+  print(string.format("%-9s %10.2f", category, sum / 100))
+end`,
+  loop: `-- It is ended after five seconds, or by the button.
+-- The page stays alive meanwhile, and globals stay.
+rounds = 0
+while true do rounds = rounds + 1 end`,
+};
 
 /** The answer in plain JavaScript. */
 export function travelOfTheFirstQuarter() {

@@ -45,7 +45,7 @@ def read(body: dict[str, Any]) -> Seen:
                 f"{where}: unexpected `tool_use_id` found in `tool_result` blocks: {key}. Each `tool_result` block "
                 "must have a corresponding `tool_use` block in the previous message.",
             )
-            text = text_of(block.get("content", ""), f"{where}.content")
+            text = text_of(block.get("content", ""), f"{where}.content", media=_MEDIA)
             results.append(Result(key, open_calls.pop(key), text, bool(block.get("is_error"))))
         needs(not open_calls, _UNANSWERED.format(where, ", ".join(open_calls)))
         if said := "".join(block["text"] for block in blocks if block["type"] == "text"):
@@ -150,6 +150,9 @@ _TOOL_KEYS = (
     "defer_loading",
     "input_examples",
 )
+
+
+_MEDIA = {"image": ("source", "data"), "document": ("source", "data")}
 
 
 def _blocks(content: Any, where: str) -> list[dict[str, Any]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wire.model import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["a_list", "a_table", "a_text", "needs", "schema", "text_of", "tool_name"]
 
@@ -75,16 +79,34 @@ def _node(node: Any, where: str) -> None:
             _node(part, f"{where}.{keyword}[{number}]")
 
 
-def text_of(content: Any, where: str, kinds: tuple[str, ...] = ("text",)) -> str:
-    """The text of a content that is a string or a list of parts."""
+def text_of(
+    content: Any, where: str, kinds: tuple[str, ...] = ("text",), media: Mapping[str, tuple[str, ...]] | None = None
+) -> str:
+    """The text of a content that is a string or a list of parts; `media` says where other parts have their data."""
     if isinstance(content, str):
         return content
     parts = []
     for number, part in enumerate(a_list(content, where)):
         kind = a_table(part, f"{where}[{number}]").get("type")
+        if media is not None and kind in media:
+            _medium(part, media[kind], f"{where}[{number}]")
+            continue
         needs(kind in kinds, f"{where}[{number}].type: {kind!r} is not one of {', '.join(kinds)}")
         parts.append(a_text(part.get("text"), f"{where}[{number}].text"))
     return "".join(parts)
+
+
+def _medium(part: Any, path: tuple[str, ...], where: str) -> None:
+    """Its data must be base64, alone or in a data URI."""
+    for key in path:
+        part = a_table(part, where).get(key)
+    data = a_text(part, f"{where}.{'.'.join(path)}", empty=False)
+    head, _, rest = data.partition(";base64,")
+    needs(rest or not data.startswith("data:"), f"{where}: {head!r} is not a data URI")
+    try:
+        base64.b64decode(rest or data, validate=True)
+    except ValueError:
+        raise Refused(f"{where}: the data is not base64") from None
 
 
 def json_text(value: Any) -> str:

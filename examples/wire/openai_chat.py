@@ -36,7 +36,7 @@ def read(body: dict[str, Any], longest_description: int = LONGEST_DESCRIPTION) -
             case "system" | "developer":
                 system.append(text_of(message.get("content"), f"{where}.content"))
             case "user":
-                prompts.append(text_of(message.get("content"), f"{where}.content"))
+                prompts.append(text_of(message.get("content"), f"{where}.content", media=_MEDIA))
             case "assistant":
                 made = _calls(message, where)
                 needs(made or message.get("content") is not None, f"{where}: expected content or tool_calls")
@@ -62,6 +62,9 @@ def read(body: dict[str, Any], longest_description: int = LONGEST_DESCRIPTION) -
         body,
         body["messages"][-1]["role"] == "tool",
     )
+
+
+_MEDIA = {"image_url": ("image_url", "url"), "input_audio": ("input_audio", "data"), "file": ("file", "file_data")}
 
 
 def write(turn: Turn, model: str, number: int) -> dict[str, Any]:

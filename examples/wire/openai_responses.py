@@ -45,7 +45,7 @@ def read(body: dict[str, Any], kept: Kept) -> Seen:
             case "function_call_output" | "custom_tool_call_output":
                 key = a_text(item.get("call_id"), f"{where}.call_id", empty=False)
                 needs(key in open_calls, f"No tool call found for function call output with call_id {key}.")
-                text = text_of(item.get("output"), f"{where}.output", ("input_text",))
+                text = text_of(item.get("output"), f"{where}.output", ("input_text",), _MEDIA)
                 results.append(Result(key, open_calls.pop(key), text))
             case "reasoning":
                 a_text(item.get("id"), f"{where}.id", empty=False)
@@ -172,6 +172,9 @@ def _tools(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
         needs("strict" in item, f"Missing required parameter: '{where}.strict'.")
         found[name] = {"description": description, "parameters": schema(item.get("parameters"), f"{where}.parameters")}
     return found
+
+
+_MEDIA = {"input_image": ("image_url",), "input_file": ("file_data",)}
 
 
 def _response(turn: Turn, seen: Seen, number: int, output: list[dict[str, Any]]) -> dict[str, Any]:

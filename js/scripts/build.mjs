@@ -1,6 +1,7 @@
 /** Builds dist/: the package in two files and their types, Lua's wasm module, and the languages of the Python package. */
 
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,7 +17,6 @@ const languages = execFileSync(python, [join(root, "scripts/languages.py")], { m
 const { version } = JSON.parse(languages);
 const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 if (own.version !== version) throw new Error(`package.json has version ${own.version}, the Python package ${version}`);
-writeFileSync(join(dist, "languages.js"), `export default ${languages.replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")};\n`);
 writeFileSync(join(dist, "lua.wasm"), sharedMemory(readFileSync(join(root, "node_modules/wasmoon/dist/glue.wasm"))));
 copyFileSync(join(root, "src/isolate-service-worker.js"), join(dist, "isolate-service-worker.js"));
 copyFileSync(join(root, "../LICENSE"), join(root, "LICENSE"));
@@ -40,6 +40,12 @@ await build({
   sourcemap: false,
   logLevel: "warning",
 });
+// What a snapshot depends on: Lua, what is loaded into it, and the worker that holds it.
+const parts = [languages, readFileSync(join(dist, "lua.wasm")), readFileSync(join(dist, "worker.js"))];
+const build_id = parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest("hex").slice(0, 16);
+const bundle = JSON.stringify({ build: build_id, ...JSON.parse(languages) }).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
+writeFileSync(join(dist, "languages.js"), `export default ${bundle};\n`);
+
 execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", root], { stdio: "inherit" });
 
 /** The module with its memory declared as shared, so that the host can interrupt a script from outside. */

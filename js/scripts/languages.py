@@ -6,15 +6,29 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
 
 from moonbox._version import __version__
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
+from moonbox.languages.rhai.vocabulary import rhai_words
 from moonbox.limits import Limits
+from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.tools import search
 
+if TYPE_CHECKING:
+    from moonbox.languages.language import Language
+
 _PRELUDE = LANGUAGES[DEFAULT_LANGUAGE].folder / "prelude"
+
+
+def _foreign(language: Language) -> dict[str, object] | None:
+    """What other languages write, where the hints of a language that is compiled to Lua need it."""
+    if language.name != "rhai":
+        return None
+    words = rhai_words()
+    return {"functions": dict(words.foreign_functions), "methods": dict(words.foreign_methods)}
 
 
 def main() -> None:
@@ -24,6 +38,8 @@ def main() -> None:
             "name": name,
             "texts": dataclasses.asdict(language.texts),
             "docs": dict(language.docs),
+            "library_docs": dict(language.library_docs),
+            "foreign": _foreign(language),
             "first_index": language.first_index,
             "features": sorted(language.features),
             "parameter_aliases": sorted(language.parameter_aliases),
@@ -38,6 +54,7 @@ def main() -> None:
         "limits": {
             name: Limits.preset(name).to_dict() for name in ("default", "quick", "standard", "extended", "untrusted")
         },
+        "discovery": DISCOVERY_BUDGET,
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
     }
     json.dump(bundle, sys.stdout, ensure_ascii=False)

@@ -1,4 +1,4 @@
-/** Packs the package, installs it into an empty project, and runs a script there. */
+/** Packs the package, installs it into an empty project, resolves its types there, and runs a script. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -32,7 +32,34 @@ if (JSON.stringify(run.unwrap() && run.values) !== '["Hello, you",42]') throw ne
 console.log("installed and ran:", run.values.join(", "));
 `,
   );
+  checkTypes();
   process.stdout.write(execFileSync(process.execPath, ["main.mjs"], { cwd: project, encoding: "utf8" }));
 } finally {
   rmSync(project, { recursive: true, force: true });
+}
+
+/** TypeScript finds the types, knows them, and notices a wrong one; with both ways of resolving modules. */
+function checkTypes() {
+  writeFileSync(
+    join(project, "types.ts"),
+    `import { CodeMode, Limits, Sandbox, tool, type Decision, type Run, type ToolCall } from "moonbox";
+const approve = async (call: ToolCall): Promise<Decision> => (call.name === "pay" ? { kind: "deny", reason: "no" } : "always");
+const box = new Sandbox({ tools: [tool({ name: "one", call: () => 1, hints: { risk: "low" } })], limits: Limits.quick({ timeout: 1 }), approve });
+const run: Run = await (await box.repl()).run("return 1", { inputs: { rows: [1] } });
+const text: string = run.for_model();
+const bytes: Uint8Array = await (await box.restore(new Uint8Array())).snapshot();
+const kind: "syntax" | string | undefined = run.error?.kind;
+// @ts-expect-error there is no such option
+new Sandbox({ limit: {} });
+// @ts-expect-error a policy is one of three words
+tool({ name: "two", call: () => 2, policy: "never" });
+export { bytes, kind, text, CodeMode };
+`,
+  );
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  const options = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,dom", "types.ts"];
+  for (const [module, resolution] of [["nodenext", "nodenext"], ["esnext", "bundler"]]) {
+    execFileSync(process.execPath, [compiler, ...options, "--module", module, "--moduleResolution", resolution], { cwd: project, stdio: "inherit" });
+  }
+  console.log("types resolve");
 }

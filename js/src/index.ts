@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** moonbox: a language model acts by writing one sandboxed script that calls your tools. */
 
 export { Limits, type LimitFields, type LimitOptions } from "./limits.js";

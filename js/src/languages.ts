@@ -33,10 +33,19 @@ export interface Texts {
   kept: string;
 }
 
+/** What other languages write, and what to write instead. */
+export interface Foreign {
+  functions: Record<string, string>;
+  methods: Record<string, string>;
+}
+
 export interface Language {
   name: string;
   texts: Texts;
   docs: Record<string, string>;
+  /** The same for each function of its libraries. */
+  library_docs: Record<string, string>;
+  foreign: Foreign | null;
   first_index: number;
   features: string[];
   parameter_aliases: string[];
@@ -45,9 +54,12 @@ export interface Language {
 
 interface Bundle {
   version: string;
+  /** Tells builds of one version apart. */
+  build: string;
   prelude: Record<string, string>;
   languages: Record<string, Language>;
   limits: Record<string, LimitFields>;
+  discovery: number;
   search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
 }
 
@@ -57,9 +69,12 @@ import data from "#languages";
 const bundle = data as Bundle;
 
 export const version = bundle.version;
+export const build = bundle.build;
 export const prelude = bundle.prelude;
 /** The limits of each preset, and the defaults as "default". */
 export const presets = bundle.limits;
+/** What one run may spend on questions to `docs`. */
+export const discoveryBudget = bundle.discovery;
 export const searchWords = bundle.search;
 export const LANGUAGES = bundle.languages;
 

@@ -85,6 +85,7 @@ export type Command =
   | { kind: "start"; start: Start }
   | { kind: "configure"; environment: Environment }
   | { kind: "limits"; limits: WorkerLimits }
+  | { kind: "inputs"; json: string }
   | { kind: "run"; source: Uint8Array; number: number; seed: number }
   | { kind: "check"; source: Uint8Array }
   | { kind: "globals" }

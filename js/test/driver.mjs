@@ -21,6 +21,8 @@ export function createDriver(moonbox) {
     nothing: () => null,
     create_issue: ({ title }) => ({ title, number: 7 }),
     list: () => [],
+    decoded: ({ text }) => JSON.parse(text),
+    sent: () => null,
     later: (given) => given.value ?? null,
   };
 
@@ -28,9 +30,9 @@ export function createDriver(moonbox) {
     return tool({ ...given, call: functions[given.name] ?? (() => null) });
   }
 
-  function boxOf({ language = "lua", features = [] }) {
-    const key = JSON.stringify([language, features]);
-    if (!boxes.has(key)) boxes.set(key, new Sandbox({ tools: (definitions.get(language) ?? []).map(toolOf), language, lua_features: features }));
+  function boxOf({ language = "lua", features = [], tools = language }) {
+    const key = JSON.stringify([language, features, tools]);
+    if (!boxes.has(key)) boxes.set(key, new Sandbox({ tools: (definitions.get(tools) ?? []).map(toolOf), language, lua_features: features }));
     return boxes.get(key);
   }
 
@@ -41,8 +43,8 @@ export function createDriver(moonbox) {
   }
 
   const operations = {
-    async tools({ language, tools }) {
-      definitions.set(language, tools);
+    async tools({ name, tools }) {
+      definitions.set(name, tools);
       return { ok: true };
     },
     async open(request) {

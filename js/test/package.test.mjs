@@ -130,6 +130,40 @@ test("approvals: denied, allowed, edited, once for all", async () => {
   });
 });
 
+test("the clock stands still while a person is asked, but not for a script that computes meanwhile", async () => {
+  const guarded = add.with({ name: "guarded", policy: "approve" });
+  let answer;
+  const approve = () => new Promise((resolve) => { answer = resolve; });
+  await within({ tools: [add, guarded], approve, limits: { timeout: 0.3 } }, async (repl) => {
+    const waiting = repl.run("return tools.guarded{a = 1}");
+    setTimeout(() => answer(true), 600);
+    assert.equal((await waiting).value, 2);
+    const run = await repl.run("return parallel{function() return tools.guarded{a = 1} end, function() tools.add{a = 1} while true do end end}");
+    assert.deepEqual([run.error?.kind, run.error?.limit], ["limit", "time"]);
+    answer(false);
+  });
+});
+
+test("calls that were left behind are bounded", () => {
+  const ends = [];
+  const stuck = tool({ name: "stuck", timeout: 0.01, call: () => new Promise((resolve) => ends.push(resolve)) });
+  return within({ tools: [stuck, add], limits: { max_tool_calls: null } }, async (repl) => {
+    await repl.run("for i = 1, 64 do pcall(tools.stuck, {}) end");
+    const busy = await repl.run("local ok, e = pcall(tools.add, {a = 1}) return e.code, e.retryable");
+    assert.deepEqual(busy.values, ["busy", true]);
+    ends.forEach((end) => end(null));
+    assert.equal((await repl.run("return tools.add{a = 1}")).value, 2);
+  });
+});
+
+test("a run by itself has no Repl to speak of", async () => {
+  const box = new Sandbox();
+  const run = await box.run("local t = {} for i = 1, 1000 do t[i] = i end return t");
+  assert.deepEqual([run.repl, run.kept, run.number], ["", "", 1]);
+  assert.doesNotMatch((await box.run("error('x')")).for_model(), /state kept/);
+  await box.close();
+});
+
 test("a tool's own timeout, and an aborted run", () => {
   const stuck = tool({ name: "stuck", timeout: 0.05, call: (_, { signal }) => new Promise((resolve) => signal.addEventListener("abort", resolve)) });
   return within({ tools: [stuck] }, async (repl) => {
@@ -143,22 +177,40 @@ test("a tool's own timeout, and an aborted run", () => {
   });
 });
 
-test("a snapshot carries globals, closures and coroutines into another Sandbox", async () => {
-  let bytes;
-  await within({ tools: [add], lua_features: ["coroutines"] }, async (repl) => {
-    await repl.run("local n = 40 function more() n = n + 1 return n end words = {'a', 'b'}");
-    await repl.run("co = coroutine.create(function() coroutine.yield(1) coroutine.yield(tools.add{a = 41}) end) coroutine.resume(co)");
-    bytes = await repl.snapshot();
-    assert.equal((await repl.run("return more()")).value, 41);
+test("inputs are globals of one run", () =>
+  within({ tools: [add] }, async (repl) => {
+    const inputs = { rows: [{ id: 1, note: null }, { id: 2, note: "x" }], most: 2n ** 60n };
+    const run = await repl.run("return #rows, rows[1].note, rows[2].note, most, rows", { inputs });
+    assert.deepEqual(run.values, [2, null, "x", 2n ** 60n, inputs.rows]);
+    assert.equal((await repl.run("return rows")).value, null);
+    assert.equal((await repl.run("return rows", { inputs, limits: { max_source: 10 } })).error.limit, "source");
+    assert.equal((await repl.run("return rows")).value, null);
+    assert.throws(() => repl.run("return 1", { inputs: { print: 1 } }), /the input 'print' would hide what scripts find/);
+    assert.throws(() => repl.run("return 1", { inputs: { "a b": 1 } }), /'a b' is not a name that a script can write/);
+  }));
+
+test("a tool that changed is asked about again after 'always'", async () => {
+  const asked = [];
+  const guarded = add.with({ policy: "approve" });
+  const approve = (call) => {
+    asked.push([call.name, call.source, call.language, call.changed]);
+    return "always";
+  };
+  await within({ tools: [guarded], approve }, async (repl, box) => {
+    for (let time = 0; time < 2; time += 1) assert.equal((await repl.run("return tools.add{a = 1}")).calls[0].approval, "always");
+    box.toolbox.add(guarded.with({ description: "Add, and more." }), true);
+    assert.equal((await repl.run("return tools.add{a = 1}")).value, 2);
   });
-  const box = new Sandbox({ tools: [add], lua_features: ["coroutines"] });
-  const repl = await box.restore(bytes);
-  assert.deepEqual((await repl.run("return more(), more(), #words, select(2, coroutine.resume(co))")).values, [41, 42, 2, 42]);
-  await assert.rejects(box.restore(bytes.slice(0, bytes.length - 50)), /damaged/);
-  await assert.rejects(box.restore(new Uint8Array(100)), /not a snapshot/);
-  await assert.rejects(new Sandbox({ language: "rhai" }).restore(bytes), /language 'lua'/);
-  await box.close();
+  assert.deepEqual(asked, [["add", "return tools.add{a = 1}", "lua", []], ["add", "return tools.add{a = 1}", "lua", ["description"]]]);
 });
+
+test("docs are searched, listed and named, up to a budget", () =>
+  within({ tools: [add] }, async (repl) => {
+    const run = await repl.run("local names = {} for name in pairs(docs) do names[name] = true end return names['tools.add'], names['print'], names['string.rep'], docs['string.rep'] ~= nil, docs.search('')[1].name");
+    assert.deepEqual(run.values, [true, true, true, true, "add"]);
+    const often = await repl.run("for i = 1, 2000 do local _ = docs['print'] end");
+    assert.deepEqual([often.error.kind, often.error.code], ["tool", "limit_docs"]);
+  }));
 
 test("the audit trail has a line of JSON for each run", async () => {
   const folder = await mkdtemp(join(tmpdir(), "moonbox-"));

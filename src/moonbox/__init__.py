@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from moonbox.errors import MoonboxError, ScriptError, ToolError
     from moonbox.findings import Finding
     from moonbox.limits import Limits
+    from moonbox.media import Media
     from moonbox.sandbox.decisions import Answer, Decision, Middleware, ToolCall
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox, run
@@ -31,6 +32,7 @@ _EXPORTS = {
     "Decision": "moonbox.sandbox.decisions",
     "Finding": "moonbox.findings",
     "Limits": "moonbox.limits",
+    "Media": "moonbox.media",
     "Middleware": "moonbox.sandbox.decisions",
     "MoonboxError": "moonbox.errors",
     "Pause": "moonbox.sandbox.stepped",
@@ -56,6 +58,7 @@ __all__ = [
     "Decision",
     "Finding",
     "Limits",
+    "Media",
     "Middleware",
     "MoonboxError",
     "Pause",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ClosedError, MoonboxError, UsageError
+from moonbox.shortage import descriptors_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -303,6 +304,8 @@ class Database:
         except sqlite3.DatabaseError as error:
             waited = f"another process has been writing to it for more than {self._timeout:g} s"
             message = _MESSAGES.get(_code(error), "failed: {error}")
+            if _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) and (lacking := descriptors_shortage()):
+                message = f"cannot be opened: {lacking}"
             message = message.format(error=error, waited=waited, repair=self.schema.repair)
             raise self.schema.error(f"the {self._name} {message}") from error
 
@@ -320,7 +323,7 @@ _MESSAGES = {
     sqlite3.SQLITE_LOCKED: "is locked; try again",
     sqlite3.SQLITE_NOTADB: "is not a SQLite database; choose another file",
     sqlite3.SQLITE_CORRUPT: "is damaged; {repair}",
-    sqlite3.SQLITE_FULL: "cannot grow: the disk is full",
+    sqlite3.SQLITE_FULL: "cannot grow: the disk is full; free some space",
     sqlite3.SQLITE_READONLY: "cannot be written: the file or its folder is read-only",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened; check the permissions of the file and its folder",
 }

@@ -18,6 +18,7 @@ Everything else is lowered to one of these here, and nowhere else:
     dataclass                                 table of its fields
     pydantic model                            table, as model_dump(mode="json", by_alias=True)
     namedtuple                                table of its fields
+    Media, PIL image, matplotlib figure       table: the handle of a medium, see media.py
 
 A script's string that is not UTF-8 arrives in Python as bytes; its table with keys 1..n as a list, one with
 string or integer keys as a dict.
@@ -121,6 +122,8 @@ def _plain_other(value: Any, allow_nan: bool, max_depth: int, path: _Path) -> An
         return plain(item, allow_nan=allow_nan, max_depth=max_depth, path=path)
 
     kind = type(value)
+    if (lower := getattr(kind, "__moonbox_lower__", None)) is not None:
+        return lower(value)
     if isinstance(value, enum.Enum):
         return again(value.value)
     if isinstance(value, bool | str):
@@ -165,6 +168,10 @@ def _plain_by_module(value: Any, again: Any, path: _Path) -> Any:
                 return again(value.tolist())
             case ("pandas", "NAType" | "NaTType"):
                 return None
+            case ("PIL", "Image") | ("matplotlib", "Figure"):
+                from moonbox.media import Media
+
+                return again(Media.from_picture(value))
     if hasattr(kind, "__float__"):  # a number of another library, such as mpmath.mpf
         return again(float(value))
     raise ConversionError(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from wire import Say, Scripted, Seen, Turn, Use, Wire, serve
 
-from moonbox import Tool, Toolbox
+from moonbox import Media, Tool, Toolbox
 from moonbox.errors import ClosedError, UsageError
 
 if TYPE_CHECKING:
@@ -200,6 +202,22 @@ class Conformance:
         assert done.replies[0].text == "42"
         with pytest.raises(ClosedError):
             agent.mode.handle("lua_repl", {"source_code": "1"})
+
+    def test_images_and_files_reach_the_model(self, run: Any) -> None:
+        png, pdf = Media(b"\x89PNG\r\n\x1a\n" + b"pixels", name="chart.png"), Media(b"%PDF-1.7 x", name="paper.pdf")
+        tools = [
+            Tool.from_schema(name="chart", call=lambda given: {"of": "sales", "picture": png}),
+            Tool.from_schema(name="paper", call=lambda given: pdf, policy="direct"),
+        ]
+        script = Use("lua_repl", {"source_code": "local c = tools.chart{} show(c.picture) return c.of"})
+        with self.provider.adapter(tools) as agent, serve(Scripted([script, Use("paper", {})], Say("Nice."))) as wire:
+            done = run(agent, wire, "Draw.")
+        assert wire.refused == [] and [reply.media for reply in done.replies] == [(png,), (pdf,)]
+        said = json.dumps(wire.seen[-1].body)
+        for medium in (png, pdf):
+            urlsafe = base64.urlsafe_b64encode(medium.data).decode()
+            assert medium.base64 in said or urlsafe in said
+            assert not any(medium.base64 in result.text for result in wire.seen[-1].results)
 
     def test_calls_that_the_client_answers(self, run: Any) -> None:
         pick = Tool.from_schema(name="pick", parameters={"type": "object", "properties": {"n": {"type": "integer"}}})

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moonbox import Limits, Sandbox
 from moonbox.audit.records import CALL_STATUSES, Call, CallError, Observation, Run, Usage
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, Frame, ScriptError
 
@@ -140,3 +141,14 @@ def _exact(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return (type(value).__name__, {name: _exact(getattr(value, name)) for name in value.__dataclass_fields__})
     return (type(value).__name__, value)
+
+
+def test_a_run_records_its_limits() -> None:
+    with Sandbox(limits=Limits.quick(max_output=100), min_workers=0) as box, box.repl() as repl:
+        assert repl.run("return 1").limits == Limits.quick(max_output=100)
+        run = box.repl(limits=Limits(timeout=2)).run("return 1")
+    assert run.limits == Limits(timeout=2)
+    assert Run.from_json(run.to_json()).limits == run.limits
+    for damaged in ({"timeout": "x"}, {"max_memory": -1}, [1], "x", 5):
+        assert Run.from_dict({**run.to_dict(), "limits": damaged}).limits is None
+    assert Run.from_dict({**run.to_dict(), "limits": {**Limits().to_dict(), "max_later": 1}}).limits == Limits()

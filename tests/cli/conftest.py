@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TOOLS = '''
 """Tools for tests."""
 
-from moonbox import Toolbox, tool
+from moonbox import Media, Toolbox, tool
 
 
 @tool
@@ -32,6 +32,12 @@ def noisy() -> str:
     """Print something."""
     print("from the tool")
     return "done"
+
+
+@tool
+def chart(name: str) -> Media:
+    """A chart."""
+    return Media(b"\\x89PNG\\r\\n\\x1a\\npixels", name=name)
 
 
 @tool(policy="approve")

@@ -65,7 +65,7 @@ def test_status_1_where_scripts_cannot_be_isolated(moonbox: Moonbox, tmp_path: P
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.executable = '/nowhere/python'\n")
     done = moonbox("doctor", env={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 1
-    assert "the zygote process cannot be started" in " ".join(done.stdout.split())
+    assert "a worker cannot be started" in " ".join(done.stdout.split())
     assert "Scripts cannot be isolated here" in done.stdout
 
 

@@ -90,7 +90,7 @@ def test_search_shows_titles_and_snippets(project: Path) -> None:
     result = call("search", "install", "server")
     assert result.exit_code == 0
     title, where, snippet, *_ = result.stdout.splitlines()
-    assert title.endswith("  Setting up")
+    assert title == "Setting up"
     assert where.strip().startswith("handbook:setup.md · 20")
     assert snippet.strip() == "# Setting up Install the server first."
     rows = json.loads(call("search", "server", "--json", "--limit", "1", "--source", "handbook").stdout)
@@ -122,7 +122,7 @@ def test_get_shows_a_document(project: Path) -> None:
     assert result.stdout.startswith("Setting up\nhandbook:setup.md\nfile://")
     assert " · Ann · " in result.stdout
     assert result.stdout.endswith("# Setting up\n\nInstall the server first.\n\n")
-    assert json.loads(call("get", "1", "--json").stdout)["source_id"] == "setup.md"
+    assert json.loads(call("get", "handbook:setup.md", "--json").stdout)["source_id"] == "setup.md"
     missing = call("get", "77")
     assert (missing.exit_code, missing.stderr) == (1, "error: unknown document '77'; search returns valid ids\n")
 

@@ -36,6 +36,16 @@ def test_output_comes_first_and_values_are_plain_in_a_pipe(moonbox: Moonbox) -> 
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_media_are_saved(moonbox: Moonbox, tmp_path: Path) -> None:
+    script = "local c = tools.chart{name = '../c.png'} show(c) return tools.chart{name = 'c.png'}.size"
+    done = moonbox("run", "-t", "kit", "-e", script)
+    assert (done.returncode, done.stdout) == (0, "[c.png: image/png, 14 bytes]\n14\n")
+    assert done.stderr.splitlines()[-1] == f"saved moonbox-media{os.sep}c.png"
+    assert (tmp_path / "moonbox-media" / "c.png").read_bytes().endswith(b"pixels")
+    again = moonbox("run", "-t", "kit", "--json", "-e", script)
+    assert "pixels" not in again.stdout and again.stderr.splitlines()[-1].endswith("c-2.png")
+
+
 def test_a_string_that_is_not_utf8_goes_out_as_its_bytes(moonbox: Moonbox) -> None:
     done = moonbox("run", "-e", 'return "\\xff\\x00"')
     assert done.stdout.encode("utf-8", "surrogateescape") == b"\xff\x00"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,19 +15,25 @@ from tests.attacks.test_attacks import AFTERWARDS
 from tests.script_cases import Case, Step, case_tools, read_case
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from moonbox import Run
     from tests.conformance.hosts import Host, Session
 
 TESTS = Path(__file__).parents[1]
-FOLDERS = {
+LUA_FOLDERS = {
     "lua": TESTS / "scripts" / "lua",
     "lua errors": TESTS / "scripts" / "lua" / "errors",
     "attacks": TESTS / "attacks",
-    "rhai": TESTS / "scripts" / "rhai",
 }
+RHAI_FOLDER = TESTS / "scripts" / "rhai"
+NULLS = TESTS / "scripts" / "nulls.toml"
+REFERENCE = TESTS.parents[1] / "shared" / "rhai" / "cases.json"
+GROUPS = (*LUA_FOLDERS, "nulls", "rhai", "rhai reference")
 _RHAI_NEXT = re.compile(r"^// next run\n", re.MULTILINE)
 _LEAST = {"max_string": 64, "max_array": 1, "max_depth": 1, "max_operations": 1}
 _RHAI_LIMITS = re.compile(r"^// limits: (.*)$", re.MULTILINE)
+_REFERENCE_LIMITS = {"max_operations": "max_operations", "max_string_size": "max_string", "max_array_size": "max_array"}
 
 
 @dataclass(frozen=True)
@@ -34,32 +41,118 @@ class SharedCase:
     """One case of one group."""
 
     group: str
-    path: Path
+    stem: str
 
     @property
     def name(self) -> str:
-        return f"{self.group}/{self.path.stem}"
+        return f"{self.group}/{self.stem}"
 
     def play(self, host: Host, reference: Host) -> list[str]:
         """What differs from what it must be; empty when the host passes."""
-        if self.group == "rhai":
-            return _play_rhai(self.path, host, reference)
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LuaCase(SharedCase):
+    """A script with its expectations at its head."""
+
+    path: Path
+
+    def play(self, host: Host, reference: Host) -> list[str]:
         return _play_lua(read_case(self.path), host, attack=self.group == "attacks")
 
 
-def shared_cases(groups: tuple[str, ...] = tuple(FOLDERS)) -> list[SharedCase]:
+@dataclass(frozen=True)
+class RhaiCase(SharedCase):
+    """A script that must give what it gives in the reference host."""
+
+    source: str
+    limits: Mapping[str, int]
+
+    def play(self, host: Host, reference: Host) -> list[str]:
+        return _play_rhai(self.source, self.limits, host, reference)
+
+
+@dataclass(frozen=True)
+class NullCase(SharedCase):
+    """What becomes of nulls that a tool returned, in one language."""
+
+    language: str
+    source: str
+    value: Any
+    sent: list[Any]
+
+    def play(self, host: Host, reference: Host) -> list[str]:
+        session = host.open(self.language, [], {}, check=False, tools="nulls")
+        try:
+            run = session.run(self.source)
+        finally:
+            session.close()
+        if run.error is not None:
+            return [str(run.error)]
+        sent = [to_jsonable(call.arguments["value"]) for call in run.calls if call.tool == "sent"]
+        pairs = {"value": (to_jsonable(run.value), self.value), "sent": (sent, self.sent)}
+        return [f"{name}: {seen!r}, not {wanted!r}" for name, (seen, wanted) in pairs.items() if seen != wanted]
+
+
+def shared_cases(groups: tuple[str, ...] = GROUPS) -> list[SharedCase]:
     """Those that every host can be asked for: only the Python package looks at scripts before it runs them."""
-    cases = []
+    cases: list[SharedCase] = []
     for group in groups:
-        suffix = "*.rhai" if group == "rhai" else "*.lua"
-        paths = sorted(FOLDERS[group].glob(suffix))
-        cases += [SharedCase(group, path) for path in paths if "-- error: check" not in path.read_bytes().decode()]
+        if group == "nulls":
+            cases += _null_cases()
+        elif group == "rhai":
+            cases += [_rhai_case(path) for path in sorted(RHAI_FOLDER.glob("*.rhai"))]
+        elif group == "rhai reference":
+            cases += _reference_cases()
+        else:
+            paths = sorted(LUA_FOLDERS[group].glob("*.lua"))
+            checked = [path for path in paths if "-- error: check" not in path.read_bytes().decode()]
+            cases += [LuaCase(group, path.stem, path) for path in checked]
     return cases
 
 
+def _rhai_case(path: Path) -> RhaiCase:
+    text = path.read_text(encoding="utf-8")
+    limits: dict[str, int] = {}
+    if head := _RHAI_LIMITS.search(text):
+        wanted = {name: value for name, value in json.loads(head[1]).items() if name in _LEAST}
+        limits = {name: max(value, _LEAST[name]) for name, value in wanted.items()}
+    return RhaiCase("rhai", path.stem, text, limits)
+
+
+def _reference_cases() -> Iterator[RhaiCase]:
+    """The scripts of Rhai's own tests, where they are at hand; those that are only parsed need no host."""
+    for case in json.loads(REFERENCE.read_text(encoding="utf-8")) if REFERENCE.exists() else ():
+        limits = case.get("limits") or {}
+        known = {_REFERENCE_LIMITS[key]: value[0] for key, value in limits.items() if key in _REFERENCE_LIMITS}
+        only_parsed = case.get("method", "eval").startswith("compile")
+        if only_parsed or set(limits) - set(_REFERENCE_LIMITS) or known.get("max_string", 64) < 64:
+            continue
+        yield RhaiCase("rhai reference", case["id"], case["script"], known)
+
+
+def _null_cases() -> Iterator[NullCase]:
+    """One for each language; the tool `decoded` returns what the case's own tool `given` returns."""
+    for name, case in tomllib.loads(NULLS.read_text(encoding="utf-8")).items():
+        sent = [json.loads(case["sent"])] if "sent" in case else []
+        calls = {
+            "lua": ("tools.given{}", f"tools.decoded{{text = [==[{case['given']}]==]}}"),
+            "rhai": ("given()", f"decoded(#{{text: {json.dumps(case['given'])}}})"),
+        }
+        for language, (before, after) in calls.items():
+            source = case[language].replace(before, after)
+            yield NullCase("nulls", f"{name} in {language}", language, source, json.loads(case["value"]), sent)
+
+
 def conformance_tools() -> dict[str, Toolbox]:
-    """By language: the tools that its cases call."""
-    return {"lua": case_tools(), "rhai": _rhai_tools()}
+    """Those that the cases of a language call, by its name; and those of the cases about nulls."""
+    text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    nulls = [
+        Tool.from_schema(name="decoded", parameters=text, call=lambda given: json.loads(given["text"])),
+        Tool.from_schema(name="sent", parameters={"type": "object"}, call=lambda given: None),
+    ]
+    return {"lua": case_tools(), "rhai": _rhai_tools(), "nulls": Toolbox(nulls)}
 
 
 def _rhai_tools() -> Toolbox:
@@ -137,17 +230,13 @@ def _number(text: str) -> float | int:
     return exact if exact is not None and -(2**63) <= exact < 2**63 else value
 
 
-def _play_rhai(path: Path, host: Host, reference: Host) -> list[str]:
-    text = path.read_text(encoding="utf-8")
-    limits = {"timeout": 20, "max_operations": 5_000_000, "max_tool_calls": 1000}
-    if found := _RHAI_LIMITS.search(text):
-        wanted = {name: value for name, value in json.loads(found[1]).items() if name in _LEAST}
-        limits |= {name: max(value, _LEAST[name]) for name, value in wanted.items()}
+def _play_rhai(source: str, own_limits: Mapping[str, int], host: Host, reference: Host) -> list[str]:
+    limits = {"timeout": 20, "max_operations": 5_000_000, "max_tool_calls": 1000, **own_limits}
     sides = []
     for each in (reference, host):
         session = each.open("rhai", [], limits, check=False)
         try:
-            sides.append([_facts(session.run(step)) for step in _RHAI_NEXT.split(text)])
+            sides.append([_facts(session.run(step)) for step in _RHAI_NEXT.split(source)])
         finally:
             session.close()
     theirs_all, mine_all = sides

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
 HOSTS = ("process", "inline", "node", "chromium")
+MORE_HOSTS = {"deno": ("deno", "run", "-A"), "bun": ("bun",)}
+"""Those that are not run unless they are asked for: the same driver as in Node."""
 
 
 class Session(Protocol):
@@ -34,7 +36,11 @@ class Host(Protocol):
 
     name: str
 
-    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool) -> Session: ...
+    def open(
+        self, language: str, features: list[str], limits: dict[str, Any], *, check: bool, tools: str | None = None
+    ) -> Session:
+        """A Repl with those tools, by default the ones of its language."""
+
     def close(self) -> None: ...
 
 
@@ -48,6 +54,8 @@ def why_missing(name: str) -> str:
     """Why a host cannot be had here; empty when it can."""
     if name in ("process", "inline"):
         return ""
+    if name in MORE_HOSTS and shutil.which(name) is None:
+        return f"{name} is not installed"
     if shutil.which("node") is None:
         return "Node is not installed"
     if not (ROOT / "js" / "dist" / "index.js").exists():
@@ -63,13 +71,15 @@ class PythonHost:
     def __init__(self, isolation: str, tools: Mapping[str, Toolbox]) -> None:
         self.name = isolation
         self._tools = tools
-        self._boxes: dict[tuple[str, tuple[str, ...], bool], Sandbox] = {}
+        self._boxes: dict[tuple[str, tuple[str, ...], bool, str], Sandbox] = {}
 
-    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool) -> PythonSession:
-        key = language, tuple(features), check
+    def open(
+        self, language: str, features: list[str], limits: dict[str, Any], *, check: bool, tools: str | None = None
+    ) -> PythonSession:
+        key = language, tuple(features), check, tools or language
         if key not in self._boxes:
             self._boxes[key] = Sandbox(
-                self._tools[language],
+                self._tools[tools or language],
                 language=language,  # type: ignore[arg-type]  # cases name only languages that exist
                 isolation=self.name,  # type: ignore[arg-type]
                 lua_features=set(features),  # type: ignore[arg-type]
@@ -98,9 +108,9 @@ class DriverHost:
 
     def __init__(self, name: str, tools: Mapping[str, Toolbox]) -> None:
         self.name = name
-        script = "node.mjs" if name == "node" else "browser.mjs"
+        script = "browser.mjs" if name == "chromium" else "node.mjs"
         self._process = subprocess.Popen(
-            ["node", str(ROOT / "js" / "test" / script)],
+            [*MORE_HOSTS.get(name, ("node",)), str(ROOT / "js" / "test" / script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -108,8 +118,8 @@ class DriverHost:
             env={**os.environ, "CHROMIUM": CHROMIUM},
         )
         self._last = 0
-        for language, box in tools.items():
-            self.ask("tools", language=language, tools=[describe(tool) for tool in box])
+        for given, box in tools.items():
+            self.ask("tools", name=given, tools=[describe(tool) for tool in box])
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         """Send one request and wait for its answer."""
@@ -127,8 +137,16 @@ class DriverHost:
             raise RuntimeError(f"{self.name}: {answer['failed']}")
         return answer
 
-    def open(self, language: str, features: list[str], limits: dict[str, Any], *, check: bool = False) -> DriverSession:
-        answer = self.ask("open", language=language, features=features, limits=limits)
+    def open(
+        self,
+        language: str,
+        features: list[str],
+        limits: dict[str, Any],
+        *,
+        check: bool = False,
+        tools: str | None = None,
+    ) -> DriverSession:
+        answer = self.ask("open", language=language, features=features, limits=limits, tools=tools or language)
         return DriverSession(self, answer["repl"])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Runs the shared cases in every host: python tests/conformance/run.py [--hosts node,chromium] [--groups lua,rhai] [-v]
+"""Runs the shared cases in every host: python tests/conformance/run.py [--hosts node,deno,bun] [--groups lua,rhai] [-v]
 
 With --write it writes the table of docs/hosts.md. With --results FILE hosts can be run one by one: what other runs have
 put into the file stays, and the table is made from all of it.
@@ -15,7 +15,7 @@ from pathlib import Path
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.conformance.cases import FOLDERS, SharedCase, conformance_tools, shared_cases
+from tests.conformance.cases import GROUPS, SharedCase, conformance_tools, shared_cases
 from tests.conformance.hosts import HOSTS, open_host, why_missing
 
 Results = dict[str, dict[str, dict[str, list[str]]]]
@@ -35,7 +35,7 @@ def run_cases(hosts: list[str], cases: list[SharedCase], *, report: bool = False
                         differences = case.play(host, reference)
                     except RuntimeError as problem:
                         differences = [f"host: {problem}"]
-                    results[name][case.group][case.path.stem] = differences
+                    results[name][case.group][case.stem] = differences
                     if report and differences:
                         print(f"{name:9} {case.name}: {'; '.join(differences)[:400]}", flush=True)
             finally:
@@ -58,7 +58,7 @@ def _kept(file: Path, results: Results) -> Results:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", default=",".join(HOSTS))
-    parser.add_argument("--groups", default=",".join(FOLDERS))
+    parser.add_argument("--groups", default=",".join(GROUPS))
     parser.add_argument("--only", default="", help="a part of the names of cases")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--results", type=Path, default=None)

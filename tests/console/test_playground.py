@@ -46,6 +46,26 @@ def test_the_timeline_follows_the_script(page: Page) -> None:
     expect(page.locator(".tl-note")).to_contain_text("3 calls · in 1 batch")
 
 
+def test_a_newcomer_runs_answers_changes_and_sees_the_timeline_change(page: Page) -> None:
+    write(page, "local rows = tools.list_orders{customer = 'ada'}\nreturn tools.refund{order_id = 1, amount = 5}")
+    page.click("#run")
+    page.locator("#questions").get_by_role("button", name="Deny…").click()
+    page.get_by_label("Reason for the script").fill("not today")
+    page.keyboard.press("Enter")
+    expect(page.locator("#problems")).to_contain_text("the call of refund was denied: not today")
+    expect(page.locator("#problems")).not_to_contain_text("do not repeat")
+    expect(page.locator(".tl-name")).to_have_text(["", "1 list_orders", "2 refund"])
+    write(
+        page,
+        "for _, name in ipairs{'ada', 'bob'} do tools.list_orders{customer = name} end\n"
+        "return tools.refund{order_id = 1, amount = 5}",
+    )
+    page.click("#run")
+    page.locator("#questions").get_by_role("button", name="Allow").click()
+    expect(page.locator("#status")).to_have_class(re.compile("good"))
+    expect(page.locator(".tl-name")).to_have_text(["", "1 list_orders", "2 list_orders", "3 refund"])
+
+
 def test_numbers_are_plotted_and_trees_unfold(page: Page) -> None:
     run(page, "return {3, 1, 4, 1, 5}")
     page.get_by_role("button", name="Plot").click()
@@ -80,6 +100,14 @@ def test_the_check_marks_mistakes_while_one_types(page: Page) -> None:
     expect(page.locator("#problems .finding")).to_contain_text("list_orders")
     page.get_by_role("button", name="change it to").first.click()
     expect(page.locator("#editor textarea")).to_have_value(re.compile("tools.list_orders"))
+
+
+def test_a_script_that_does_not_compile_is_marked_while_one_types(page: Page) -> None:
+    page.locator("#editor textarea").fill("local a = 1\nlocal b = = 2\nreturn a")
+    expect(page.locator(".gutter .number.error")).to_have_text("2")
+    expect(page.locator("#problems .finding")).to_contain_text("unexpected symbol near '='")
+    page.locator("#editor textarea").fill("local a = 1\nlocal b = 2\nreturn a")
+    expect(page.locator(".gutter .number.error")).to_have_count(0)
 
 
 def test_the_offered_name_is_put_in_place(page: Page) -> None:

@@ -143,3 +143,71 @@ def test_the_doctor_says_what_each_layer_means(page: Page, console: Console) -> 
     expect(jail).to_contain_text("no files, no network, no programs")
     for row in jail.locator("tbody tr").all():
         assert row.locator("td").nth(2).inner_text().strip(), row.inner_text()
+
+
+def diagnosis(**changes: Any) -> dict[str, Any]:
+    """What `moonbox doctor --json` says, in short."""
+
+    def check(name: str) -> dict[str, Any]:
+        return {"name": name, "active": True, "detail": "it works"}
+
+    return {
+        "ok": True,
+        "moonbox": "1",
+        "python": "CPython",
+        "machine": "Linux",
+        "isolation": check("process"),
+        "fork": check("fork"),
+        "interrupt": check("interrupt"),
+        "layers": [],
+        "configuration": [],
+        **changes,
+    }
+
+
+HOSTILE = "<img src=x onerror=alert(1)>{{7*7}}</td></table>\u202e"
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "rows"),
+    [
+        ({}, "scripts are isolated", 3),
+        (
+            {"ok": False, "isolation": {"name": "process", "active": False, "detail": "no fork"}},
+            "scripts are not isolated",
+            3,
+        ),
+        (
+            {
+                "ok": False,
+                "configuration": [
+                    {"name": f"script{number}.lua", "active": False, "detail": "x" * 2000} for number in range(500)
+                ],
+            },
+            "scripts are isolated, the configuration needs attention",
+            503,
+        ),
+        (
+            {
+                "ok": False,
+                "machine": HOSTILE,
+                "configuration": [{"name": HOSTILE, "active": False, "detail": HOSTILE}],
+                "layers": [{"name": HOSTILE, "active": False, "detail": HOSTILE}],
+            },
+            "scripts are isolated, the configuration needs attention",
+            5,
+        ),
+    ],
+    ids=["empty", "without isolation", "large", "hostile"],
+)
+def test_the_doctor_in_other_states(visitor: Visitor, changes: dict[str, Any], verdict: str, rows: int) -> None:
+    with running_console([], diagnose=lambda: diagnosis(**changes)) as console:
+        page = visitor.enter(console)
+        page.goto(console.address("doctor"))
+        expect(page.locator("main .head .state")).to_have_text(verdict)
+        expect(page.locator("main tbody tr")).to_have_count(rows)
+        assert page.locator("main img").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is not wider than it"
+        if changes.get("machine") == HOSTILE:
+            expect(page.locator("main tbody tr").last).to_contain_text("<img src=x onerror=alert(1)>{{7*7}}</td>")
+        page.goto("about:blank")

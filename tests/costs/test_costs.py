@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from moonbox.tools.document import Document
+from moonbox.tools.problems import MOST_PROBLEMS, find_problems
 from tests.costs.fuzz import attempt
 from tests.costs.inputs import text
 from tests.costs.targets import Target, targets
@@ -29,3 +33,22 @@ def _quadratic_memory(item: str) -> list[str]:
 def test_what_grows_too_fast_is_found(work: object) -> None:
     target = Target("quadratic", work, text)  # type: ignore[arg-type]
     assert attempt(target, 1, 2_000) is not None
+
+
+class _Counted(dict[str, int]):
+    """Knows how many of its items were looked at."""
+
+    looked_at = 0
+
+    def items(self) -> Any:
+        for item in super().items():
+            self.looked_at += 1
+            yield item
+
+
+def test_arguments_with_many_unknown_names_are_not_explained_to_the_end() -> None:
+    arguments = _Counted({f"unknown{number}": 1 for number in range(5_000)})
+    document = Document({"type": "object", "properties": {"a": {}}, "additionalProperties": False})
+    problems = find_problems(document, arguments, lambda rule, part: True)
+    assert len(problems) == MOST_PROBLEMS + 1
+    assert arguments.looked_at <= MOST_PROBLEMS + 2

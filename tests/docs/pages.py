@@ -7,6 +7,7 @@ A block's language says how it is run; a title makes it a file that later blocks
     lua, rhai   run as a script with the sample tools; `-- → text` (`// → text`) in the last line is compared
     toml        read as a moonbox.toml: every key must be known
     json        must be JSON
+    js          run in Node; `expression; // → value` is compared
     text        shown, not run
 
 A block that cannot be run has `<!-- not run: reason -->` on the line above it.
@@ -20,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-RUN = ("python", "console", "lua", "rhai", "toml", "json")
+RUN = ("python", "console", "lua", "rhai", "toml", "json", "js")
 SHOWN = ("text", "")
 
 _BLOCK = re.compile(
@@ -47,8 +48,8 @@ class Block:
 
 
 def all_pages() -> list[Path]:
-    """The README, the contribution guide's first page, and everything in docs/."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+    """The README, that of the npm package, the contribution guide's first page, and everything in docs/."""
+    return [ROOT / "README.md", ROOT / "js" / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def name(page: Path) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .javascript import run_javascript, why_not_run
 from .pages import DOCS, ROOT, RUN, SHOWN, all_pages, blocks, name
 from .running import Page
 
@@ -23,6 +24,7 @@ def needs_its_framework(page: Path) -> bool:
     return page.parent == DOCS / "frameworks" and tests.is_file() and "run_page(" in tests.read_text("utf-8")
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("page", with_code())
 def test_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = blocks(page)
@@ -38,6 +40,10 @@ def test_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for block in found:
         if block.not_run is None:
             running.run(block)
+    scripts = [block for block in found if block.language == "js" and block.not_run is None]
+    if scripts and why_not_run():
+        pytest.skip(why_not_run())
+    assert not scripts or run_javascript(scripts, tmp_path / "javascript"), "a page's code should show what comes out"
     ran = [block for block in found if block.language == "python" and block.title is None and block.not_run is None]
     assert running.shown or not ran, "a page's code should show what comes out"
 

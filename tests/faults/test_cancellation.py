@@ -89,7 +89,7 @@ def test_cancelled_twice() -> None:
 
 def test_cancelled_while_a_large_script_is_sent() -> None:
     async def main() -> None:
-        async with Sandbox(limits=Limits(timeout=10)) as box, box.repl() as repl:
+        async with Sandbox(limits=Limits(timeout=10, max_source=20_000_000)) as box, box.repl() as repl:
             for n in range(10):
                 task = asyncio.create_task(repl.arun("n = 1 -- " + "x" * 10_000_000))
                 for _ in range(n):

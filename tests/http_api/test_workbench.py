@@ -7,11 +7,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import jsonschema_rs
 import pytest
 
 from moonbox import Limits, Sandbox
 from moonbox.audit.sinks import MemorySink
-from moonbox.http.app import Service, create_app
+from moonbox.http import openapi
+from moonbox.http.app import Service, create_app, routes
 from moonbox.http.workbench import Workbench
 
 from .conftest import add, risky, serving
@@ -157,6 +159,37 @@ def test_the_check_is_asked_without_a_run(api: httpx.Client) -> None:
     assert api.post("/check", json={"source_code": 1}).status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("source", "line", "message", "hint"),
+    [
+        ("x = = 1", 1, "unexpected symbol near '='", None),
+        (
+            "for i = 1, 3 do\n  print(i)",
+            2,
+            "'end' expected (to close 'for' at line 1) near <eof>",
+            "the for of line 1 is never closed: add end",
+        ),
+        ("if y", 1, "'then' expected near <eof>", "then is missing; write: if y then"),
+        ("1 +", 1, "unexpected symbol near '1'", None),
+    ],
+)
+def test_the_check_says_why_a_script_does_not_compile(
+    api: httpx.Client, source: str, line: int, message: str, hint: str | None
+) -> None:
+    before = len(api.get("/runs").json()["runs"])
+    [finding] = api.post("/check", json={"source_code": source}).json()["findings"]
+    assert (finding["severity"], finding["line"], finding["message"]) == ("error", line, message)
+    assert finding["hint"] == hint
+    assert len(api.get("/runs").json()["runs"]) == before, "it is not recorded"
+
+
+def test_the_check_runs_nothing(api: httpx.Client) -> None:
+    for source in ("1 + 1", "return 1", "while true do end", "tools.risky()", ""):
+        answer = api.post("/check", json={"source_code": source}).json()
+        assert [item for item in answer["findings"] if item["severity"] == "error"] == [], source
+    assert api.get("/approvals").json()["pending"] == []
+
+
 def test_sessions_end(api: httpx.Client) -> None:
     id = open_session(api)
     assert api.delete(f"/sessions/{id}").status_code == 204
@@ -177,7 +210,7 @@ def test_runs_are_paged_filtered_and_compared(api: httpx.Client) -> None:
     assert rest["next"] is None
     assert api.get("/runs", params={"ok": "false", "q": "marked"}).json()["runs"] == []
     assert api.get("/runs", params={"ok": "perhaps"}).status_code == 400
-    assert api.get("/runs", params={"before": "unknown"}).status_code == 400
+    assert api.get("/runs", params={"before": "unknown"}).status_code == 404
     ids = [run["id"] for run in page["runs"]]
     assert api.get("/compare", params={"a": ids[0], "b": ids[1]}).json()["calls"] == []
     assert api.get("/compare", params={"a": ids[0]}).status_code == 400
@@ -192,3 +225,52 @@ def test_tools_are_searched_and_what_is_missing_is_said(api: httpx.Client) -> No
     assert api.get("/knowledge/search", params={"q": "x"}).status_code == 404
     assert api.get("/media/unknown").status_code == 404
     assert api.get("/doctor").json() == {"ok": True}
+
+
+@pytest.mark.parametrize("with_workbench", [False, True])
+def test_the_openapi_document_has_every_route(with_workbench: bool) -> None:
+    with Sandbox([add], min_workers=0) as box:
+        service = Service(box, workbench=Workbench() if with_workbench else None)
+        served = {
+            (route.path.replace(":int", ""), method)
+            for route in routes(service)
+            for method in route.methods or ()
+            if method != "HEAD" and route.path != "/tools/{name:path}"
+        }
+        document = openapi.document(service.tools(), workbench=with_workbench)
+    described = {(path, method.upper()) for path, item in document["paths"].items() for method in item}
+    assert described == served | {("/tools/add", "POST")}
+    operations = [item["operationId"] for path in document["paths"].values() for item in path.values()]
+    assert len(set(operations)) == len(operations)
+
+
+def test_answers_are_as_the_openapi_document_says(api: httpx.Client) -> None:
+    document = api.get("/openapi.json").json()
+    session, run = open_session(api), api.post("/run", json={"source_code": "return tools.add{a = 1}"}).json()["run"]
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("get", "/health", {}),
+        ("get", "/tools/search", {"params": {"q": "add"}}),
+        ("get", "/runs", {"params": {"ok": "true", "limit": 5}}),
+        ("get", f"/runs/{run}/report", {}),
+        ("get", f"/runs/{run}/calls/1", {}),
+        ("get", "/compare", {"params": {"a": run, "b": run}}),
+        ("get", f"/sessions/{session}", {}),
+        ("get", f"/sessions/{session}/globals", {}),
+        ("post", f"/sessions/{session}/stop", {"json": {}}),
+        ("post", "/check", {"json": {"source_code": "return 1"}}),
+        ("get", "/approvals", {}),
+        ("post", "/approvals/nope", {"json": {"decision": "deny"}}),
+        ("get", "/knowledge/search", {"params": {"q": "x"}}),
+        ("get", "/doctor", {}),
+        ("delete", f"/sessions/{session}", {}),
+    ]
+    for method, path, options in asked:
+        answer = api.request(method, path, **options)
+        pattern = path.replace(run, "{id}").replace(session, "{id}").replace("/calls/1", "/calls/{index}")
+        described = document["paths"][pattern.replace("/nope", "/{id}")][method]["responses"][str(answer.status_code)]
+        if "content" not in described:
+            continue
+        schema = described["content"]["application/json"]["schema"]
+        if "$ref" in schema:
+            schema = document["components"]["schemas"]["Error"]
+        jsonschema_rs.validate(schema, answer.json())

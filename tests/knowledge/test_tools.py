@@ -49,7 +49,7 @@ def test_what_goes_wrong_is_told_to_the_script(tools: dict[str, Tool]) -> None:
         call(tools["search"], query="x", source="nots")
     with pytest.raises(ArgumentError, match=r"^semantic search needs an embedder"):
         call(tools["search"], query="x", mode="semantic")
-    with pytest.raises(ToolError, match=r"^unknown document 99; search returns valid ids$") as caught:
-        call(tools["get"], id=99)
+    with pytest.raises(ToolError, match=r"^unknown document 'notes:99'; search returns valid ids$") as caught:
+        call(tools["get"], id="notes:99")
     assert (caught.value.code, caught.value.retryable) == ("not_found", False)
     assert call(tools["search"], query='" OR (NEAR') == []

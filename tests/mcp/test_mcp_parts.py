@@ -16,6 +16,7 @@ from mcp_types import (
     CallToolResult,
     ClientCapabilities,
     EmbeddedResource,
+    ImageContent,
     TextContent,
 )
 from starlette.applications import Starlette
@@ -24,11 +25,11 @@ from starlette.routing import Route
 
 from moonbox import ToolError
 from moonbox.config.serve import ServeSettings
-from moonbox.mcp.media import Media, Medium
 from moonbox.mcp.server.sessions import Client, Conversations, RequestRate, Shares, TooMany
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
 from moonbox.mcp.upstreams.tools import result_value
+from moonbox.media import Media, MediaStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -86,16 +87,25 @@ def test_data_that_only_looks_like_a_failure_is_data() -> None:
     assert result_value(texts("", structured_content={"isError": True, "n": 1}), None) == {"isError": True, "n": 1}
 
 
-def test_sounds_and_blobs_are_kept_outside() -> None:
-    media = Media()
+def test_sounds_and_blobs_are_media() -> None:
+    store = MediaStore()
     sound = AudioContent(data="AAAA", mime_type="audio/wav")
-    blob = EmbeddedResource(resource=BlobResourceContents(uri="x://1", mime_type="application/zip", blob="AAA="))
-    value = result_value(CallToolResult(content=[sound, blob]), None, media)
-    assert [item["size"] for item in value["content"]] == [3, 2]
-    assert media.get(value["content"][0]["uri"]) == Medium("audio", "audio/wav", "AAAA")
-    assert media.get(value["content"][1]["media"]) == Medium("resource", "application/zip", "AAA=")
-    without = result_value(CallToolResult(content=[sound]), None)
-    assert without == {"type": "audio", "mimeType": "audio/wav", "size": 3}
+    blob = EmbeddedResource(resource=BlobResourceContents(uri="x://1/a.zip", mime_type="application/zip", blob="AAA="))
+    value = result_value(CallToolResult(content=[sound, blob]), None, store)
+    assert value == {"content": [Media(bytes(3), "audio/wav"), Media(bytes(2), "application/zip", "a.zip")]}
+    assert [store.get(medium.address) for medium in value["content"]] == value["content"]
+    assert result_value(CallToolResult(content=[sound]), None) == Media(bytes(3), "audio/wav")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "value"),
+    [
+        ("not base64 \x1b[2J", "image/png", {"type": "image", "mimeType": "image/png", "size": 11}),
+        ("AAAA", "x\r\ny", Media(bytes(3), "application/octet-stream")),
+    ],
+)
+def test_media_of_hostile_servers(data: str, kind: str, value: Any) -> None:
+    assert result_value(CallToolResult(content=[ImageContent(data=data, mime_type=kind)]), None) == value
 
 
 def test_an_error_keeps_its_words_and_its_data() -> None:
@@ -105,14 +115,6 @@ def test_an_error_keeps_its_words_and_its_data() -> None:
     assert caught.value.data == {"code": "not_found", "id": 7}
     with pytest.raises(ToolError, match=r"^the tool failed without a message$"):
         result_value(texts(is_error=True), None)
-
-
-def test_media_give_way_when_there_are_too_many() -> None:
-    media = Media(max_bytes=1_000, max_count=3)
-    addresses = [media.keep(Medium("image", "image/png", "x" * 10)) for _ in range(5)]
-    assert [media.get(address or "") is not None for address in addresses] == [False, False, True, True, True]
-    assert media.keep(Medium("image", "image/png", "x" * 300)) is None
-    assert len(set(addresses)) == 5
 
 
 def test_the_tail_keeps_the_end() -> None:

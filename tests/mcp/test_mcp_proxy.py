@@ -224,7 +224,7 @@ def test_scripts_read_what_is_granted(driver: Driver, configured: Callable[..., 
     with connected(driver, configured, env, config) as session:
         assert session.value('return mcp.read("test://static-text")').startswith("This is the content")
         picture = session.value('return mcp.read("test://static-binary")')
-        assert (picture["mimeType"], picture["media"][:16]) == ("image/png", "moonbox://media/")
+        assert (picture["type"], picture["media"][:16]) == ("image/png", "moonbox://media/")
         said = session.value('return mcp.prompt("open__test_prompt_with_arguments", {arg1 = "x", arg2 = 2})')
         assert said == [{"role": "user", "content": "Prompt with arguments: arg1='x', arg2='2'"}]
         for source in (

@@ -117,6 +117,12 @@ SCRIPTS = [
     "return parallel({function() return tools.same{value = 1} end, function() while true do end end})",
     "local t = {} for i = 1, 40 do t[i] = {id = i, s = 'v' .. i} end return tools.same{value = t}",
     "return collectgarbage",
+    "local r = tools.sample{name = 'rows'} r[1].note = 1 r[2].note = nil r[3].other = 2 return r",
+    "local v = tools.sample{name = 'nested'} v.a[2] = 5 v.a[7] = 1 return v",
+    "local v = tools.sample{name = 'many nulls'} v[5001] = 1 v[4999] = nil table.remove(v, 1) return v",
+    "local v = tools.sample{name = 'many nulls'} for i = 1, 5000 do v[i] = nil end return v, #v",
+    "local v = tools.sample{name = 'nested'} rawset(v.a[3], 'b', 1) return v, setmetatable(v.a[3], {__index = {}})",
+    "local v = tools.sample{name = 'null fields'} for i = 1, 2999 do v['k' .. i] = i end return v",
 ]
 
 
@@ -134,8 +140,8 @@ def boxes() -> Iterator[tuple[Sandbox, Sandbox]]:
                 tools=[sample, same, fails], limits=limits, lua_features=("coroutines", "metatables"), min_workers=1
             )
             with box.repl() as repl:
-                repl.run("return 1")
-                assert repl.worker_native == (native == "1")
+                run = repl.run("return 1")
+                assert repl.worker_native == run.usage.native == (native == "1")
         made.append(box)
     yield made[0], made[1]
     for box in made:

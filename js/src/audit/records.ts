@@ -57,6 +57,10 @@ export interface RunFields {
   started: number;
   repl: string;
   number: number;
+  /** The run that called the tool script of which this is an execution; tool scripts are the Python package's. */
+  parent: string;
+  /** The tool script that was executed. */
+  tool: string;
   seed: number;
   observations: [string, unknown][];
   state_lost: boolean;
@@ -117,6 +121,8 @@ export class Run {
       started: this.started,
       repl: this.repl,
       number: this.number,
+      parent: this.parent,
+      tool: this.tool,
       seed: this.seed,
       observations: this.observations.map(([name, value]) => [name, toJsonable(value)]),
       state_lost: this.state_lost,

@@ -4,11 +4,14 @@ import type { Call, CallStatus } from "../audit/records.js";
 import { ArgumentError, ConversionError, Denied, ToolError, UsageError } from "../errors.js";
 import type { Language } from "../languages.js";
 import type { Limits } from "../limits.js";
+import { changedParts, fingerprint, type Fingerprint } from "../tools/fingerprint.js";
 import { convert, convertResult, toToolError } from "../tools/results.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { isObject, plain } from "../values.js";
 import { Docs } from "./docs.js";
+
+const MOST_LEFT = 64;
 
 /** A function of the host that scripts call by its bare name, with positional arguments. */
 export interface HostFunction {
@@ -26,6 +29,11 @@ export interface ToolCall {
   index: number;
   run_id: string;
   repl_id: string;
+  /** The script that makes the call; empty for a direct call. */
+  source: string;
+  language: string;
+  /** The parts of the tool's definition that changed since the person said "always" about it. */
+  changed: string[];
 }
 
 /** What an approve callback may answer; `edit` goes on with other arguments, which are validated again. */
@@ -39,6 +47,7 @@ export type Approve = (call: ToolCall) => Decision | Promise<Decision>;
 export interface RunInfo {
   id: string;
   repl_id: string;
+  source: string;
   /** Stops the run's clock until the returned function is called. */
   pause(): () => void;
   /** When something is due earlier than it was. */
@@ -126,6 +135,24 @@ export class CallEntry {
   }
 }
 
+/** Calls whose tools have not ended, those included that nobody waits for any more: these are counted and bounded. */
+export class RunningCalls {
+  private readonly entries = new Set<CallEntry>();
+
+  /** A call begins; throws ToolError where too many have been left behind. */
+  enter(entry: CallEntry): () => void {
+    if (this.entries.size >= MOST_LEFT && [...this.entries].filter((each) => each.abort.signal.aborted).length >= MOST_LEFT) {
+      throw new ToolError(
+        `${MOST_LEFT} earlier calls timed out or were given up, and their tools are still running; ` +
+          "no other call is made until some of them have ended",
+        { code: "busy", retryable: true },
+      );
+    }
+    this.entries.add(entry);
+    return () => void this.entries.delete(entry);
+  }
+}
+
 /** How many calls of each tool run at this moment. */
 export class ToolSlots {
   private readonly running = new Map<string, number>();
@@ -157,8 +184,9 @@ export interface CallSettings {
   allow_nan: boolean;
   approve: Approve | null;
   slots: ToolSlots;
-  /** Paths of tools that need no more asking. */
-  always: Set<string>;
+  running: RunningCalls;
+  /** The definitions, by the tools' paths, of which a person said "always": a changed one is another tool. */
+  always: Map<string, Fingerprint>;
   /** A call by the model itself, not by a script. */
   direct: boolean;
 }
@@ -193,8 +221,13 @@ export class CallPath {
     const [space, name] = [entry.target.slice(0, at), entry.target.slice(at + 1)];
     const added = space === "fn" ? settings.functions.get(name) : undefined;
     if (added !== undefined) {
-      entry.begin(null);
-      return this.convert(await added.call(...entry.given));
+      const ended = settings.running.enter(entry);
+      try {
+        entry.begin(null);
+        return this.convert(await added.call(...entry.given));
+      } finally {
+        ended();
+      }
     }
     if (space !== "tools") throw new ArgumentError(`there is no function '${name}'`, { code: "unknown_function" });
     const tool = settings.toolbox.resolve(name);
@@ -202,7 +235,8 @@ export class CallPath {
     if (tool.policy === "direct" && !settings.direct) {
       throw new Denied(`scripts cannot call the tool '${tool.path}'; use a direct tool call instead`);
     }
-    if (tool.policy === "approve" && !settings.always.has(tool.path)) await this.ask(tool, entry, run);
+    if (tool.policy === "approve") await this.approved(tool, entry, run);
+    const ended = settings.running.enter(entry);
     const leave = await settings.slots.enter(tool);
     try {
       entry.begin(tool.timeout);
@@ -212,6 +246,7 @@ export class CallPath {
       return convertResult(result, tool, settings.limits, settings.allow_nan);
     } finally {
       leave();
+      ended();
     }
   }
 
@@ -226,9 +261,18 @@ export class CallPath {
     }
   }
 
-  /** Asks the person; the run's clock stands still meanwhile. */
-  private async ask(tool: Tool, entry: CallEntry, run: RunInfo): Promise<void> {
-    const { approve, always } = this.settings;
+  /** Asks the person, unless they said "always" about the tool as it is defined now. */
+  private async approved(tool: Tool, entry: CallEntry, run: RunInfo): Promise<void> {
+    const before = this.settings.always.get(tool.path);
+    const now = fingerprint(tool);
+    const changed = before === undefined ? [] : changedParts(before, now);
+    if (before !== undefined && changed.length === 0) entry.approval = "always";
+    else if (await this.ask(tool, entry, run, changed)) this.settings.always.set(tool.path, now);
+  }
+
+  /** Asks the person, whose answer may be "always"; the run's clock stands still meanwhile. */
+  private async ask(tool: Tool, entry: CallEntry, run: RunInfo, changed: string[]): Promise<boolean> {
+    const { approve, language, direct } = this.settings;
     if (approve === null) {
       entry.approval = "denied";
       throw new Denied(
@@ -242,7 +286,7 @@ export class CallPath {
       decision = decisionOf(
         await approve({
           tool, name: tool.path, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
-          run_id: run.id, repl_id: run.repl_id,
+          run_id: run.id, repl_id: run.repl_id, source: run.source, language: direct ? "direct" : language.name, changed,
         }),
       );
     } finally {
@@ -255,8 +299,8 @@ export class CallPath {
     if (decision.kind === "edit") {
       entry.arguments = tool.binder.bind(decision.arguments, tool.path, this.settings.language.first_index);
     }
-    if (decision.kind === "always") always.add(tool.path);
     entry.approval = { allow: "allowed", always: "always", edit: "edited" }[decision.kind];
+    return decision.kind === "always";
   }
 
   private convert(result: unknown): unknown {

@@ -8,6 +8,8 @@ import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 
 const MOST_RESULTS = 50;
+const MOST_NAMES = 10_000;
+const TOOLS_PER_UNIT = 20;
 const MOST_TEXT = 500;
 
 /** Answers `docs[name]`, `docs.search` and `docs.describe` for one Repl. */
@@ -22,9 +24,16 @@ export class Docs {
     this.searching = new ToolSearch(toolbox);
   }
 
+  /** What a question costs: searching, and finding the nearest name, look at every tool. */
+  cost(what: string): number {
+    return what === "get" ? 1 : 1 + Math.floor(this.toolbox.size / TOOLS_PER_UNIT);
+  }
+
   /** The value for the script; throws ToolError where the question is malformed. */
   answer(what: string, given: unknown[]): unknown {
+    if (what === "names") return this.names().slice(0, MOST_NAMES);
     const first = given[0];
+    if (what === "search" && typeof first === "string" && !first.trim()) return this.listing(limitOf(given, MOST_RESULTS));
     if (typeof first !== "string" || !first.trim()) {
       throw new ArgumentError(`docs.${what} expects text, for example docs.${what}("…")`);
     }
@@ -34,36 +43,48 @@ export class Docs {
     if (what === "get") return this.get(first);
     if (what === "describe") return this.get(first) ?? render(this.toolbox.resolve(withoutPrefix(first)), "full");
     if (what !== "search") throw new ArgumentError(`docs has no '${what}'`, { code: "unknown_function" });
-    const limit = given[1] ?? 10;
-    if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1) {
-      throw new ArgumentError("docs.search: the second argument is a whole number of results");
-    }
-    return this.search(first, Math.min(limit, MOST_RESULTS));
+    return this.search(first, Math.min(limitOf(given, 10), MOST_RESULTS));
+  }
+
+  /** What there is, tools first, in the order in which they were added. */
+  private listing(limit: number): unknown[] {
+    const texts = Object.entries({ ...Object.fromEntries(this.entries), ...this.language.docs });
+    return [...this.tools().map(ofTool), ...texts.map(([name, text]) => ofEntry(name, text))].slice(0, Math.min(limit, MOST_NAMES));
+  }
+
+  /** Every name that `get` answers. */
+  private names(): string[] {
+    const { docs, library_docs } = this.language;
+    const tools = this.tools().map((tool) => `tools.${tool.path}`);
+    return [...new Set([...tools, ...this.entries.keys(), ...Object.keys(docs), ...Object.keys(library_docs)])];
+  }
+
+  private tools(): Tool[] {
+    return [...this.toolbox].filter((tool) => tool.policy !== "direct");
   }
 
   private get(name: string): string | null {
     const entry = this.entries.get(name);
     if (entry !== undefined) return entry;
-    const builtin = Object.hasOwn(this.language.docs, name) ? this.language.docs[name]! : null;
+    const builtin = own(this.language.docs, name);
     let tool = name.startsWith("tools.") ? this.tool(withoutPrefix(name)) : null;
     if (tool === null && builtin === null) tool = this.tool(name);
-    return tool === null ? builtin : render(tool, "full");
+    return tool === null ? (builtin ?? own(this.language.library_docs, name)) : render(tool, "full");
   }
 
   private search(words: string, limit: number): unknown[] {
     const found = this.searching
       .search(words, limit)
       .filter((tool) => tool.policy !== "direct")
-      .map((tool) => {
-        const brief = render(tool, "brief");
-        const at = brief.indexOf(" — ");
-        return { name: tool.path, signature: render(tool, "signature"), summary: at < 0 ? "" : brief.slice(at + 3) };
-      });
+      .map(ofTool);
     if (found.length < limit) {
       const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
       for (const [name, text] of new Map([...Object.entries(this.language.docs), ...this.entries])) {
         const whole = `${name} ${text}`.toLowerCase();
-        if (wanted.every((word) => whole.includes(word))) found.push({ name, signature: text.split("\n")[0]!, summary: "" });
+        if (wanted.every((word) => whole.includes(word))) found.push(ofEntry(name, text));
+      }
+      for (const [name, text] of Object.entries(this.language.library_docs)) {
+        if (wanted.every((word) => name.toLowerCase().includes(word))) found.push(ofEntry(name, text));
       }
     }
     return found.slice(0, limit);
@@ -73,6 +94,34 @@ export class Docs {
     const found = this.toolbox.get(path);
     return found !== undefined && found.policy !== "direct" ? found : null;
   }
+}
+
+interface Entry {
+  name: string;
+  signature: string;
+  summary: string;
+}
+
+function ofTool(tool: Tool): Entry {
+  const brief = render(tool, "brief");
+  const at = brief.indexOf(" — ");
+  return { name: tool.path, signature: render(tool, "signature"), summary: at < 0 ? "" : brief.slice(at + 3) };
+}
+
+function ofEntry(name: string, text: string): Entry {
+  return { name, signature: text.split("\n")[0]!, summary: "" };
+}
+
+function limitOf(given: unknown[], otherwise: number): number {
+  const limit = given[1] ?? otherwise;
+  if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1) {
+    throw new ArgumentError("docs.search: the second argument is a whole number of results");
+  }
+  return limit;
+}
+
+function own(texts: Record<string, string>, name: string): string | null {
+  return Object.hasOwn(texts, name) ? texts[name]! : null;
 }
 
 function withoutPrefix(name: string): string {

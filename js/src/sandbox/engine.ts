@@ -13,7 +13,7 @@ export class EngineModules {
 
   /** A module for scripts that may hold so many bytes; values on their way in and out need room of their own. */
   for(maxMemory: number): Promise<WebAssembly.Module> {
-    const pages = Math.min(MOST_PAGES, FIRST_PAGES + Math.ceil((3 * maxMemory) / PAGE) + 512);
+    const pages = mostPages(maxMemory);
     let module = this.compiled.get(pages);
     if (module === undefined) {
       this.bytes ??= readModule();
@@ -22,6 +22,15 @@ export class EngineModules {
     }
     return module;
   }
+}
+
+function mostPages(maxMemory: number): number {
+  return Math.min(MOST_PAGES, FIRST_PAGES + Math.ceil((3 * maxMemory) / PAGE) + 512);
+}
+
+/** The bytes to which the memory of a worker may grow, whose scripts may hold so many. */
+export function mostBytes(maxMemory: number): number {
+  return mostPages(maxMemory) * PAGE;
 }
 
 async function readModule(): Promise<Uint8Array<ArrayBuffer>> {

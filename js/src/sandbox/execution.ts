@@ -2,11 +2,13 @@
 
 import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
-import { explain, type EngineError } from "../explain.js";
-import { filled } from "../languages.js";
+import { explain } from "../explain/explain.js";
+import type { EngineError } from "../explain/report.js";
+import { discoveryBudget, filled } from "../languages.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
 import { fromWire, isObject, toWire } from "../values.js";
 import { CallEntry, errorValue, type CallPath, type CallResult, type RunInfo } from "./calls.js";
+import { RunClock } from "./clock.js";
 import type { Link } from "./link.js";
 
 const GRACE = 400; // milliseconds that a worker has to stop by itself before it is terminated
@@ -14,6 +16,7 @@ const POKE = 2; // milliseconds between two looks at a script that must stop
 const MOST_OBSERVATIONS = 10_000;
 const REMEMBERED_FAILURES = 32;
 const LONGEST_MESSAGE = 100_000;
+const TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run";
 
 export interface ExecutionOptions {
   run_id: string;
@@ -22,6 +25,8 @@ export interface ExecutionOptions {
   seed: number;
   source: string;
   sources: Map<string, string>;
+  /** JSON of pairs of a name and a value. */
+  inputs: string | null;
   state_lost_before: boolean;
 }
 
@@ -37,16 +42,16 @@ export class Execution implements RunInfo {
   private waiting = false; // the worker waits for an answer
   private flushing = false;
   private budget: number | null;
+  private discovery = discoveryBudget;
   private batches = 0;
   private sent = 0;
   private received = 0;
   private readonly started = Date.now() / 1000;
-  private began = performance.now();
-  private paused = 0;
-  private pausedAt = 0;
+  private readonly clock: RunClock;
   private stopping = 0;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private done: Done | null = null;
+  private values: unknown[] = [];
   private error: ScriptError | null = null;
   private end!: () => void;
   private readonly over = new Promise<void>((resolve) => {
@@ -59,6 +64,7 @@ export class Execution implements RunInfo {
     private readonly options: ExecutionOptions,
   ) {
     this.budget = calls.settings.limits.max_tool_calls;
+    this.clock = new RunClock(calls.settings.limits.timeout, () => this.changed());
   }
 
   get id(): string {
@@ -67,6 +73,10 @@ export class Execution implements RunInfo {
 
   get repl_id(): string {
     return this.options.repl_id;
+  }
+
+  get source(): string {
+    return this.options.source;
   }
 
   /** Runs the script to its end. */
@@ -90,6 +100,7 @@ export class Execution implements RunInfo {
     link.hold(true);
     link.onReport = (report, problem) => this.take(report, problem);
     this.sent += source.length;
+    if (this.options.inputs !== null) link.post({ kind: "inputs", json: this.options.inputs });
     link.post({ kind: "run", source, number: this.options.number, seed: this.options.seed });
     this.changed();
     if (signal?.aborted) cancel();
@@ -109,18 +120,7 @@ export class Execution implements RunInfo {
   // The clock
 
   pause(): () => void {
-    if (this.paused === 0) this.pausedAt = performance.now();
-    this.paused += 1;
-    this.changed();
-    return () => {
-      this.paused -= 1;
-      if (this.paused === 0) this.began += performance.now() - this.pausedAt;
-      this.changed();
-    };
-  }
-
-  private elapsed(): number {
-    return ((this.paused > 0 ? this.pausedAt : performance.now()) - this.began) / 1000;
+    return this.clock.ask();
   }
 
   /** Sets the timer for what is due next. */
@@ -128,9 +128,7 @@ export class Execution implements RunInfo {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
     if (this.stopping || this.done !== null || this.error !== null) return;
-    const { timeout } = this.calls.settings.limits;
-    const deadlines = [...this.open.values()].flatMap((entry) => (entry.deadline === null ? [] : [entry.deadline]));
-    if (timeout !== null && this.paused === 0) deadlines.push(this.began + timeout * 1000);
+    const deadlines = [this.clock.deadline(), ...[...this.open.values()].map((entry) => entry.deadline)].filter((at) => at !== null);
     if (deadlines.length === 0) return;
     const wait = Math.min(Math.min(...deadlines) - performance.now(), 2 ** 31 - 1);
     this.timer = setTimeout(() => this.tick(), Math.max(0, wait));
@@ -138,8 +136,7 @@ export class Execution implements RunInfo {
 
   private tick(): void {
     const now = performance.now();
-    const { timeout } = this.calls.settings.limits;
-    if (timeout !== null && this.paused === 0 && now >= this.began + timeout * 1000 - 0.5) return this.stop(REASON.time);
+    if (now >= (this.clock.deadline() ?? Infinity) - 0.5) return this.stop(REASON.time);
     for (const entry of [...this.open.values()]) {
       if (entry.deadline === null || now < entry.deadline - 0.5) continue;
       const error = new ToolError(`${entry.tool} did not answer within its timeout`, { code: "timeout", retryable: true, tool: entry.tool });
@@ -170,7 +167,7 @@ export class Execution implements RunInfo {
     if (this.done !== null || this.worker_lost) return;
     this.worker_lost = true;
     this.output.push(this.link.unsentOutput());
-    this.link.terminate();
+    this.link.abandon();
     if (this.stopping) {
       const limit = REASON_NAMES[this.stopping] ?? "";
       this.error = this.explain({ kind: "stop", message: "", limit, frames: [], data: null, extra: {} });
@@ -193,16 +190,18 @@ export class Execution implements RunInfo {
           return;
         case "calls":
           this.received += report.calls.length;
-          this.waiting = true;
+          this.waits(true);
           return this.takeCalls(report.calls);
         case "more":
-          this.waiting = true;
+          this.waits(true);
           return this.flush();
         case "cancel":
           for (const id of fromWire(new TextDecoder().decode(report.ids)) as number[]) this.cancel(id);
           return;
         case "done":
           this.received += report.values.length + report.message.length + report.extra.length;
+          if (report.outcome === "ok") this.values = fromWire(new TextDecoder().decode(report.values)) as unknown[];
+          else this.error = this.explain(engineError(report));
           this.done = report;
           return this.end();
       }
@@ -239,12 +238,14 @@ export class Execution implements RunInfo {
   /** About the clock or the documentation: answered at once, not counted, no call in the record. */
   private answerQuestion(id: number, space: string, name: string, given: unknown[]): void {
     if (space === "sys") {
-      const value = name === "time" ? Math.floor(Date.now() / 1000) : Math.round(this.elapsed() * 1e6) / 1e6;
+      const value = name === "time" ? Math.floor(Date.now() / 1000) : Math.round(this.clock.elapsed() * 1e6) / 1e6;
       if (this.observations.length < MOST_OBSERVATIONS) this.observations.push([`os.${name}`, value]);
       this.replies.push(`[${id},true,${name === "time" ? value : float(value)}]`);
       return;
     }
     try {
+      this.discovery -= this.calls.docs.cost(name);
+      if (this.discovery < 0) throw new ToolError(TOO_MUCH_DISCOVERY, { code: "limit_docs" });
       this.replies.push(`[${id},true,${toWire(this.calls.docs.answer(name, given))}]`);
     } catch (problem) {
       if (!(problem instanceof ToolError)) throw problem;
@@ -285,10 +286,15 @@ export class Execution implements RunInfo {
     entry.abort.abort();
   }
 
+  private waits(waiting: boolean): void {
+    this.waiting = waiting;
+    this.clock.waits(waiting);
+  }
+
   private flush(): void {
     if (!this.waiting || this.stopping || this.worker_lost) return;
     if (this.link.sending) {
-      this.waiting = false;
+      this.waits(false);
       return this.link.send(null);
     }
     if (this.replies.length === 0) return;
@@ -297,7 +303,7 @@ export class Execution implements RunInfo {
     this.replies = [];
     this.answered = [];
     this.sent += answer.length;
-    this.waiting = false;
+    this.waits(false);
     this.link.send(answer);
   }
 
@@ -318,14 +324,8 @@ export class Execution implements RunInfo {
   }
 
   private record(): Run {
-    const { done, options } = this;
-    let { error } = this;
-    let values: unknown[] = [];
-    if (done !== null) {
-      if (done.outcome === "ok") values = fromWire(new TextDecoder().decode(done.values)) as unknown[];
-      else error = this.explain(engineError(done));
-    }
-    const kept = done?.kept ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
+    const { done, error, options, values } = this;
+    const kept = done?.kept && options.repl_id ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
     return new Run({
       id: options.run_id,
       source: options.source,
@@ -335,7 +335,7 @@ export class Execution implements RunInfo {
       output_cut: done?.cut ?? 0,
       calls: this.entries.map((entry) => entry.to_call()),
       usage: {
-        wall: this.elapsed(),
+        wall: this.clock.elapsed(),
         cpu: done?.cpu ?? 0,
         operations: done?.operations ?? null,
         peak_memory: done?.memory ?? 0,
@@ -347,11 +347,13 @@ export class Execution implements RunInfo {
       started: this.started,
       repl: options.repl_id,
       number: options.number,
+      parent: "",
+      tool: "",
       seed: options.seed,
       observations: this.observations,
       state_lost: this.worker_lost || options.state_lost_before,
-      kept: done !== null && done.kept & 1 && values.length > 0 ? kept : "",
-      kept_output: done !== null && done.kept & 2 ? `${kept}_printed` : "",
+      kept: kept && done!.kept & 1 && values.length > 0 ? kept : "",
+      kept_output: kept && done!.kept & 2 ? `${kept}_printed` : "",
       notes: [],
     });
   }

@@ -49,7 +49,12 @@ export class Link {
     const shared = (array: Int32Array | Uint8Array): SharedArrayBuffer => array.buffer as SharedArrayBuffer;
     const memories = { control: shared(this.control), parts: shared(this.parts), outbox: shared(this.outbox) };
     this.post({ kind: "start", start: { ...start, ...memories } });
-    await ready;
+    try {
+      await ready;
+    } catch (problem) {
+      this.terminate();
+      throw problem;
+    }
     this.hold(false);
   }
 
@@ -65,6 +70,13 @@ export class Link {
     this.ended = true;
     this.channel?.terminate();
     this.channel = null;
+  }
+
+  /** Terminates a worker that is in the middle of a script which does not stop. */
+  abandon(): void {
+    this.terminate();
+    // Deno and Bun wait for a loop in wasm to end by itself. Without its memory, which is shared, every loop soon does.
+    if (this.memory !== null && isDenoOrBun()) new Uint8Array(this.memory.buffer).fill(0);
   }
 
   // Answers
@@ -122,6 +134,7 @@ export class Link {
     const threads = Math.min(Atomics.load(this.control, WORD.threads), MOST_THREADS);
     for (let at = 0; at < threads; at += 1) {
       const state = Atomics.load(this.control, WORD.firstThread + at);
+      if (state <= 0 || state > words.length * 4 - 128) continue; // a forged snapshot may say anything
       const set = (offset: number, value: number): void => void Atomics.store(words, (state + offset) >> 2, value);
       set(LAYOUT.state.hook, Atomics.load(this.control, WORD.hook));
       set(LAYOUT.state.baseCount, 1);
@@ -176,6 +189,11 @@ async function openChannel(onReport: (report: Report) => void, onEnd: (problem: 
 }
 
 export function isNode(): boolean {
-  const scope = globalThis as { process?: { versions?: { node?: string } }; Deno?: unknown; Bun?: unknown };
-  return scope.process?.versions?.node !== undefined && scope.Deno === undefined && scope.Bun === undefined;
+  const scope = globalThis as { process?: { versions?: { node?: string } } };
+  return scope.process?.versions?.node !== undefined && !isDenoOrBun();
+}
+
+function isDenoOrBun(): boolean {
+  const scope = globalThis as { Deno?: unknown; Bun?: unknown };
+  return scope.Deno !== undefined || scope.Bun !== undefined;
 }

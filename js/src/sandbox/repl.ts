@@ -2,13 +2,14 @@
 
 import type { Run } from "../audit/records.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
-import { explain } from "../explain.js";
-import { prelude } from "../languages.js";
+import { explain } from "../explain/explain.js";
+import { prelude, type Language } from "../languages.js";
 import { Limits, type LimitOptions } from "../limits.js";
 import type { Done, Environment, Report, SavedMemory, WorkerLimits } from "../protocol.js";
+import type { Fingerprint } from "../tools/fingerprint.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
-import { fromWire, plain, toWire } from "../values.js";
+import { fromWire, isObject, plain, toWire } from "../values.js";
 import { CallPath, type HostFunction } from "./calls.js";
 import { engineError, Execution } from "./execution.js";
 import { Link } from "./link.js";
@@ -30,17 +31,20 @@ export interface RunOptions {
   limits?: Limits | LimitOptions;
   /** Ends the run when it is aborted; the Repl stays usable. */
   signal?: AbortSignal;
+  /** Globals of this run only. */
+  inputs?: Record<string, unknown>;
 }
 
 /** Runs scripts one after another in one environment: globals persist from run to run. */
 export class Repl {
-  readonly id = randomHex(6);
+  /** Empty for a Repl of one run. */
+  readonly id: string;
   private link: Link | null = null;
   private configured = "";
   private limitsSet: Limits | null = null;
   private number = 0;
   private readonly sources = new Map<string, string>();
-  private readonly always = new Set<string>();
+  private readonly always = new Map<string, Fingerprint>();
   private additions: Additions;
   private hasState = false;
   private lossUnseen = false;
@@ -54,7 +58,9 @@ export class Repl {
     private readonly beforeWrite: ((run: Run) => Run) | null,
     private readonly onClose: (repl: Repl) => void,
     image: Image | null = null,
+    forOneRun = false,
   ) {
+    this.id = forOneRun ? "" : randomHex(6);
     this.additions = setup.additions;
     this.image = image;
     if (image !== null) {
@@ -79,10 +85,11 @@ export class Repl {
   /** Runs one script to its end. What the script did wrong is in the Run; nothing of it is thrown. */
   run(source: string, options: RunOptions = {}): Promise<Run> {
     if (typeof source !== "string") throw new UsageError(`the script must be a string, not ${typeof source}`);
-    return this.inTurn(() => this.runNow(source, options));
+    const inputs = lowerInputs(options.inputs, this.setup.language);
+    return this.inTurn(() => this.runNow(source, options, inputs));
   }
 
-  private async runNow(source: string, options: RunOptions): Promise<Run> {
+  private async runNow(source: string, options: RunOptions, inputs: [string, unknown][]): Promise<Run> {
     const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
     const link = await this.acquire(limits);
     this.update(link, limits);
@@ -96,6 +103,7 @@ export class Repl {
       seed: Math.floor(Math.random() * 2 ** 48),
       source,
       sources: this.sources,
+      inputs: inputs.length > 0 ? toWire(inputs) : null,
       state_lost_before: this.lossUnseen,
     });
     this.lossUnseen = false;
@@ -155,7 +163,7 @@ export class Repl {
         sources: [...this.sources],
         language: this.setup.language.name,
         features: [...this.setup.features],
-      });
+      }, this.setup.snapshotKey);
     });
   }
 
@@ -207,6 +215,7 @@ export class Repl {
       allow_nan: setup.allow_nan,
       approve: setup.approve,
       slots: setup.slots,
+      running: setup.running,
       always: this.always,
       direct: false,
     });
@@ -301,15 +310,33 @@ export function define(
   if (typeof value === "function") {
     functions.set(name, { name, call: value as HostFunction["call"], counted: options.counted ?? true });
   } else {
-    try {
-      values.set(name, plain(value, true, 64, name));
-    } catch (problem) {
-      if (!(problem instanceof ConversionError)) throw problem;
-      throw new UsageError(`the global '${name}' cannot be defined: ${problem.message}`);
-    }
+    values.set(name, lowered(name, value));
   }
   const docs = options.doc ? new Map(before.docs).set(name, options.doc) : before.docs;
   return { functions, values, docs, revision: before.revision + 1 };
+}
+
+/** The inputs of a run as plain values. Their names must hide nothing of what scripts find. */
+function lowerInputs(inputs: Record<string, unknown> | undefined, language: Language): [string, unknown][] {
+  if (inputs === undefined || inputs === null) return [];
+  if (!isObject(inputs)) throw new UsageError(`inputs must be an object from names to values, not ${typeof inputs}`);
+  const taken = language.runtime === null ? language.docs : {}; // elsewhere functions and variables are apart
+  return Object.entries(inputs).map(([name, value]) => {
+    if (!isIdentifier(name)) throw new UsageError(`'${name}' is not a name that a script can write; use letters, digits and _`);
+    if (Object.hasOwn(taken, name)) {
+      throw new UsageError(`the input '${name}' would hide what scripts find under that name: choose another name`);
+    }
+    return [name, lowered(name, value)];
+  });
+}
+
+function lowered(name: string, value: unknown): unknown {
+  try {
+    return plain(value, true, 64, name);
+  } catch (problem) {
+    if (!(problem instanceof ConversionError)) throw problem;
+    throw new UsageError(`the global '${name}' cannot be defined: ${problem.message}`);
+  }
 }
 
 async function saveMemory(link: Link): Promise<SavedMemory> {

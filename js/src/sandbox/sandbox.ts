@@ -8,11 +8,11 @@ import { Limits, type LimitOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
 import { unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
-import { CallEntry, CallPath, ToolSlots, type Approve } from "./calls.js";
-import { EngineModules } from "./engine.js";
+import { CallEntry, CallPath, RunningCalls, ToolSlots, type Approve } from "./calls.js";
+import { EngineModules, mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
 import { define, randomHex, Repl, type Additions, type RunOptions } from "./repl.js";
-import { unpack } from "./snapshot.js";
+import { snapshotKey, unpack } from "./snapshot.js";
 
 export interface SandboxOptions {
   tools?: ToolSource;
@@ -25,19 +25,23 @@ export interface SandboxOptions {
   /** Where every run is written as a line of JSON. */
   audit?: AuditOption | null;
   allow_nan?: boolean;
+  /** Signs snapshots, at least 16 bytes: `restore` then takes only those that were signed with the same key. */
+  snapshot_key?: string | Uint8Array | null;
 }
 
-const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan"];
+const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "snapshot_key"];
 
 /** What the Repls and direct calls of one Sandbox share. */
 export interface Setup {
   language: Language;
   features: ReadonlySet<string>;
   allow_nan: boolean;
+  snapshotKey: Uint8Array | null;
   approve: Approve | null;
   sink: Sink | null;
   modules: EngineModules;
   slots: ToolSlots;
+  running: RunningCalls;
   additions: Additions;
   /** The memory of a worker in which no script has run: others start from it in a fraction of the time. */
   template: SavedMemory | null;
@@ -75,10 +79,12 @@ export class Sandbox {
       language: chosen,
       features,
       allow_nan: options.allow_nan ?? false,
+      snapshotKey: snapshotKey(options.snapshot_key),
       approve: options.approve ?? null,
       sink: openSink(options.audit),
       modules: new EngineModules(),
       slots: new ToolSlots(),
+      running: new RunningCalls(),
       additions: { functions: new Map(), values: new Map(), docs: new Map(), revision: 0 },
       template: null,
     };
@@ -101,15 +107,19 @@ export class Sandbox {
   /** A Repl with the state of a snapshot. Tools, functions and limits are those of this Sandbox. */
   async restore(snapshot: Uint8Array, options: ReplOptions = {}): Promise<Repl> {
     this.checkOpen();
-    const image = await unpack(snapshot);
-    const features = [...this.setup.features].sort().join();
-    if (image.language !== this.language || [...image.features].sort().join() !== features) {
+    const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
+    const image = await unpack(snapshot, this.setup.snapshotKey, mostBytes(limits.max_memory));
+    if (image.language !== this.language) {
+      throw new UsageError(`the snapshot is of a Sandbox with language '${image.language}'; this one has '${this.language}'`);
+    }
+    const listed = (features: Iterable<string>): string => [...features].sort().join(", ") || "no features";
+    if (listed(image.features) !== listed(this.setup.features)) {
       throw new UsageError(
-        `the snapshot is of a Sandbox with language '${image.language}' and features [${image.features.join(", ")}]`,
+        `the snapshot is of a Sandbox with ${listed(image.features)}; this one has ${listed(this.setup.features)} (lua_features)`,
       );
     }
     const repl = new Repl(
-      this.setup, options.toolbox ?? this.toolbox, options.limits === undefined ? this.limits : Limits.of(options.limits),
+      this.setup, options.toolbox ?? this.toolbox, limits,
       options.before_write ?? null, (closed) => this.repls.delete(closed), image,
     );
     return this.keep(repl).open();
@@ -117,7 +127,7 @@ export class Sandbox {
 
   /** Runs one script in a Repl of its own. */
   async run(source: string, options: RunOptions = {}): Promise<Run> {
-    const repl = await this.repl(options.limits === undefined ? {} : { limits: options.limits });
+    const repl = this.keep(this.make(options.limits === undefined ? {} : { limits: options.limits }, true));
     try {
       return await repl.run(source, options);
     } finally {
@@ -132,7 +142,7 @@ export class Sandbox {
     const began = performance.now();
     const path = new CallPath({
       toolbox: this.toolbox, functions: new Map(), docs: new Map(), limits: this.limits, language: setup.language,
-      allow_nan: setup.allow_nan, approve: setup.approve, slots: setup.slots, always: new Set(), direct: true,
+      allow_nan: setup.allow_nan, approve: setup.approve, slots: setup.slots, running: setup.running, always: new Map(), direct: true,
     });
     const id = randomHex(16);
     const entry = new CallEntry(1, `tools.${name}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
@@ -141,7 +151,7 @@ export class Sandbox {
       const seconds = this.toolbox.get(name)?.timeout ?? this.limits.timeout;
       if (seconds !== null) timer = setTimeout(() => reject(new Error("timeout")), seconds * 1000);
     });
-    const info = { id, repl_id: "", pause: () => () => undefined, changed: () => undefined };
+    const info = { id, repl_id: "", source: "", pause: () => () => undefined, changed: () => undefined };
     const [status, result, error] = await Promise.race([path.perform(entry, info), timeout]).catch(() => {
       entry.abort.abort();
       return ["timeout", null, new ScriptError("tool", `${name} did not answer within its timeout`, { code: "timeout", retryable: true, tool: name })] as const;
@@ -160,7 +170,7 @@ export class Sandbox {
       usage: {
         wall: (performance.now() - began) / 1000, cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0,
       },
-      error: failure, started: entry.started, repl: "", number: 1, seed: 0, observations: [], state_lost: false, kept: "",
+      error: failure, started: entry.started, repl: "", number: 1, parent: "", tool: "", seed: 0, observations: [], state_lost: false, kept: "",
       kept_output: "", notes: [],
     });
     await setup.sink?.write(run);
@@ -189,11 +199,12 @@ export class Sandbox {
     await this.close();
   }
 
-  private make(options: ReplOptions): Repl {
+  private make(options: ReplOptions, forOneRun = false): Repl {
     this.checkOpen();
     const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
     return new Repl(
       this.setup, options.toolbox ?? this.toolbox, limits, options.before_write ?? null, (closed) => this.repls.delete(closed),
+      null, forOneRun,
     );
   }
 

@@ -54,12 +54,24 @@ export class Binder {
     throw this.error(this.problems(bound, firstIndex), tool);
   }
 
-  /** The arguments by the names of their parameters, valid or not; as they came where they cannot be named. */
+  /** The arguments by the names of their parameters, valid or not; what cannot be named keeps its position as its key. */
   named(given: unknown, tool: string): unknown {
     try {
       return this.name(given, tool, false);
     } catch {
-      return given;
+      const first = Array.isArray(given) && given.length === 1 ? given[0] : null;
+      const alone = isTable(first) && (!Array.isArray(first) || !this.takesArrayFirst());
+      const table = alone ? first : given;
+      if (!isTable(table)) return given;
+      const entries: [string | number, unknown][] = Array.isArray(table)
+        ? table.map((value, index) => [index + 1, value])
+        : entriesOf(table);
+      const taken = new Set(entries.map(([key]) => key));
+      const named = entries.map(([key, value]): [string | number, unknown] => {
+        const name = typeof key === "number" ? this.order[key - 1] : undefined;
+        return [name === undefined || taken.has(name) ? key : name, value];
+      });
+      return named.some(([key]) => typeof key === "number") ? new Map(named) : fromEntries(named);
     }
   }
 

@@ -9,14 +9,21 @@ import { checkName } from "./naming.js";
 
 export type Policy = "auto" | "approve" | "direct";
 const POLICIES: readonly string[] = ["auto", "approve", "direct"];
-const HINTS = ["read_only", "destructive", "idempotent", "cpu_bound", "client_side", "open_world"] as const;
+const FLAGS = ["read_only", "destructive", "idempotent", "cpu_bound", "client_side", "open_world"] as const;
+const HINTS: readonly string[] = [...FLAGS, "risk", "category"];
+const RISKS: readonly unknown[] = ["low", "medium", "high"];
 const MCP_HINTS = {
   read_only: "readOnlyHint", destructive: "destructiveHint", idempotent: "idempotentHint", open_world: "openWorldHint",
 } as const;
 const DEEPEST_SCHEMA = 100;
 
 /** What a tool says about itself; absent means that it does not say. */
-export type Hints = Partial<Record<(typeof HINTS)[number], boolean | null>>;
+export interface Hints extends Partial<Record<(typeof FLAGS)[number], boolean | null>> {
+  /** How much harm a wrong call can do. */
+  risk?: "low" | "medium" | "high" | null;
+  /** What it belongs to, in one word: files, mail, admin. */
+  category?: string | null;
+}
 
 /** The call that a tool is answering. */
 export interface ToolContext {
@@ -144,8 +151,13 @@ export class Tool {
 
   private checkHints(hints: Hints): Hints {
     for (const [name, value] of Object.entries(hints)) {
-      if (!(HINTS as readonly string[]).includes(name)) throw new ToolDefinitionError(unknown("hint", name, HINTS));
-      if (value !== null && value !== undefined && typeof value !== "boolean") {
+      if (!HINTS.includes(name)) throw new ToolDefinitionError(unknown("hint", name, HINTS));
+      if (value === null || value === undefined) continue;
+      if (name === "risk") {
+        if (!RISKS.includes(value)) throw new ToolDefinitionError(`hint 'risk' must be low, medium or high, not ${String(value)}`);
+      } else if (name === "category") {
+        if (typeof value !== "string" || !value) throw new ToolDefinitionError(`hint 'category' must be a word, not ${String(value)}`);
+      } else if (typeof value !== "boolean") {
         throw new ToolDefinitionError(`hint '${name}' must be true, false or null, not ${String(value)}`);
       }
     }

@@ -30,6 +30,8 @@ class Worker_ implements Wire {
         return this.vm.configure(command.environment);
       case "limits":
         return this.vm.setLimits(command.limits);
+      case "inputs":
+        return this.vm.setInputs(command.json);
       case "run": {
         this.flushed = 0;
         const done = this.vm.run(command.source, command.number, command.seed);

@@ -8,7 +8,7 @@ import { isLuaError, Machine, MULTIPLE, TYPE, type Pointer } from "./machine.js"
 const SLACK = 64 * 1024; // what a host call may need of Lua's memory for its own values
 const NODE_COST = 48; // bytes of Lua's memory for each element of a JSON text, at the least
 const KEPT_FROM = 500; // bytes; see prelude/kept.lua
-const ENTRIES = ["run", "check", "configure", "limits", "collect", "globals", "kept", "mark", "null"] as const;
+const ENTRIES = ["run", "check", "configure", "limits", "inputs", "collect", "globals", "kept", "mark", "null"] as const;
 
 /** What the virtual machine asks of its worker. */
 export interface Wire {
@@ -190,6 +190,7 @@ export class VM {
       max_output: limits.max_output,
       allow_nan: limits.allow_nan,
       memory_soft: limits.max_memory + this.base,
+      memory_base: this.base,
       polling: false,
     };
     if (limits.max_operations !== null) entries["max_operations"] = limits.max_operations;
@@ -200,6 +201,13 @@ export class VM {
     machine.pushReference(this.references["limits"]!);
     machine.lua.lua_rotate(machine.state, -2, 1);
     machine.call(1, 0);
+  }
+
+  /** Globals of the next run, and of that run only: JSON of pairs of a name and a value. */
+  setInputs(json: string): void {
+    this.machine.pushReference(this.references["inputs"]!);
+    this.pushJson(json);
+    this.machine.call(1, 0);
   }
 
   private pushJson(json: string): void {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
+    from moonbox.media import Media
 
     _Base = ModelAdapter[ToolUseBlock, ToolResultBlockParam, Message, MessageParam, ToolParam]
 else:
@@ -60,6 +61,9 @@ class AnthropicMessages(_Base):
 
     def to_result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
         result: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}
+        blocks = [block for block in map(_block, reply.media) if block is not None]
+        if blocks:
+            result["content"] = cast("Any", [{"type": "text", "text": reply.text}, *blocks])
         if reply.is_error:
             result["is_error"] = True
         return result
@@ -102,6 +106,16 @@ class AnthropicMessages(_Base):
 
     def collector(self) -> Collector:
         return _MessageCollector()
+
+
+def _block(medium: Media) -> dict[str, Any] | None:
+    """A medium as a block of a result; None where there is no such block."""
+    source = {"type": "base64", "media_type": medium.type, "data": medium.base64}
+    if medium.type in ("image/png", "image/jpeg", "image/gif", "image/webp"):
+        return {"type": "image", "source": source}
+    if medium.type == "application/pdf":
+        return {"type": "document", "source": source, "title": medium.name}
+    return None
 
 
 class _MessageCollector:

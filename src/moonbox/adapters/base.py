@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType, TracebackType
 
+    from moonbox.media import Media
+
 __all__ = [
     "Adapter",
     "FrameworkAdapter",
@@ -28,6 +30,7 @@ __all__ = [
     "answer",
     "answer_all",
     "imported_from",
+    "media_title",
     "needed",
     "new_conversation",
 ]
@@ -212,6 +215,14 @@ def _in_order(lanes: list[list[int]], replies: Sequence[list[Reply]]) -> list[Re
     for lane, done in zip(lanes, replies, strict=True):
         placed.update(zip(lane, done, strict=True))
     return [placed[index] for index in sorted(placed)]
+
+
+# Media
+
+
+def media_title(media: Sequence[Media]) -> str:
+    """What is said before media that follow the results of calls."""
+    return f"From the tools: {', '.join(medium.name for medium in media)}"
 
 
 # Packages that may be missing

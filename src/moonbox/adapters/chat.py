@@ -6,13 +6,16 @@ import json
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.base import ModelCall
+from moonbox.adapters.base import ModelCall, media_title
 from moonbox.adapters.loop import CallT, MessageT, ModelAdapter, ResponseT, ResultT, ToolT
 from moonbox.codemode.definitions import parse_arguments, portable_value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
+    from moonbox.media import Media
 
 __all__ = ["ChatCollector", "ChatCompletions", "as_dict", "with_system"]
 
@@ -67,6 +70,14 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     def result_messages(self, results: list[ResultT]) -> list[MessageT]:
         return cast("list[MessageT]", results)
+
+    def media_messages(self, replies: Sequence[Reply]) -> list[MessageT]:
+        """A message of the user's: results of tools are text alone in chat completions."""
+        media = [medium for reply in replies for medium in reply.media if _chat_part(medium) is not None]
+        if not media:
+            return []
+        parts = [{"type": "text", "text": media_title(media)}, *map(_chat_part, media)]
+        return cast("list[MessageT]", [{"role": "user", "content": parts}])
 
     def text_of(self, response: Any) -> str:
         message, _ = self._choice(response)
@@ -137,6 +148,19 @@ class ChatCollector:
                         inner[name] = _joined(inner.get(name), text)
             elif key != "index" and value is not None:
                 call[key] = value
+
+
+def _chat_part(medium: Media) -> dict[str, Any] | None:
+    """A medium as a part of a message; None where there is no such part."""
+    match medium.kind, medium.type:
+        case "image", _:
+            return {"type": "image_url", "image_url": {"url": medium.data_uri}}
+        case "audio", "audio/wav" | "audio/x-wav" | "audio/mpeg" | "audio/mp3":
+            form = "wav" if medium.type.endswith("wav") else "mp3"
+            return {"type": "input_audio", "input_audio": {"data": medium.base64, "format": form}}
+        case "file", _:
+            return {"type": "file", "file": {"filename": medium.name, "file_data": medium.data_uri}}
+    return None
 
 
 def with_system(messages: list[Any], *prompts: str | None) -> list[Any]:

@@ -24,6 +24,8 @@ with imported_from("fastmcp", extra="fastmcp"):
     from fastmcp.exceptions import FastMCPError, NotFoundError, ToolError
     from fastmcp.experimental.transforms.code_mode import CodeMode
     from fastmcp.server.dependencies import get_context
+    from fastmcp.tools.base import ToolResult
+    from fastmcp.utilities.types import Audio, File, Image
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from fastmcp.tools.base import Tool
 
     from moonbox.audit.records import Run
+    from moonbox.media import Media
     from moonbox.sandbox.repl import Repl
 
 __all__ = ["LuaCodeMode", "MoonboxSandboxProvider"]
@@ -110,8 +113,20 @@ class MoonboxSandboxProvider:
             lost = replace(run, state_lost=run.state_lost or not self.keeps_state)
             raise ToolError(lost.for_model(self._max_chars))
         text = run.for_model(self._max_chars)
+        if run.media:
+            return ToolResult(content=[text, *map(_block, run.media)])
         plain = not run.output and len(run.values) == 1
         return run.value if plain and len(text) < self._max_chars else text
+
+
+def _block(medium: Media) -> Any:
+    """A medium as FastMCP sends it."""
+    match medium.kind:
+        case "image":
+            return Image(data=medium.data).to_image_content(medium.type)
+        case "audio":
+            return Audio(data=medium.data).to_audio_content(medium.type)
+    return File(data=medium.data, name=medium.name).to_resource_content(medium.type)
 
 
 class LuaCodeMode(CodeMode):

@@ -6,11 +6,13 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import ModelCall, needed
+from moonbox.adapters.base import ModelCall, media_title, needed
 from moonbox.adapters.loop import ModelAdapter
 from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from google.genai.types import Content, FunctionCall, GenerateContentResponse, Part, Tool
 
     from moonbox.adapters.loop import Collector
@@ -62,6 +64,14 @@ class GoogleGenAI(_Base):
 
     def result_messages(self, results: list[Part]) -> list[Content]:
         return [self._types.Content(role="user", parts=results)]
+
+    def media_messages(self, replies: Sequence[Reply]) -> list[Content]:
+        types = self._types
+        media = [medium for reply in replies for medium in reply.media]
+        if not media:
+            return []
+        parts = [types.Part.from_bytes(data=medium.data, mime_type=medium.type) for medium in media]
+        return [types.Content(role="user", parts=[types.Part(text=media_title(media)), *parts])]
 
     def text_of(self, response: Any) -> str:
         return "".join(part.text for part in _parts(response) if part.text and not part.thought)

@@ -15,6 +15,7 @@ with imported_from("langchain", extra="langchain"):
 if TYPE_CHECKING:
     from moonbox.adapters.langchain_middleware import MoonboxMiddleware
     from moonbox.codemode.mode import Reply
+    from moonbox.media import Media
 
 __all__ = ["LangChain"]
 
@@ -63,20 +64,27 @@ class MoonboxTool(BaseTool):
     handle_tool_error: Any = True
 
     # Arguments of the model's come by name: these two must not be in the way of any.
-    def _run(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> str:
+    def _run(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> Any:
         conversation = self.adapter.conversation_of(moonbox_config)
-        return _text(self.adapter.answer(self.name, arguments, conversation))
+        return _content(self.adapter.answer(self.name, arguments, conversation))
 
-    async def _arun(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> str:
+    async def _arun(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> Any:
         conversation = self.adapter.conversation_of(moonbox_config)
-        return _text(await self.adapter.aanswer(self.name, arguments, conversation))
+        return _content(await self.adapter.aanswer(self.name, arguments, conversation))
 
 
 running_agent: ContextVar[str | None] = ContextVar("moonbox_running_agent", default=None)
 """The conversation of the agent's run in which a tool is called, set by the middleware."""
 
 
-def _text(reply: Reply) -> str:
+def _content(reply: Reply) -> str | list[dict[str, Any]]:
     if reply.is_error:
         raise ToolException(reply.text)
-    return reply.text
+    # Audio has no place in a tool's message: LangChain would make text of the whole list.
+    blocks = [_block(medium) for medium in reply.media if medium.kind != "audio"]
+    return [{"type": "text", "text": reply.text}, *blocks] if blocks else reply.text
+
+
+def _block(medium: Media) -> dict[str, Any]:
+    block = {"type": medium.kind, "base64": medium.base64, "mime_type": medium.type}
+    return block if medium.kind == "image" else {**block, "extras": {"filename": medium.name}}

@@ -10,11 +10,13 @@ from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversat
 from moonbox.tools.importers_frameworks import framework_context
 
 with imported_from("llama-index-core", extra="llamaindex"):
+    from llama_index.core.base.llms.types import AudioBlock, DocumentBlock, ImageBlock, TextBlock
     from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
     from llama_index.core.workflow import Context
 
 if TYPE_CHECKING:
     from moonbox.codemode.mode import Reply
+    from moonbox.media import Media
 
 __all__ = ["LlamaIndex"]
 
@@ -67,13 +69,23 @@ class MoonboxTool(FunctionTool):
             return self._output(arguments, await self._adapter.aanswer(name, arguments, conversation))
 
     def _output(self, arguments: Any, reply: Reply) -> ToolOutput:
+        blocks = [TextBlock(text=reply.text), *map(_block, reply.media)] if reply.text else []
         return ToolOutput(
-            content=reply.text,
+            blocks=blocks,
             tool_name=self.metadata.get_name(),
             raw_input={"kwargs": arguments},
             raw_output=reply.text,
             is_error=reply.is_error,
         )
+
+
+def _block(medium: Media) -> Any:
+    match medium.kind:
+        case "image":
+            return ImageBlock(image=medium.data, image_mimetype=medium.type)
+        case "audio":
+            return AudioBlock(audio=medium.data, format=medium.type.partition("/")[2])
+    return DocumentBlock(data=medium.data, title=medium.name, document_mimetype=medium.type)
 
 
 class MoonboxMetadata(ToolMetadata):

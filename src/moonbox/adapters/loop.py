@@ -155,6 +155,10 @@ class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT])
     def result_messages(self, results: list[ResultT]) -> list[MessageT]:
         """Results as messages of the conversation."""
 
+    def media_messages(self, replies: Sequence[Reply]) -> list[MessageT]:
+        """Images, audio and files of results, where the provider's results have no place for them."""
+        return []
+
     @abstractmethod
     def text_of(self, response: Any) -> str:
         """The text of an answer."""
@@ -224,15 +228,15 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         """What to add to the messages: the model's answer and the results of its calls; nothing when it is done."""
         if self.is_over(response):
             return []
-        results = self.handle_all(response, conversation=conversation)
-        return [*self._history_of(response), *(self.result_messages(results) if results else self.nudge(response))]
+        calls = self.read_calls(response)
+        return self._turn(response, calls, answer_all(self.mode, calls, conversation))
 
     async def aturn(self, response: ResponseT, *, conversation: str = "") -> list[MessageT]:
         """The same, awaited."""
         if self.is_over(response):
             return []
-        results = await self.ahandle_all(response, conversation=conversation)
-        return [*self._history_of(response), *(self.result_messages(results) if results else self.nudge(response))]
+        calls = self.read_calls(response)
+        return self._turn(response, calls, await aanswer_all(self.mode, calls, conversation))
 
     # Streaming
 
@@ -332,6 +336,15 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     # Inside
 
+    def _turn(self, response: Any, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
+        told = self._told(calls, replies) if calls else self.nudge(response)
+        return [*self._history_of(response), *told]
+
+    def _told(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
+        """What the model is told of its calls."""
+        results = [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
+        return [*self.result_messages(results), *self.media_messages(replies)]
+
     def _history_of(self, response: Any) -> list[MessageT]:
         """The model's answer for the next request. JSON can escape half a character, which no client can send back."""
         return [portable_value(message) for message in self.assistant_messages(response)]
@@ -359,7 +372,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                 continue
             answers = yield calls
             replies += answers
-            history += self.result_messages([self.to_result(*pair) for pair in zip(calls, answers, strict=True)])
+            history += self._told(calls, answers)
         return Outcome(self.text_of(response), response, history, tuple(replies), finished, tokens)
 
     @contextlib.contextmanager

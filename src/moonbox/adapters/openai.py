@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
+    from moonbox.media import Media
 
     _Chat = ChatCompletions[
         ChatCompletionMessageToolCallUnion,
@@ -100,7 +101,9 @@ class OpenAIResponses(_Responses):
 
     def to_result(self, call: ModelCall, reply: Reply) -> FunctionCallOutput:
         kind = f"{(call.origin or {}).get('type', 'function_call')}_output"
-        return cast("FunctionCallOutput", {"type": kind, "call_id": call.id, "output": reply.text})
+        parts = [_response_part(medium) for medium in reply.media if medium.kind != "audio"]
+        output = [{"type": "input_text", "text": reply.text}, *parts] if parts else reply.text
+        return cast("FunctionCallOutput", {"type": kind, "call_id": call.id, "output": output})
 
     def assistant_messages(self, response: Any) -> list[Any]:
         return [_sendable(item) for item in as_dict(response).get("output") or ()]
@@ -131,6 +134,12 @@ class OpenAIResponses(_Responses):
 
     def collector(self) -> Collector:
         return _ResponseCollector()
+
+
+def _response_part(medium: Media) -> dict[str, Any]:
+    if medium.kind == "image":
+        return {"type": "input_image", "image_url": medium.data_uri, "detail": "auto"}
+    return {"type": "input_file", "filename": medium.name, "file_data": medium.data_uri}
 
 
 _CALLS = ("function_call", "custom_tool_call")

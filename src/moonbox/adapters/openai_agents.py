@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
 
 with imported_from("openai-agents", extra="openai-agents"):
-    from agents import FunctionTool, RunConfig
+    from agents import FunctionTool, RunConfig, ToolOutputFileContent, ToolOutputImage, ToolOutputText
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool_context import ToolContext
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agents.run_config import ToolErrorFormatterArgs
+
+    from moonbox.media import Media
 
 __all__ = ["OpenAIAgents"]
 
@@ -76,9 +78,11 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
         group = context.run_config.group_id if context.run_config is not None else None
         return f"group-{group}" if group else self._of_run(context)
 
-    def _invoker(self, name: str) -> Callable[[ToolContext[Any], str], Awaitable[str]]:
-        async def invoke(context: ToolContext[Any], arguments: str) -> str:
-            return (await self.aanswer(name, arguments, self.conversation_of(context))).text
+    def _invoker(self, name: str) -> Callable[[ToolContext[Any], str], Awaitable[Any]]:
+        async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+            reply = await self.aanswer(name, arguments, self.conversation_of(context))
+            parts = [_output(medium) for medium in reply.media if medium.kind != "audio"]
+            return [ToolOutputText(text=reply.text), *parts] if parts else reply.text
 
         return invoke
 
@@ -100,6 +104,12 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
                 # The garbage collector may call this at any moment, even while a lock is held: it only takes a note.
                 weakref.finalize(usage, self._over.append, id(usage))
         return key
+
+
+def _output(medium: Media) -> ToolOutputImage | ToolOutputFileContent:
+    if medium.kind == "image":
+        return ToolOutputImage(image_url=medium.data_uri)
+    return ToolOutputFileContent(file_data=medium.data_uri, filename=medium.name)
 
 
 def _readable(data: CallModelData[Any]) -> ModelInputData:

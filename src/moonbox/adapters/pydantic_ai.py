@@ -11,7 +11,7 @@ from moonbox.tools.importers_frameworks import framework_context
 with imported_from("pydantic-ai-slim", extra="pydantic-ai"):
     from pydantic_ai import RunContext, ToolDefinition
     from pydantic_ai.exceptions import ToolFailed
-    from pydantic_ai.messages import InstructionPart, ModelResponse
+    from pydantic_ai.messages import BinaryContent, InstructionPart, ModelResponse
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class MoonboxToolset(AbstractToolset[Any]):
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
-    ) -> str:
+    ) -> Any:
         mode, conversation = self.adapter.mode, self.adapter.conversation_of(ctx)
         arguments = tool_args[_MALFORMED] if set(tool_args) == {_MALFORMED} else tool_args
         call = ModelCall(ctx.tool_call_id or "", name, arguments, cut=_is_cut(ctx))
@@ -66,7 +66,8 @@ class MoonboxToolset(AbstractToolset[Any]):
             reply = await aanswer(mode, call, key)
         if reply.is_error:
             raise ToolFailed(reply.text)
-        return reply.text
+        media = [BinaryContent(data=medium.data, media_type=medium.type) for medium in reply.media]
+        return [reply.text, *media] if media else reply.text
 
     def _tool(self, function: dict[str, Any]) -> ToolsetTool[Any]:
         definition = ToolDefinition(

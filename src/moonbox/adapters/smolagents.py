@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import keyword
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import Adapter, imported_from, new_conversation
@@ -14,6 +16,7 @@ with imported_from("smolagents", extra="smolagents"):
 
 if TYPE_CHECKING:
     from moonbox.codemode.mode import CodeMode
+    from moonbox.media import Media
 
 __all__ = ["Smolagents"]
 
@@ -26,7 +29,14 @@ class Smolagents(Adapter):
 
     An agent is a conversation: script state is kept for each list of tools that is taken from here, so take one for
     each agent. `tools_for` names the conversation instead, for agents that come and go.
+
+    smolagents has no place for images in a tool's result. With `step_callbacks=[box.show_images]` the agent shows those
+    that scripts returned or showed with the observations of the same step.
     """
+
+    def __init__(self, source: Any = (), **settings: Any) -> None:
+        super().__init__(source, **settings)
+        self._images: deque[Media] = deque(maxlen=_MOST_IMAGES)
 
     @property
     def tools(self) -> list[Tool]:
@@ -39,8 +49,16 @@ class Smolagents(Adapter):
         for definition in self.mode.definitions("openai"):
             function = definition["function"]
             name = _identifier(function["name"], tools)
-            tools[name] = MoonboxTool(self.mode, name, function, conversation)
+            tools[name] = MoonboxTool(self.mode, name, function, conversation, self._images)
         return list(tools.values())
+
+    def show_images(self, step: Any, agent: Any = None) -> None:
+        """A callback for `step_callbacks`: the images of the step's calls become part of its observations."""
+        from PIL import Image  # type: ignore[import-not-found]  # comes with smolagents
+
+        images = [Image.open(io.BytesIO(self._images.popleft().data)) for _ in range(len(self._images))]
+        if images:
+            step.observations_images = [*(getattr(step, "observations_images", None) or ()), *images]
 
 
 class MoonboxTool(Tool):
@@ -53,11 +71,13 @@ class MoonboxTool(Tool):
     output_type = "string"
     skip_forward_signature_validation = True
 
-    def __init__(self, mode: CodeMode, name: str, function: dict[str, Any], conversation: str) -> None:
+    def __init__(
+        self, mode: CodeMode, name: str, function: dict[str, Any], conversation: str, images: deque[Media]
+    ) -> None:
         self.name, self.description = name, function["description"]
         self.inputs = _inputs(function["parameters"])
         self.conversation = conversation
-        self._mode, self._called = mode, function["name"]
+        self._mode, self._called, self._images = mode, function["name"], images
         optional = {name: entry["type"] for name, entry in self.inputs.items() if "nullable" in entry}
         self._not_null = {name for name, types in optional.items() if "null" not in types}
         super().__init__()
@@ -65,7 +85,9 @@ class MoonboxTool(Tool):
     def forward(self, *args: Any, **kwargs: Any) -> str:
         # `nullable` is smolagents' word for "may be left out", and models take it by its word.
         given = {key: value for key, value in kwargs.items() if value is not None or key not in self._not_null}
-        return self._mode.reply(self._called, args[0] if args else given, conversation=self.conversation).text
+        reply = self._mode.reply(self._called, args[0] if args else given, conversation=self.conversation)
+        self._images.extend(medium for medium in reply.media if medium.kind == "image")
+        return reply.text
 
     def __call__(self, *args: Any, sanitize_inputs_outputs: bool = False, **kwargs: Any) -> str:
         # Not the base's: it would take a dict that is an argument for the arguments.
@@ -136,4 +158,5 @@ def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[
 
 
 _DEEPEST = 5
+_MOST_IMAGES = 20
 _EVERY_TYPE = ("array", "boolean", "integer", "null", "number", "object", "string")

@@ -34,6 +34,7 @@ from moonbox.audit.query import Pruning, Retention, RetentionClock, RunReader
 from moonbox.audit.records import Call, Run, unfinished
 from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
+from moonbox.shortage import shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,7 +96,7 @@ class JsonLinesSink(RunReader):
                         elif "call_started" in data and data.get("run") in started:
                             calls.setdefault(data["run"], []).append(Call.from_dict(data["call_started"]))
         except OSError as error:
-            raise AuditError(f"cannot read the audit trail {self.path}: {error.strerror}") from error
+            raise AuditError(f"cannot read the audit trail {self.path}: {_reason(error)}") from error
         yield from (unfinished(run, calls.get(id, ())) for id, run in started.items())
 
     def prune(
@@ -118,7 +119,7 @@ class JsonLinesSink(RunReader):
             with self.path.open("rb") as lines:
                 return verify_lines(lines, expect)
         except OSError as error:
-            raise AuditError(f"cannot read the audit trail {self.path}: {error.strerror}") from error
+            raise AuditError(f"cannot read the audit trail {self.path}: {_reason(error)}") from error
 
     def close(self) -> None:
         self._closed = True
@@ -131,7 +132,9 @@ class JsonLinesSink(RunReader):
         try:
             size = self._file().append(text, self._fsync)
         except OSError as error:
-            raise AuditError(f"cannot write to the audit trail {self.path}: {error.strerror}") from error
+            raise AuditError(
+                f"cannot write to the audit trail {self.path}: {shortage(error) or error.strerror}"
+            ) from error
         self._retain(len(text), size)
 
     def _retain(self, written: int, size: int) -> None:
@@ -146,7 +149,9 @@ class JsonLinesSink(RunReader):
         try:
             return self._file().prune(choice, dry_run=dry_run)
         except OSError as error:
-            raise AuditError(f"cannot prune the audit trail {self.path}: {error.strerror}") from error
+            raise AuditError(
+                f"cannot prune the audit trail {self.path}: {shortage(error) or error.strerror}"
+            ) from error
 
     def _file(self) -> LineFile:
         pid = os.getpid()
@@ -255,7 +260,11 @@ def _create(path: Path) -> None:
     try:
         create_private_file(path)
     except OSError as error:
-        raise AuditError(f"cannot open the audit trail {path}: {error.strerror}") from error
+        raise AuditError(f"cannot open the audit trail {path}: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    return shortage(error) or error.strerror or str(error)
 
 
 def _open(path: Path) -> int:

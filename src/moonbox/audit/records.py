@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.audit.answer import render
 from moonbox.audit.calls import CALL_STATUSES, Call, CallError, CallStatus, call_to_dict, known_fields
 from moonbox.audit.compact import short
-from moonbox.errors import ScriptError
+from moonbox.errors import ScriptError, UsageError
 from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.limits import Limits
 from moonbox.values import from_jsonable, to_jsonable
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from moonbox.media import Media
 
 __all__ = [
     "CALL_STATUSES",
@@ -52,6 +55,8 @@ class Usage:
     """Bytes sent to the worker."""
     bytes_out: int = 0
     """Bytes received from the worker."""
+    native: bool = False
+    """Whether the worker's loop was the native one."""
 
     def to_dict(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
@@ -98,6 +103,10 @@ class Run:
     """The name under which they find what was printed, where that is long."""
     notes: tuple[Finding, ...] = ()
     """What a look at the script showed before it ran, and is likely a mistake."""
+    media: tuple[Media, ...] = field(default=(), compare=False)
+    """What the script returned or showed of images, audio and files; not in records, which have their handles."""
+    limits: Limits | None = None
+    """What it was allowed to spend; None in records of earlier versions."""
 
     def __repr__(self) -> str:
         if self.error is not None:
@@ -161,6 +170,7 @@ class Run:
                 "observations": tuple(
                     Observation(name, from_jsonable(value)) for name, value in known.get("observations", ())
                 ),
+                "limits": _limits(known.get("limits")),
                 "notes": tuple(Finding(**known_fields(Finding, note)) for note in known.get("notes", ())),
             }
         )
@@ -239,4 +249,13 @@ def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
         "kept": run.kept,
         "kept_output": run.kept_output,
         "notes": [note.to_dict() for note in run.notes],
+        "limits": None if run.limits is None else run.limits.to_dict(),
     }
+
+
+def _limits(data: Any) -> Limits | None:
+    """The limits of a record; None where they are missing or are no limits."""
+    try:
+        return Limits(**known_fields(Limits, data)) if isinstance(data, dict) else None
+    except UsageError:
+        return None

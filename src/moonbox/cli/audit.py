@@ -20,13 +20,13 @@ from moonbox.errors import UsageError
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
     from rich.text import Text
 
     from moonbox.audit.query import DayStats, Stats, ToolStats
-    from moonbox.audit.records import Call, Run, Usage
+    from moonbox.audit.records import Call, Run
     from moonbox.audit.sinks import Store
 
 __all__ = ["app"]
@@ -313,7 +313,7 @@ def _run_parts(run: Run, width: int) -> Iterator[RenderableType]:
         caller = f", called by run {visible(run.parent[:8])}" if run.parent else ""
         where = f"the tool script {visible(run.tool, keep='')}{caller}"
     yield f"{_when(run.started)}, {run.language}, {where}"
-    yield _usage(run.usage)
+    yield _usage(run)
     yield _heading("source")
     source, lexer = visible(run.source).strip("\n"), lexer_of(run.language)
     yield Syntax(source, lexer, line_numbers=True, theme="ansi_dark", background_color="default")
@@ -343,11 +343,19 @@ def _heading(title: str) -> RenderableType:
     return Text(f"\n{title}", style="bold")
 
 
-def _usage(usage: Usage) -> str:
-    operations = f", {usage.operations:,} operations" if usage.operations is not None else ""
+def _usage(run: Run) -> str:
+    """What it spent, against its limits where they are known."""
+    usage, limits = run.usage, {} if run.limits is None else run.limits.to_dict()
+
+    def of(name: str, text: Callable[[float], str]) -> str:
+        return f" of {text(limits[name])}" if limits.get(name) else ""
+
+    operations = ""
+    if usage.operations is not None:
+        operations = f", {usage.operations:,}{of('max_operations', lambda n: f'{n:,}')} operations"
     traffic = f"{size(usage.bytes_in)} in, {size(usage.bytes_out)} out"
-    spent = f"{seconds(usage.wall)} ({seconds(usage.cpu)} cpu)"
-    return f"{spent}{operations}, {size(usage.peak_memory)} of memory, {traffic}"
+    spent = f"{seconds(usage.wall)}{of('timeout', seconds)} ({seconds(usage.cpu)} cpu)"
+    return f"{spent}{operations}, {size(usage.peak_memory)}{of('max_memory', size)} of memory, {traffic}"
 
 
 def _call_line(call: Call, width: int) -> str:

@@ -105,7 +105,7 @@ def search(
 
 
 def get(
-    id: Annotated[str, typer.Argument(help='The id from a search, or "source:source_id".', metavar="ID")],
+    id: Annotated[str, typer.Argument(help="The id from a search: source:source_id.", metavar="ID")],
     config: ConfigFile = None,
     as_json: Json = False,
 ) -> None:
@@ -116,7 +116,7 @@ def get(
             print_json(document.to_dict())
             return
         about = (document.source_url, document.author, document.updated_at)
-        typer.echo(visible(f"{document.title}\n{document.source}:{document.source_id}"))
+        typer.echo(visible(f"{document.title}\n{document.id}"))
         typer.echo(visible(" · ".join(filter(None, about))) + "\n")
         typer.echo(visible(document.body))
 
@@ -255,12 +255,10 @@ def _print_hits(hits: Hits) -> None:
 
     screen = console()
     for hit in hits:
-        line = Text(f"{hit.id:>5}  ", style="dim")
-        line.append(visible(hit.title, keep=""), style="bold not dim")
-        screen.print(line, soft_wrap=True)
-        about = f"       {hit.source}:{hit.source_id}" + (f" · {hit.updated_at[:10]}" if hit.updated_at else "")
+        screen.print(Text(visible(hit.title, keep=""), style="bold"), soft_wrap=True)
+        about = f"  {hit.id}" + (f" · {hit.updated_at[:10]}" if hit.updated_at else "")
         screen.print(Text(visible(about, keep=""), style="dim"), soft_wrap=True)
-        screen.print(Text("       ").append_text(_highlighted(hit.snippet)), soft_wrap=True)
+        screen.print(Text("  ").append_text(_highlighted(hit.snippet)), soft_wrap=True)
 
 
 def _highlighted(snippet: str) -> Text:

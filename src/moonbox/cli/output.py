@@ -34,11 +34,15 @@ __all__ = [
     "print_json",
     "print_note",
     "reporting_errors",
+    "save_media",
     "show_error",
     "show_output",
     "show_values",
     "summary",
 ]
+
+MEDIA_FOLDER = "moonbox-media"
+"""Where media of scripts are saved, in the current folder."""
 
 _PIPED_WIDTH = 160
 _SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
@@ -139,6 +143,15 @@ def show_output(run: Run, *, printed: bool = False) -> None:
         sys.stdout.flush()
         cut = counted(run.output_cut, "byte")
         console(stderr=True).print(f"… {cut} of output not shown: the limit max_output was reached", style="dim")
+
+
+def save_media(run: Run) -> None:
+    """Write the images, audio clips and files that the script returned or showed, and say where they are."""
+    for medium in run.media:
+        try:
+            typer.echo(f"saved {medium.save(MEDIA_FOLDER)}", err=True)
+        except OSError as problem:
+            print_error(f"{medium.name} cannot be saved: {problem.strerror or problem}")
 
 
 def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bool:

@@ -16,6 +16,7 @@ from moonbox.cli.output import (
     print_error,
     print_note,
     reporting_errors,
+    save_media,
     show_error,
     show_output,
     show_values,
@@ -186,6 +187,7 @@ def _show(run: Run, session: Session) -> None:
         print_note("\nstopped" if run.state_lost else "\nstopped; globals are kept")  # after the terminal's own ^C
     if run.state_lost:
         print_error("the worker was stopped with the script: globals are lost")
+    save_media(run)
     if run.calls:
         print_note(summary(run))
 

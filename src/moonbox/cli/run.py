@@ -13,7 +13,7 @@ import typer
 
 from moonbox.audit.terminal import visible
 from moonbox.cli.options import START_SECONDS, RunOptions, json_or_text, language_names, with_run_options
-from moonbox.cli.output import is_terminal, print_error, print_json, print_note, reporting_errors
+from moonbox.cli.output import is_terminal, print_error, print_json, print_note, reporting_errors, save_media
 from moonbox.errors import UsageError
 from moonbox.suggest import suggestion
 
@@ -104,6 +104,7 @@ def run(
             print_json(finished.to_dict())
         else:
             show_run(finished, script, recorded=options.trail is not None, printed=live is not None and live.used)
+        save_media(finished)
     if finished.error is not None:
         raise typer.Exit(INTERRUPTED if finished.error.kind == "cancelled" else 1)
 
@@ -152,9 +153,7 @@ def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], liv
             options, script.language, wait=START_SECONDS if "tools" in script.text else 0.0, on_output=live
         ) as session,
     ):
-        for name, value in inputs.items():
-            session.repl.define(name, value)
-        return session.run(script.text)
+        return session.run(script.text, inputs=inputs)
 
 
 def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False) -> None:

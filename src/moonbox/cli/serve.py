@@ -73,6 +73,10 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    require_jail: Annotated[
+        bool,
+        typer.Option("--require-jail", metavar="", help="Refuse to start where a layer of the jail is missing."),
+    ] = False,
     trust: Trust = False,
     verbose: Annotated[
         int,
@@ -108,6 +112,10 @@ def serve(
         if not http:
             _refuse_http_options(host, port)
         chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
+        if require_jail:
+            from moonbox.worker.jail import WHOLE_JAIL
+
+            chosen = chosen.with_changes(sandbox={"require": list(WHOLE_JAIL)})
         settings = ServeSettings.from_config(chosen)
         formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 

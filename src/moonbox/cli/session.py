@@ -14,7 +14,7 @@ from moonbox.cli.output import console, is_terminal
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
     from rich.console import Console
@@ -93,14 +93,17 @@ class Session:
         """The latest run."""
         return self._latest.run
 
-    def run(self, source: str) -> Run:
-        """Run a script. After Ctrl-C: the record of what the script did until then, with the error `cancelled`."""
+    def run(self, source: str, *, inputs: Mapping[str, Any] | None = None) -> Run:
+        """Run a script; `inputs` are its globals.
+
+        After Ctrl-C: the record of what the script did until then, with the error `cancelled`.
+        """
         before = self._latest.run
         if self._approver is not None:
             self._approver.begin()
         try:
             with self._line.watching() if self._line is not None else contextlib.nullcontext():
-                return self.repl.run(source)
+                return self.repl.run(source, inputs=inputs)
         except KeyboardInterrupt:
             if self._approver is not None:
                 self._approver.withdraw()

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.codemode.client_calls import Place
     from moonbox.config.sections import CodeModeSettings
+    from moonbox.media import Media
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
@@ -52,6 +53,11 @@ class Reply:
     run: Run | None = None
     paused: Paused | None = None
     """What waits for your answers; then the text says so too."""
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """What the script returned or showed of images, audio and files, or the tool returned."""
+        return () if self.run is None else self.run.media
 
 
 _ENDED = "error: the conversation was ended while the script waited; its state is lost"

@@ -56,6 +56,8 @@ class SandboxSettings:
     """Let NaN and infinity leave a script."""
     check: bool = True
     """Look at each script first, and do not run one that cannot work."""
+    require: tuple[str, ...] = ()
+    """Layers of the jail without which nothing starts, such as `seccomp`; `moonbox doctor` lists them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.http.app import Service
     from moonbox.http.workbench import Workbench
-    from moonbox.limits import Limits
 
 __all__ = ["PAGES", "Page"]
 
@@ -106,7 +105,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
         "summary": RunSummary.of(record),
         "neighbours": {"earlier": earlier, "later": later},
         "timeline": as_json({"run": record.id, **report["timeline"]}),
-        "usage": _usage(record, service.sandbox.limits),
+        "usage": _usage(record),
         "model": report["model"],
         "economy": report["economy"],
     }
@@ -198,7 +197,12 @@ async def doctor(service: Service, _: Request, __: str) -> dict[str, Any]:
         ("The workers' jail", diagnosis["layers"]),
         ("Configuration", diagnosis["configuration"]),
     ]
-    return {"title": "Doctor", "diagnosis": diagnosis, "sections": sections, "meanings": _MEANINGS}
+    verdict = "scripts are isolated"
+    if not diagnosis["isolation"]["active"]:
+        verdict = "scripts are not isolated"
+    elif not diagnosis["ok"]:
+        verdict = "scripts are isolated, the configuration needs attention"
+    return {"title": "Doctor", "diagnosis": diagnosis, "sections": sections, "meanings": _MEANINGS, "verdict": verdict}
 
 
 PAGES: dict[str, Page] = {
@@ -228,9 +232,9 @@ async def _run(service: Service, id: str) -> Run:
     return found
 
 
-def _usage(run: Run, limits: Limits) -> list[dict[str, Any]]:
-    """What the run spent, beside the limits of this server; the run's own may have been others."""
-    usage = run.usage
+def _usage(run: Run) -> list[dict[str, Any]]:
+    """What the run spent, beside its own limits, where they are known."""
+    usage, limits = run.usage, {} if run.limits is None else run.limits.to_dict()
 
     def row(label: str, value: float, limit: float | None, text: Callable[[float], str]) -> dict[str, Any]:
         share = None if not limit else min(1.0, value / limit)
@@ -238,13 +242,13 @@ def _usage(run: Run, limits: Limits) -> list[dict[str, Any]]:
         return {"label": label, "text": text(value) + of, "share": share}
 
     rows = [
-        row("time", usage.wall, limits.timeout, seconds),
-        row("memory, at most", usage.peak_memory, limits.max_memory, size),
-        row("calls", usage.calls, limits.max_tool_calls, _whole),
-        row("printed", len(run.output.encode("utf-8", "replace")) + run.output_cut, limits.max_output, size),
+        row("time", usage.wall, limits.get("timeout"), seconds),
+        row("memory, at most", usage.peak_memory, limits.get("max_memory"), size),
+        row("calls", usage.calls, limits.get("max_tool_calls"), _whole),
+        row("printed", len(run.output.encode("utf-8", "replace")) + run.output_cut, limits.get("max_output"), size),
     ]
     if usage.operations is not None:
-        rows.append(row("operations", usage.operations, limits.max_operations, _whole))
+        rows.append(row("operations", usage.operations, limits.get("max_operations"), _whole))
     rows += [
         row("processor time", usage.cpu, None, seconds),
         row("bytes to the script", usage.bytes_in, None, size),

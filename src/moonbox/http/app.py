@@ -186,9 +186,6 @@ class _Api:
 
     async def list_runs(self, request: Request) -> Response:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
-        if offset:
-            runs = await asyncio.to_thread(self._service.readable.list, limit, offset)
-            return JSONResponse({"runs": [run.to_dict() for run in runs]})
         where = RunFilter(
             ok=flag(request, "ok"),
             kind=text(request, "kind"),
@@ -197,10 +194,14 @@ class _Api:
             language=text(request, "language"),
             text=text(request, "q"),
         )
+        before = text(request, "before")
+        if offset:
+            runs = await asyncio.to_thread(self._service.readable.list, limit, offset)
+            return JSONResponse({"runs": [run.to_dict() for run in runs]})
         try:
-            page = await asyncio.to_thread(self._service.page, limit, text(request, "before"), where)
+            page = await asyncio.to_thread(self._service.page, limit, before, where)
         except UsageError:
-            raise Refused(400, "invalid_arguments", "before must be the id of a run") from None
+            raise Refused(404, "unknown_run", "before must be the id of a run") from None
         return JSONResponse(
             {
                 "runs": [run.to_dict() for run in page.runs],
@@ -239,7 +240,7 @@ class _Api:
         return run
 
     async def openapi(self, _: Request) -> Response:
-        return JSONResponse(document(self._service.tools()))
+        return JSONResponse(document(self._service.tools(), workbench=self._service.workbench is not None))
 
 
 async def _refused(_: Request, problem: Exception) -> Response:

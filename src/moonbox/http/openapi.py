@@ -21,22 +21,17 @@ _ERROR: dict[str, Any] = {
     },
     "required": ["error"],
 }
-_ERROR_STATUSES = ("400", "401", "403", "404", "405", "413", "415", "421", "422", "500", "502", "503", "504")
+_STRING: dict[str, Any] = {"type": "string"}
+_OBJECT: dict[str, Any] = {"type": "object"}
+_OBJECTS: dict[str, Any] = {"type": "array", "items": {"type": "object"}}
+_ERROR_STATUSES = ("400", "401", "403", "404", "405", "409", "413", "415", "421", "422", "500", "502", "503", "504")
 _LITERAL = frozenset({"enum", "const", "default", "examples", "required"})
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
-def document(tools: list[dict[str, Any]]) -> dict[str, Any]:
-    """An OpenAPI 3.1 document with one path for each tool."""
-    paths: dict[str, Any] = {
-        "/health": _get("health", "Whether the server is up", {"status": {"const": "ok"}}),
-        "/tools/list": _get("listTools", "All tools", {"tools": {"type": "array", "items": {"type": "object"}}}),
-        "/run": {"post": _post("run", "Run a script", _script(), {"result": {}, "run": {"type": "string"}})},
-        "/runs": _get(
-            "listRuns", "The latest runs", {"runs": {"type": "array"}}, [_query("limit", 500), _query("offset", 10**9)]
-        ),
-        "/runs/{id}": _get("getRun", "The complete record of a run", {"id": {"type": "string"}}, [_ID]),
-    }
+def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[str, Any]:
+    """An OpenAPI 3.1 document with one path for each tool; with those of the workbench where there is one."""
+    paths = {**_api(), **(_workbench() if workbench else {})}
     schemas: dict[str, Any] = {"Error": _ERROR}
     for tool in tools:
         key = _key(tool["name"])
@@ -53,6 +48,85 @@ def document(tools: list[dict[str, Any]]) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{}, {"token": []}],
+    }
+
+
+def _api() -> dict[str, Any]:
+    filters = [_text("kind"), _text("tool"), _text("repl"), _text("language"), _text("q"), _text("before")]
+    ok = {"name": "ok", "in": "query", "required": False, "schema": {"type": "boolean"}}
+    index = {"name": "index", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}
+    report = {"timeline": _OBJECT, "model": _OBJECT, "economy": _OBJECT}
+    sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": {"type": "boolean"}}
+    return {
+        "/health": _get("health", "Whether the server is up", {"status": {"const": "ok"}}),
+        "/openapi.json": _get("openapi", "This document", {"openapi": _STRING}),
+        "/tools/list": _get("listTools", "All tools", {"tools": _OBJECTS}),
+        "/tools/search": _get(
+            "searchTools", "Tools as scripts find them", {"tools": _OBJECTS}, [_text("q", True), _query("limit", 50)]
+        ),
+        "/run": {"post": _post("run", "Run a script", _script(), {"result": {}, "run": _STRING})},
+        "/runs": _get(
+            "listRuns",
+            "The latest runs",
+            {"runs": _OBJECTS},
+            [_query("limit", 500), _query("offset", 10**9), ok, *filters],
+        ),
+        "/runs/{id}": _get("getRun", "The complete record of a run", {"id": _STRING}, [_ID]),
+        "/runs/{id}/report": _get("getReport", "What a page shows of a run", report, [_ID]),
+        "/runs/{id}/calls/{index}": _get("getCall", "One call of a run", {"tool": _STRING}, [_ID, index]),
+        "/compare": _get("compare", "Two runs side by side", sides, [_text("a", True), _text("b", True)]),
+    }
+
+
+def _workbench() -> dict[str, Any]:
+    """The operations of sessions, approvals, events and views that `serve --console` adds."""
+    source = {"source_code": _STRING}
+    session = {"id": _STRING, "language": _STRING, "state": _STRING, "source": _STRING, "limits": _OBJECT}
+    decision = {
+        "decision": {"enum": ["allow", "always", "edit", "deny"]},
+        "reason": {"type": "string", "maxLength": 500},
+        "arguments": _OBJECT,
+    }
+    step = {**source, "step": {"type": "boolean"}, "limits": _OBJECT}
+    search = [_text("q", True), _text("mode"), _query("limit", 50), _text("source")]
+    delete = {
+        "operationId": "closeSession",
+        "summary": "End a session",
+        "parameters": [_ID],
+        "responses": _no_content(),
+    }
+    return {
+        "/events": _stream(
+            "events", "Server-sent events", "text/event-stream", [_text("session"), _query("after", 10**9)]
+        ),
+        "/sessions": {
+            "post": _post("openSession", "Open a session: one Repl", _body({"language": _STRING}), session, "201")
+        },
+        "/sessions/{id}": {**_get("getSession", "The state of a session", session, [_ID]), "delete": delete},
+        "/sessions/{id}/run": _on(
+            _post("runInSession", "Run a script in a session", _body(step, "source_code"), session, "202")
+        ),
+        "/sessions/{id}/resume": _on(
+            _post("resume", "Go on from a pause", _body({"answers": _OBJECTS}), session, "202")
+        ),
+        "/sessions/{id}/stop": _on(_post("stop", "Stop the script", _body({}), session)),
+        "/sessions/{id}/globals": _get("globals", "What scripts have set", {"globals": _OBJECT}, [_ID]),
+        "/check": {
+            "post": _post(
+                "check",
+                "Look at a script without running it",
+                _body({**source, "language": _STRING, "session": _STRING}, "source_code"),
+                {"findings": _OBJECTS},
+            )
+        },
+        "/approvals": _get("listApprovals", "What waits for a person", {"pending": _OBJECTS, "answered": _OBJECTS}),
+        "/approvals/{id}": _on(
+            _post("answerApproval", "Answer a question", _body(decision, "decision"), {"ok": {"const": True}})
+        ),
+        "/knowledge/search": _get("searchKnowledge", "Documents", {"hits": _OBJECTS, "mode": _STRING}, search),
+        "/knowledge/sources": _get("listSources", "Where documents come from", {"sources": _OBJECTS}),
+        "/media/{id}": _stream("getMedium", "An image, sound or file that a tool returned", "*/*", [_ID]),
+        "/doctor": _get("doctor", "What protects this machine", {"ok": {"type": "boolean"}}),
     }
 
 
@@ -78,33 +152,65 @@ def _get(name: str, summary: str, fields: dict[str, Any], parameters: list[dict[
     return {"get": {**operation, "parameters": parameters} if parameters else operation}
 
 
-def _post(name: str, summary: str, body: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+def _on(operation: dict[str, Any]) -> dict[str, Any]:
+    """A path for one thing, named by its id."""
+    return {"post": {**operation, "parameters": [_ID]}}
+
+
+def _stream(name: str, summary: str, kind: str, parameters: list[dict[str, Any]]) -> dict[str, Any]:
+    """A path whose answer is not JSON."""
+    answer = {"200": {"description": "success", "content": {kind: {}}}}
+    return {
+        "get": {
+            "operationId": name,
+            "summary": summary,
+            "parameters": parameters,
+            "responses": {**answer, **_failures()},
+        }
+    }
+
+
+def _post(name: str, summary: str, body: dict[str, Any], fields: dict[str, Any], status: str = "200") -> dict[str, Any]:
     required = bool(body.get("required"))
     return {
         "operationId": name,
         "summary": summary.splitlines()[0],
         "requestBody": {"required": required, "content": {"application/json": {"schema": body}}},
-        "responses": _responses(fields),
+        "responses": _responses(fields, status),
     }
 
 
-def _responses(fields: dict[str, Any]) -> dict[str, Any]:
+def _responses(fields: dict[str, Any], status: str = "200") -> dict[str, Any]:
     schema = {"type": "object", "properties": fields, "required": list(fields)}
+    return {status: {"description": "success", "content": _json(schema)}, **_failures()}
+
+
+def _no_content() -> dict[str, Any]:
+    return {"204": {"description": "success"}, **_failures()}
+
+
+def _failures() -> dict[str, Any]:
     failed = {"description": "error", "content": _json({"$ref": "#/components/schemas/Error"})}
-    return {"200": {"description": "success", "content": _json(schema)}, **dict.fromkeys(_ERROR_STATUSES, failed)}
+    return dict.fromkeys(_ERROR_STATUSES, failed)
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
+def _body(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
 def _script() -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {"source_code": {"type": "string"}},
-        "required": ["source_code"],
-        "additionalProperties": False,
-    }
+    return {**_body({"source_code": _STRING}, "source_code"), "additionalProperties": False}
+
+
+def _text(name: str, required: bool = False) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string", "maxLength": 1000}
+    if required:
+        schema["minLength"] = 1
+    return {"name": name, "in": "query", "required": required, "schema": schema}
 
 
 def _query(name: str, maximum: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import secrets
 import threading
 from collections import deque
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.http.events import Event, Events
+from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
 from moonbox.values import to_jsonable
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Call, Run
+    from moonbox.errors import ScriptError
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
@@ -36,6 +39,8 @@ _IDLE_SECONDS = 3600.0
 _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
 _LARGEST_VALUE = 2_000_000
+_COMPILING = Limits(timeout=2.0, max_tool_calls=0)
+_PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
 
 
 class SessionBusy(UsageError):
@@ -132,11 +137,13 @@ class Playground:
     async def check(self, source: str, language: str, session: str | None) -> list[dict[str, Any]]:
         """What the check finds before anything is run, with the globals of that session."""
         known = self._sessions.get(session or "")
-        if known is not None and known.language == language:
-            return await asyncio.to_thread(_findings, known.repl, source)
         sandbox = await asyncio.to_thread(self._sandboxes, language)
-        with contextlib.closing(sandbox.repl()) as repl:
-            return await asyncio.to_thread(_findings, repl, source)
+        if known is not None and known.language == language:
+            findings = await asyncio.to_thread(_findings, known.repl, source)
+        else:
+            with contextlib.closing(sandbox.repl()) as repl:
+                findings = await asyncio.to_thread(_findings, repl, source)
+        return findings or await asyncio.to_thread(_syntax_error, sandbox, source)
 
     async def _make_room(self) -> None:
         """End sessions that nobody used for long, and the one that was idle longest where there are too many."""
@@ -303,6 +310,23 @@ def _findings(repl: Repl, source: str) -> list[dict[str, Any]]:
         {"severity": each.severity, "line": each.line, "message": each.message, "hint": each.hint}
         for each in repl.check(source)
     ]
+
+
+def _syntax_error(sandbox: Sandbox, source: str) -> list[dict[str, Any]]:
+    """Why a script does not compile: asked of a worker, where it is compiled but not run, and not recorded."""
+    error: ScriptError | None = None
+    with sandbox.repl(limits=_COMPILING, check=False, before_write=lambda _: None) as repl:
+        for prefix in LANGUAGES[sandbox.language].unrun:
+            run = repl.run(prefix + source)
+            if run.error is None or run.error.kind != "syntax":
+                return []
+            if error is None:
+                message, hint = _PLACE.sub("", run.error.message), run.error.hint
+                hint = None if hint is None else hint.replace(prefix, "", 1)
+                error = run.error.with_(message=message, hint=hint)
+    if error is None:
+        return []
+    return [{"severity": "error", "line": error.line or 1, "message": error.message, "hint": error.hint}]
 
 
 def _id(answer: Mapping[str, Any]) -> int:

@@ -20,7 +20,6 @@ GET    /doctor
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
@@ -185,14 +184,14 @@ class _Api:
         if medium is None:
             raise Refused(404, "unknown_medium", "unknown medium")
         # What is not a plain picture is downloaded, never shown as a page of ours.
-        shown = medium.mime_type in _SHOWN_MEDIA
+        shown = medium.type in _SHOWN_MEDIA
         headers = {
             "Content-Security-Policy": "default-src 'none'; sandbox",
             "Content-Disposition": "inline" if shown else "attachment",
             "X-Content-Type-Options": "nosniff",
         }
-        kind = medium.mime_type if shown or medium.mime_type.startswith(("audio/", "video/", "image/")) else _BINARY
-        return Response(base64.b64decode(medium.data), media_type=kind, headers=headers)
+        kind = medium.type if shown or medium.type.startswith(("audio/", "video/", "image/")) else _BINARY
+        return Response(medium.data, media_type=kind, headers=headers)
 
     async def doctor(self, _: Request) -> Response:
         if self._bench.diagnose is None:

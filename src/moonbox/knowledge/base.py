@@ -11,7 +11,7 @@ from moonbox.knowledge.errors import DocumentNotFound
 from moonbox.knowledge.indexing import remove
 from moonbox.knowledge.records import Chunk, Document, Hits, Mode, SourceInfo, Stats, SyncReport
 from moonbox.knowledge.search import MAX_LIMIT, Request, search
-from moonbox.knowledge.store import MAX_DOCUMENT, document_range, open_store, position_of
+from moonbox.knowledge.store import document_range, open_store, position_of
 from moonbox.knowledge.sync import sync_lock, synchronise
 from moonbox.knowledge.text import joined
 from moonbox.suggest import unknown
@@ -81,8 +81,8 @@ class KnowledgeBase:
         request = Request(query, limit, self._chosen(source), marks)
         return search(self._database, self._embedder, request, mode)
 
-    def get(self, id: int | str) -> Document:
-        """One document with its chunks, by the id that a search gave or by "source:source_id"."""
+    def get(self, id: str) -> Document:
+        """One document with its chunks, by the id that a search gave: "source:source_id"."""
         with self._database.reading() as db:
             row = _find(db, id)
             if row is None:
@@ -93,7 +93,7 @@ class KnowledgeBase:
                 document_range(source_number, number),
             ).fetchall()
         return Document(
-            id=number,
+            id=f"{source}:{source_id}",
             source=source,
             source_id=source_id,
             title=joined(title),
@@ -211,14 +211,11 @@ def _find(db: sqlite3.Connection, id: Any) -> Any:
         "SELECT documents.id, sources.id, sources.name, source_id, title, source_url, updated_at, author, metadata"
         " FROM documents JOIN sources ON sources.id = documents.source"
     )
-    if isinstance(id, bool) or not isinstance(id, int | str):
-        raise UsageError(f'id must be an integer or a string "source:source_id", not {id!r}')
-    if isinstance(id, str) and not (id.isdecimal() and len(id) < 19):
-        source, _, source_id = id.partition(":")
-        where, values = "sources.name = ? AND source_id = ?", (_storable(source), _storable(source_id))
-        return db.execute(f"{columns} WHERE {where}", values).fetchone()
-    number = int(id)
-    return db.execute(f"{columns} WHERE documents.id = ?", (number,)).fetchone() if 0 < number <= MAX_DOCUMENT else None
+    if not isinstance(id, str):
+        raise UsageError(f'id must be a string "source:source_id", not {id!r}')
+    source, _, source_id = id.partition(":")
+    where, values = "sources.name = ? AND source_id = ?", (_storable(source), _storable(source_id))
+    return db.execute(f"{columns} WHERE {where}", values).fetchone()
 
 
 def _storable(text: str) -> str:

@@ -17,7 +17,8 @@ Mode = Literal["keyword", "semantic", "hybrid"]
 class Hit:
     """One document that a search found, with the passage that fits best."""
 
-    id: int
+    id: str
+    """What `get` takes: "source:source_id", the same for as long as the document is there."""
     score: float
     """Larger is better; comparable within one answer only."""
     source: str
@@ -53,7 +54,8 @@ class Chunk:
 class Document:
     """One document with its chunks."""
 
-    id: int
+    id: str
+    """"source:source_id", the same for as long as the document is there."""
     source: str
     source_id: str
     title: str

@@ -219,7 +219,7 @@ def _rows(db: sqlite3.Connection, matches: Sequence[Match], query: Query | None,
         source, source_id, title, source_url, updated_at = rows[match.document]
         hits.append(
             Hit(
-                id=match.document,
+                id=f"{source}:{source_id}",
                 score=round(match.score, 6),
                 source=source,
                 source_id=source_id,

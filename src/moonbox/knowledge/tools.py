@@ -50,7 +50,7 @@ def knowledge_tools(base: KnowledgeBase) -> list[Tool]:
             description="One document by the id that search gave. The texts of its chunks, joined, are its body.",
             parameters={
                 "type": "object",
-                "properties": {"id": {"type": ["integer", "string"], "description": 'An id, or "source:source_id".'}},
+                "properties": {"id": {"type": "string", "description": '"source:source_id", as search gives it.'}},
                 "required": ["id"],
                 "additionalProperties": False,
             },
@@ -105,7 +105,7 @@ _SEARCH = {
     "additionalProperties": False,
 }
 _ROW = _object(
-    id={"type": "integer"},
+    id=_TEXT,
     score={"type": "number"},
     source=_TEXT,
     source_id=_TEXT,
@@ -115,7 +115,7 @@ _ROW = _object(
     updated_at=_TEXT_OR_NULL,
 )
 _DOCUMENT = _object(
-    id={"type": "integer"},
+    id=_TEXT,
     source=_TEXT,
     source_id=_TEXT,
     title=_TEXT,

@@ -108,6 +108,9 @@ class Language:
     """Makes a function that is False where more lines can still make a script of the text."""
     nothing: str = "null"
     """How it writes that there is no value."""
+    unrun: tuple[str, ...] = ()
+    """Texts that keep a script from running when they stand before it, so that it is compiled only; one for each way
+    to read a script."""
     keywords: frozenset[str] = frozenset()
     """Offered as completions at the prompt."""
     parameter_aliases: frozenset[str] = frozenset()

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from moonbox.config.mcp import ServerSettings
     from moonbox.config.sections import CodeModeSettings
     from moonbox.knowledge.base import KnowledgeBase
-    from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.manager import Upstreams
+    from moonbox.media import MediaStore
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.library import ScriptLibrary
     from moonbox.tools.tool import Tool
@@ -64,7 +64,7 @@ class Assembly:
     upstreams: Upstreams | None
     scripts: ScriptLibrary | None
     knowledge: KnowledgeBase | None
-    media: Media | None
+    media: MediaStore | None
     trail: Any
     """The audit trail, readable; None where none is written."""
     sandbox_in: Callable[[str], Sandbox]
@@ -232,6 +232,7 @@ def _open_sandbox(
             max_workers=settings.max_workers,
             allow_nan=settings.allow_nan,
             check=settings.check,
+            require=settings.require,
             audit=sink,
             redact=audit.redact or None,
             **hooks,
@@ -353,15 +354,15 @@ def _context_function(tool: Tool) -> Callable[..., Any]:
 
 def _make_upstreams(
     servers: list[ServerSettings], closing: contextlib.ExitStack, secrets: Mapping[str, str]
-) -> tuple[Upstreams | None, Media | None]:
+) -> tuple[Upstreams | None, MediaStore | None]:
     if not servers:
         return None, None
-    from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
+    from moonbox.media import MediaStore
 
-    media = Media()
+    media = MediaStore()
     cache = ToolCache(default_cache_folder())
     upstreams = Upstreams(servers, cache=cache, media=media, logins=LoginStore(), secrets=secrets)
     closing.callback(upstreams.close)

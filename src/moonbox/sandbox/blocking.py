@@ -18,7 +18,8 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from moonbox.errors import WorkerError
+from moonbox.errors import ToolError, WorkerError
+from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
 from moonbox.values import ORDINARY
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
@@ -184,7 +185,12 @@ class BlockingDriver:
         self._baton = threading.Lock()
         self._turn = turn = threading.Condition(self._baton)
         self._helping = True
-        self._threads.submit(self._help)
+        try:
+            self._threads.submit(self._help)
+        except ToolError:  # no thread can be started: each call will say so, and the script goes on
+            self._helping = False
+            self._take_charge()
+            return
         wait = _SLOW
         while True:
             with turn:
@@ -202,7 +208,7 @@ class BlockingDriver:
             self._take_charge()
 
     def _help(self) -> None:
-        """In the helper: drive and run tools until the run ends or the caller takes over."""
+        """In the helper: drive and run tools until the run ends or the caller takes over, or is to take over."""
         assert self._turn is not None and self._baton is not None
         execution = self._execution
         problem: BaseException | None = None
@@ -213,6 +219,8 @@ class BlockingDriver:
                         execution.stop(REASON_CANCELLED, monotonic())
                     if not execution.starting:
                         self._step()
+                    elif self._wait_together():
+                        break
                     elif not self._run_calls(self._baton):
                         return
         except BaseException as raised:  # noqa: BLE001 - handed over to the caller's thread, which raises it
@@ -221,6 +229,14 @@ class BlockingDriver:
             self._helper_problem = problem
             self._helper_ended = True
             self._turn.notify()
+
+    def _wait_together(self) -> bool:
+        """Whether a batch is of asynchronous tools, which wait: one after another they would take long."""
+        execution = self._execution
+        if len(execution.starting) < 2:
+            return False
+        tool = execution.calls.toolbox.get(execution.starting[0].tool)
+        return tool is not None and tool.is_async
 
     def _run_calls(self, turn: threading.Lock) -> bool:
         """Run the calls one after another; False when the caller has taken over meanwhile."""
@@ -276,7 +292,10 @@ class BlockingDriver:
 
     def _start(self, entries: Iterable[CallEntry]) -> None:
         for entry in entries:
-            self._threads.submit(lambda entry=entry: self._perform_apart(entry))  # type: ignore[misc]
+            try:
+                self._threads.submit(lambda entry=entry: self._perform_apart(entry))  # type: ignore[misc]
+            except ToolError as problem:
+                self._execution.answer(entry, *failure(problem))
 
     def _perform_apart(self, entry: CallEntry) -> None:
         """In a thread of its own. A deque and the bell hand the result over: the Execution is not for many threads."""

@@ -13,6 +13,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
+from moonbox.media import MediaStore
+from moonbox.sandbox.contents import as_addresses, with_contents
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.record import CLOCK
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     CallResult = tuple[CallStatus, Any, ToolError | None]
     """The call's status, its value, and its error."""
 
-__all__ = ["CallPath", "Executor", "HostFunction", "error_value", "failure"]
+__all__ = ["CallPath", "Executor", "HostFunction", "error_value", "failure", "show"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,13 @@ class RunInfo(Protocol):
     def head(self) -> Run:
         """What is known of it before it ends."""
 
+    def show(self, values: Sequence[Any]) -> None:
+        """Give the model these values besides the result."""
+
+
+def show(*values: Any) -> None:
+    """Scripts give the model values and media besides the result with it; the run itself takes them."""
+
 
 class CallPath:
     """The way of every call of one Repl under the same limits, or of one direct call."""
@@ -100,8 +109,11 @@ class CallPath:
         *,
         always: dict[str, dict[str, str]] | None = None,
         direct: bool = False,
+        media: MediaStore | None = None,
     ) -> None:
         self.toolbox = toolbox
+        self.media = MediaStore() if media is None else media
+        """What the Repl was given of images, audio and files."""
         self.functions: Mapping[str, HostFunction] = additions.functions
         self.limits = limits
         self.language: Language = setup.language
@@ -137,16 +149,21 @@ class CallPath:
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
         tool = self.toolbox.resolve(name)
         entry.tool = tool.path
+        given = as_addresses(entry.given, tool) if self.media else entry.given
         try:
-            entry.arguments = tool.bind(entry.given, first_index=self._first, is_json_call=self._direct)
+            entry.arguments = tool.bind(given, first_index=self._first, is_json_call=self._direct)
         except ArgumentError:
             if tool.binder is not None:
-                entry.arguments = tool.binder.named(entry.given, tool.path)
+                entry.arguments = tool.binder.named(given, tool.path)
             raise
         return tool
 
     async def perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
+        with self.media.active():
+            return await self._perform(entry, run, executor)
+
+    async def _perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
         running: RunningCall | None = None
         try:
             target = self.prepare(entry)
@@ -171,7 +188,8 @@ class CallPath:
             error = ToolError(answer.message, code=answer.code, retryable=answer.retryable, data=answer.data)
             return "error", None, error
         try:
-            return "ok", self._convert(answer.result), None
+            with self.media.active():
+                return "ok", self._convert(answer.result), None
         except ToolError as error:
             return "error", None, error
 
@@ -195,6 +213,9 @@ class CallPath:
         if self._redacts:  # fields are redacted by their names, so that the record needs them
             entry.arguments = named_arguments(function.call, arguments)
         entry.begin()
+        if function.call is show:
+            run.show(arguments)
+            return None
         is_async = inspect.iscoroutinefunction(function.call)
         result = await self._start(lambda: function.call(*arguments), entry, run, executor, is_async=is_async)
         return self._convert(result)
@@ -255,6 +276,8 @@ class CallPath:
                 run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context
             )
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
+        if self.media:
+            arguments = with_contents(arguments, tool, self.media)
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
         return await self._start(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, UsageError
 from moonbox.languages.names import is_identifier
-from moonbox.sandbox.calls import HostFunction
+from moonbox.sandbox.calls import HostFunction, show
 from moonbox.values import plain
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Additions", "check_name", "describe_environment", "lower_inputs"]
 
+SHOW = (
+    "show(x): gives the model x besides the result; an image, audio clip or file (what a tool returned with a field "
+    "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."
+)
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
 
@@ -31,6 +35,11 @@ class Additions:
     docs: Mapping[str, str] = field(default_factory=dict)
     revision: int = 0
     """Rises with everything that a worker must be told."""
+
+    @classmethod
+    def standard(cls) -> Additions:
+        """What every script finds."""
+        return cls(functions={"show": HostFunction("show", show, SHOW)}, docs={"show": SHOW})
 
     def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True) -> Additions:
         """With a value, or a function that scripts call with positional arguments."""

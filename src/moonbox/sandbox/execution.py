@@ -22,6 +22,7 @@ from collections import deque
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.compact import short
 from moonbox.audit.records import Observation, Run, Usage
 from moonbox.errors import ScriptError, ToolError, WorkerError
 from moonbox.frozen import quick
@@ -35,7 +36,7 @@ from moonbox.worker.encoding import Decoder, message_pack, packed
 from moonbox.worker.link import Gone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
@@ -50,6 +51,7 @@ GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
+_LONGEST_SHOWN = 10_000
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
 _REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled", protocol.REASON_CALLS: "calls"}
@@ -125,6 +127,8 @@ class Execution:
         self._batches = self._last_id = 0
         self._output: list[bytes] = []
         self._kept = 0
+        self._shown: list[Any] = []
+        self._shown_bytes = 0
         self._printed = self._sent = self._received = 0
         self._observations: list[Observation] = []
         self._discovery = DISCOVERY_BUDGET
@@ -282,7 +286,25 @@ class Execution:
             repl=self.repl_id,
             number=self.number,
             seed=self._seed,
+            limits=self._limits,
         )
+
+    def show(self, values: Sequence[Any]) -> None:
+        """What the script gives the model besides the result: media as such, all else as part of the output."""
+        media = self.calls.media
+        self._shown += values
+        lines = []
+        for value in values:
+            medium = media.get(value) if media and type(value) is dict else None
+            about = "" if medium is None else f"[{medium.name}: {medium.type}, {medium.size:,} bytes]"
+            lines.append((about or short(value, _LONGEST_SHOWN)) + "\n")
+        data = "".join(lines).encode("utf-8", "replace")
+        room = self._limits.max_output - self._printed - self._shown_bytes
+        if room > 0:
+            self._shown_bytes += len(data[:room])
+            self._output.append(data[:room])
+            if self._on_output is not None:
+                self._on_output(data[:room].decode("utf-8", "replace"))
 
     def finish(self) -> Run:
         """The record of the run, which is over."""
@@ -320,6 +342,7 @@ class Execution:
                 calls=len(self._entries),
                 bytes_in=self._sent,
                 bytes_out=self._received,
+                native=self._native,
             ),
             error=error,
             started=self._started,
@@ -331,6 +354,8 @@ class Execution:
             kept=kept if self._kept & 1 and values else "",
             kept_output=f"{kept}_printed" if kept and self._kept & 2 else "",
             notes=self.notes,
+            media=self.calls.media.found_in([*self._shown, *values]) if self.calls.media else (),
+            limits=self._limits,
         )
         if self._span is not None:
             self._end_spans(run, self._span)

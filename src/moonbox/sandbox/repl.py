@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.check.checker import Checker, refusal
 from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.languages.registry import EngineError
+from moonbox.media import MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
@@ -79,6 +80,7 @@ class Repl:
         self._view: ToolView | None = None
         self._known_of: tuple[Additions | None, frozenset[str]] = (None, frozenset())
         self._turn = Slots()
+        self._media = MediaStore()
         self._number = 0
         self._kept_names: frozenset[str] = frozenset()  # of values that answers may have cut; see prelude/kept.lua
         self._sources: dict[str, str] = {}
@@ -104,7 +106,7 @@ class Repl:
 
         `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
         """
-        given = lower_inputs(inputs, self._setup.language)
+        given = self._lowered(inputs)
         self._enter()
         execution: Execution | None = None
         try:
@@ -131,7 +133,7 @@ class Repl:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
-        given = lower_inputs(inputs, self._setup.language)
+        given = self._lowered(inputs)
         await self._aenter()
         execution: Execution | None = None
         try:
@@ -157,7 +159,7 @@ class Repl:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepped import SteppedDriver
 
-        given = lower_inputs(inputs, self._setup.language)
+        given = self._lowered(inputs)
         self._enter()
         try:
             link = self._worker.acquire()
@@ -340,6 +342,12 @@ class Repl:
 
     # One run
 
+    def _lowered(self, inputs: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+        if not inputs:
+            return []
+        with self._media.active():
+            return lower_inputs(inputs, self._setup.language)
+
     def _begin(
         self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]], on_output: Any
     ) -> Execution:
@@ -412,7 +420,7 @@ class Repl:
         return self._known_of[1]
 
     def _call_path(self, limits: Limits) -> CallPath:
-        calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always)
+        calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always, media=self._media)
         if limits is self._limits:
             self._calls = calls
         return calls

@@ -16,6 +16,7 @@ from moonbox.sandbox.setup import (
     Setup,
     check_limits,
     check_options,
+    check_required,
     open_redactor,
     open_secrets,
     open_sink,
@@ -24,7 +25,7 @@ from moonbox.sandbox.setup import (
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 from moonbox.worker.pool import Pool
-from moonbox.worker.sources import InlineSource, ProcessSource
+from moonbox.worker.sources import InlineSource, ProcessSource, StrictSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -57,6 +58,7 @@ class Sandbox:
     audit          a Sink, or where to keep the trail: a path ending in .db or .jsonl
     redact         names of fields whose values never reach the trail
     secrets        names and values that tools may use but no result, error or record may contain
+    require        layers of the jail without which it does not start, such as ("seccomp", "landlock")
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
@@ -80,6 +82,7 @@ class Sandbox:
         audit: Sink | str | os.PathLike[str] | None = None,
         redact: Redactor | Iterable[str] | None = None,
         secrets: Mapping[str, str] | None = None,
+        require: Collection[str] = (),
         check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
@@ -96,6 +99,7 @@ class Sandbox:
             min_workers=min_workers,
             max_workers=max_workers,
         )
+        check_required(require, isolation)
         spoken = language_named(language)
         self._setup = Setup(
             toolbox=Toolbox.of(tools),
@@ -120,13 +124,28 @@ class Sandbox:
         self._closed = False
         setup = self._setup
         self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
-        self._pool = Pool(_source(isolation, setup.config_for_workers()), spares=min_workers, most=max_workers)
+        source = _source(isolation, setup.config_for_workers())
+        if require:
+            source = StrictSource(source, tuple(require))
+        self._pool = Pool(source, spares=min_workers, most=max_workers)
+        if require:
+            self._prove_jail()
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
         # Also when nobody calls `close`: at exit while threads still run, which they do no more when __del__ is called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
         self._shut_down = weakref.finalize(
             self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink
         )
+
+    def _prove_jail(self) -> None:
+        try:
+            self._pool.prime()
+        except BaseException:
+            self._closed = True
+            self._pool.close()
+            if self._setup.sink is not None:
+                self._setup.sink.close()
+            raise
 
     def __repr__(self) -> str:
         setup = self._setup

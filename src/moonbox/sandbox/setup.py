@@ -14,6 +14,7 @@ from moonbox.limits import Limits
 from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.threads import LoopThread, RunningCalls, Threads, ToolSlots
 from moonbox.secrets import MIN_SECRET, SecretRedactor
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,7 +35,16 @@ if TYPE_CHECKING:
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Tells one environment from another: which tools, their revision, that of what was added, and the limits."""
 
-__all__ = ["Setup", "check_limits", "check_options", "open_redactor", "open_secrets", "open_sink", "open_telemetry"]
+__all__ = [
+    "Setup",
+    "check_limits",
+    "check_options",
+    "check_required",
+    "open_redactor",
+    "open_secrets",
+    "open_sink",
+    "open_telemetry",
+]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,7 +68,7 @@ class Setup:
     """Replaces values that neither scripts nor the trail may contain."""
     check: bool = True
     """Look at scripts before they run."""
-    additions: Additions = field(default_factory=Additions)
+    additions: Additions = field(default_factory=Additions.standard)
     """What Repls that are made from now on find beside their tools."""
     slots: ToolSlots = field(default_factory=ToolSlots)
     running_calls: RunningCalls = field(default_factory=RunningCalls)
@@ -150,6 +160,21 @@ def check_options(
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if min_workers > max_workers:
         raise UsageError(f"min_workers ({min_workers}) must not be more than max_workers ({max_workers})")
+
+
+def check_required(require: Any, isolation: Any) -> None:
+    """Raise UsageError where layers of the jail are required that there are not."""
+    if not require:
+        return
+    from moonbox.worker.jail import LAYERS
+
+    if isinstance(require, str):
+        raise UsageError(f"require must be a list of layers, such as [{require!r}], not a string")
+    for name in require:
+        if name not in LAYERS:
+            raise UsageError(unknown("layer", str(name), LAYERS))
+    if isolation == "inline":
+        raise UsageError('isolation="inline" has no jail: no layer can be required of it')
 
 
 def open_sink(audit: Any) -> Sink | None:

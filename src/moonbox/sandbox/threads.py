@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
+from moonbox.shortage import shortage
 
 if TYPE_CHECKING:
     import asyncio
@@ -42,7 +43,7 @@ class Threads:
         self._members: set[threading.Thread] = set()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Run it in another thread, in a copy of the caller's context. It must not raise."""
+        """Run it in another thread, in a copy of the caller's context. It must not raise; ToolError: no thread left."""
         work = contextvars.copy_context(), job
         with self._lock:
             inbox = self._idle.pop() if self._idle else None
@@ -52,7 +53,15 @@ class Threads:
         thread = threading.Thread(target=self._work, args=(work,), name="moonbox-tool", daemon=True)
         with self._lock:
             self._members.add(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as problem:
+            with self._lock:
+                self._members.discard(thread)
+            reason = shortage(problem)
+            if not reason:  # the interpreter is shutting down
+                raise
+            raise ToolError(f"the tool cannot be run: {reason}", code="busy", retryable=True) from None
 
     def close(self) -> None:
         """End the idle ones; those that are inside a tool end when it returns."""

@@ -115,7 +115,8 @@ typedef struct {
 static struct {
   lua_State *L;
   int socket, control;
-  int run, kept, limits, array_ref, null_fields, null_array; /* references in Lua's registry */
+  /* references in Lua's registry */
+  int run, kept, limits, array_ref, null_fields, null_array, fields, positions, count;
   const void *array;                                         /* the metatable that marks arrays */
   const void *null;                                          /* the light userdata that stands for json.null */
   /* memory, as our allocator counts it */
@@ -425,6 +426,17 @@ static size_t nodes, most_nodes;
  * not encoded here: the answer is 0, and encode.lua does it again with exact messages. */
 static int put_value(lua_State *L, int index, unsigned depth);
 
+static int put_items(lua_State *L, int index, size_t count, unsigned depth) {
+  if (!PUT("[")) return 0;
+  for (size_t i = 1; i <= count; i++) {
+    p_lua_rawgeti(L, index, (lua_Integer)i);
+    int ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), depth);
+    pop(L, 1);
+    if (!ok) return 0;
+  }
+  return PUT("]");
+}
+
 static int put_list(lua_State *L, int index, size_t count, unsigned depth) {
   if (count > W.max_array || (nodes += count) > most_nodes) return 0;
   /* A border says nothing of other keys: only counting tells whether these are all. */
@@ -437,32 +449,86 @@ static int put_list(lua_State *L, int index, size_t count, unsigned depth) {
       return 0;
     }
   }
-  if (all != count || !PUT("[")) return 0;
-  for (size_t i = 1; i <= count; i++) {
-    p_lua_rawgeti(L, index, (lua_Integer)i);
-    int ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), depth);
-    pop(L, 1);
-    if (!ok) return 0;
-  }
-  return PUT("]");
+  return all == count && put_items(L, index, count, depth);
 }
 
-static int put_object(lua_State *L, int index, unsigned depth) {
+/* Whether an element is there; the stack stays as it was. */
+static int has(lua_State *L, int table, lua_Integer at) {
+  int there = p_lua_rawgeti(L, table, at) != T_NIL;
+  pop(L, 1);
+  return there;
+}
+
+/* A list with nulls; see prelude/nulls.lua. `meta` is its metatable, `positions` what that knows of them. */
+static int put_list_with_nulls(lua_State *L, int index, int meta, int positions, unsigned depth) {
+  p_lua_rawgeti(L, REGISTRY, W.count);
+  p_lua_rawget(L, meta);
+  lua_Integer count = p_lua_tointegerx(L, -1, NULL);
+  pop(L, 1);
+  while (count > 0 && !has(L, index, count) && !has(L, positions, count)) count--;
+  if (count < 0 || (size_t)count > W.max_array || (nodes += (size_t)count) > most_nodes) return 0;
+  p_lua_pushnil(L);
+  while (p_lua_next(L, index)) {
+    pop(L, 1);
+    lua_Integer key = p_lua_isinteger(L, -1) ? p_lua_tointegerx(L, -1, NULL) : 0;
+    if (key < 1 || key > count) {
+      pop(L, 1);
+      return 0;
+    }
+  }
+  return put_items(L, index, (size_t)count, depth);
+}
+
+static int put_key(lua_State *L, int index, size_t *size) {
+  size_t length;
+  const char *key = p_lua_type(L, index) == T_STRING ? p_lua_tolstring(L, index, &length) : NULL;
+  return key && !(length && key[0] == 1) && length <= W.max_string && ++*size <= W.max_array && ++nodes <= most_nodes &&
+         (*size == 1 || PUT(",")) && put_string(key, length, 0) && PUT(":");
+}
+
+/* `absent`, where it is not 0, is the set of fields that are null. */
+static int put_object(lua_State *L, int index, unsigned depth, int absent) {
   if (!PUT("{")) return 0;
   size_t size = 0;
   p_lua_pushnil(L);
   while (p_lua_next(L, index)) {
-    size_t length;
-    const char *key = p_lua_type(L, -2) == T_STRING ? p_lua_tolstring(L, -2, &length) : NULL;
-    if (!key || (length && key[0] == 1) || length > W.max_string || ++size > W.max_array || ++nodes > most_nodes ||
-        (size > 1 && !PUT(",")) || !put_string(key, length, 0) || !PUT(":") ||
-        !put_value(L, p_lua_gettop(L), depth)) {
+    if (!put_key(L, -2, &size) || !put_value(L, p_lua_gettop(L), depth)) {
       pop(L, 2);
       return 0;
     }
     pop(L, 1);
   }
+  if (absent) p_lua_pushnil(L);
+  while (absent && p_lua_next(L, absent)) {
+    p_lua_pushvalue(L, -2);
+    int there = p_lua_rawget(L, index) != T_NIL; /* the script has given it a value since, past the metatable */
+    pop(L, 2);
+    if (!there && !(put_key(L, -1, &size) && PUT("null"))) {
+      pop(L, 1);
+      return 0;
+    }
+  }
   return PUT("}");
+}
+
+static int put_table(lua_State *L, int index, unsigned depth) {
+  size_t count = (size_t)p_lua_rawlen(L, index);
+  int top = p_lua_gettop(L), meta = top + 1, known = top + 2, ok = 0;
+  if (!p_lua_getmetatable(L, index)) return count ? put_list(L, index, count, depth) : put_object(L, index, depth, 0);
+  if (p_lua_topointer(L, meta) == W.array) {
+    pop(L, 1);
+    return put_list(L, index, count, depth);
+  }
+  p_lua_rawgeti(L, REGISTRY, W.fields);
+  if (p_lua_rawget(L, meta) == T_TABLE) {
+    ok = !count && put_object(L, index, depth, known);
+  } else {
+    pop(L, 1);
+    p_lua_rawgeti(L, REGISTRY, W.positions);
+    ok = p_lua_rawget(L, meta) == T_TABLE && put_list_with_nulls(L, index, meta, known, depth);
+  }
+  p_lua_settop(L, top);
+  return ok;
 }
 
 static int put_value(lua_State *L, int index, unsigned depth) {
@@ -482,16 +548,8 @@ static int put_value(lua_State *L, int index, unsigned depth) {
       return size <= W.max_string && put_string(text, size, 0);
     }
     case T_TABLE: {
-      if (depth >= W.max_depth || depth >= MOST_DEPTH || !p_lua_checkstack(L, 8)) return 0;
-      int marked = 0;
-      if (p_lua_getmetatable(L, index)) {
-        marked = p_lua_topointer(L, -1) == W.array;
-        pop(L, 1);
-        if (!marked) return 0;
-      }
-      size_t count = (size_t)p_lua_rawlen(L, index);
-      if (count || marked) return put_list(L, index, count, depth + 1);
-      return put_object(L, index, depth + 1);
+      if (depth >= W.max_depth || depth >= MOST_DEPTH || !p_lua_checkstack(L, 16)) return 0;
+      return put_table(L, index, depth + 1);
     }
     default: return 0;
   }
@@ -855,6 +913,9 @@ static int l_bind(lua_State *L) {
   W.null_fields = reference(L, "null_fields");
   W.null_array = reference(L, "null_array");
   W.array_ref = reference(L, "array");
+  W.fields = reference(L, "fields");
+  W.positions = reference(L, "positions");
+  W.count = reference(L, "count");
   p_lua_getfield(L, 1, "array");
   W.array = p_lua_topointer(L, -1);
   p_lua_getfield(L, 1, "null");

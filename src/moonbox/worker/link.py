@@ -11,14 +11,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import WorkerError
-from moonbox.worker.protocol import HEADER, READY, STOP
+from moonbox.worker.protocol import HEADER, READY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from moonbox.worker.control import Control
     from moonbox.worker.jail import Layer
 
-__all__ = ["Control", "Gone", "Link", "Reader", "SocketControl", "WorkerProcess", "socket_pairs"]
+__all__ = ["Gone", "Link", "Reader", "WorkerProcess", "socket_pairs"]
 
 _CHUNK = 1 << 18
 _LARGEST_FRAME = 1 << 20
@@ -37,44 +38,6 @@ class WorkerProcess(Protocol):
 
     def kill(self) -> str:
         """End it now; words for how it had ended, "" when nothing is known."""
-
-
-class Control(Protocol):
-    """What can be done to a worker that does not listen; none of it blocks for long, and none of it fails."""
-
-    def interrupt(self, number: int, reason: int) -> None:
-        """Stop the run of that number."""
-
-    def freeze(self, memory: int) -> bool:
-        """Let it compute no more until `thaw`, and end it if it holds far more memory; False where that cannot be."""
-
-    def thaw(self) -> None: ...
-
-    def release(self) -> None:
-        """It is no longer needed and ends, whatever it is doing."""
-
-
-class SocketControl:
-    """Control of a worker in this process, over a socket of its own; there is nothing that could freeze it."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        sock.setblocking(False)
-
-    def interrupt(self, number: int, reason: int) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._sock.send(STOP.pack(number, reason))
-
-    def freeze(self, memory: int) -> bool:
-        return False
-
-    def thaw(self) -> None:
-        return
-
-    def release(self) -> None:
-        with contextlib.suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
-        self._sock.close()
 
 
 class Reader:
@@ -160,6 +123,17 @@ class Link:
         """Called when a frozen worker is used again."""
         self._bell: tuple[socket.socket, socket.socket] | None = None
         sock.setblocking(False)
+
+    def wait_until_ready(self, deadline: float) -> None:
+        """Until the worker has said that it is locked in; WorkerError where it does not."""
+        while self.greeting is None:
+            if not self._poll.poll(max(0.0, (deadline - monotonic()) * 1000)):
+                raise WorkerError("the worker did not start in time")
+            frame = self.reader.next() if self._read() else None
+            if frame is not None:
+                if frame[0] != READY:
+                    raise WorkerError("the worker did not say how it is locked in")
+                self.greeting = frame[1]
 
     def fileno(self) -> int:
         """The number of its main socket; -1 when it has been released."""

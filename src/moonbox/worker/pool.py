@@ -205,6 +205,13 @@ class Pool:
         with self._changed:
             return PoolCounts(self._live, len(self._out), tuple(link.pid for link in self._spares))
 
+    def prime(self) -> None:
+        """Make a spare now; raises what stands against it."""
+        with self._changed:
+            self._check_open()
+            self._live += 1
+        self._make(out=False)
+
     def warm(self) -> None:
         """Begin to make spares in the background."""
         with self._changed:

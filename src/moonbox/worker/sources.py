@@ -17,14 +17,20 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import WorkerError
 from moonbox.native import wanted
-from moonbox.worker.link import Link, SocketControl, socket_pairs
-from moonbox.worker.zygote import FREEZE, INTERRUPT, LENGTH, NOTE, RELEASE, THAW
+from moonbox.shortage import shortage
+from moonbox.wording import noun
+from moonbox.worker.control import Notes, SocketControl, ZygoteControl
+from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.zygote import LENGTH
 
-__all__ = ["InlineSource", "ProcessSource", "WorkerSource"]
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["InlineSource", "ProcessSource", "StrictSource", "WorkerSource"]
 
 _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
@@ -53,44 +59,6 @@ class _Process:
         return self.source.kill(self.pid)
 
 
-class _Notes:
-    """The way to a zygote for what needs no answer; it reads them at once, whatever its workers do."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._lock = threading.Lock()
-        sock.settimeout(REPLY_SECONDS)
-
-    def send(self, action: int, serial: int, number: int = 0, reason: int = 0) -> None:
-        with self._lock, contextlib.suppress(OSError):  # the zygote is gone, and its workers with it
-            self._sock.sendall(NOTE.pack(action, serial, number, reason))
-
-    def close(self) -> None:
-        with self._lock:
-            self._sock.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Control:
-    """Control of a worker through its zygote: a Repl takes one descriptor of this process."""
-
-    notes: _Notes
-    serial: int
-
-    def interrupt(self, number: int, reason: int) -> None:
-        self.notes.send(INTERRUPT, self.serial, number, reason)
-
-    def freeze(self, memory: int) -> bool:
-        self.notes.send(FREEZE, self.serial, memory)
-        return True
-
-    def thaw(self) -> None:
-        self.notes.send(THAW, self.serial)
-
-    def release(self) -> None:
-        self.notes.send(RELEASE, self.serial)
-
-
 class ProcessSource:
     """Workers forked from a zygote process, which is started when first needed and again if it dies."""
 
@@ -99,18 +67,21 @@ class ProcessSource:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._notes: _Notes | None = None
+        self._notes: Notes | None = None
         self._closed = False
 
     def spawn(self) -> Link:
-        main, theirs = socket.socketpair()
+        try:
+            main, theirs = socket.socketpair()
+        except OSError as problem:
+            raise _cannot_start(problem) from problem
         try:
             with theirs:
                 (_, pid, serial, native), notes = self._request(("spawn",), (theirs.fileno(),))
         except BaseException:
             main.close()
             raise
-        control = _Control(notes, serial)
+        control = ZygoteControl(notes, serial)
         return Link(main, control, pid, _Process(self, pid), native=native, cpu_clock=_process_clock(pid))
 
     def configure(self, config: dict[str, Any]) -> None:
@@ -140,7 +111,7 @@ class ProcessSource:
 
     def _request(
         self, request: tuple[Any, ...], fds: tuple[int, ...] = (), *, restart: bool = True
-    ) -> tuple[Any, _Notes]:
+    ) -> tuple[Any, Notes]:
         """The zygote's answer, and where to send it notes."""
         with self._lock:
             if self._closed:
@@ -153,6 +124,8 @@ class ProcessSource:
                         self._start()
                     assert self._notes is not None
                     return self._exchange(request, fds), self._notes
+                except WorkerShortage:
+                    raise
                 except (OSError, WorkerError) as problem:
                     self._end()
                     if attempt == 3 or not restart:
@@ -162,7 +135,10 @@ class ProcessSource:
     def _start(self) -> None:
         if not sys.executable:
             raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
-        ours, notes, theirs, their_notes = socket_pairs()
+        try:
+            ours, notes, theirs, their_notes = socket_pairs()
+        except OSError as problem:
+            raise _cannot_start(problem) from problem
         ours.settimeout(_START_SECONDS)
         with theirs, their_notes:
             try:
@@ -178,9 +154,9 @@ class ProcessSource:
             except OSError as problem:
                 ours.close()
                 notes.close()
-                raise WorkerError(f"the zygote process cannot be started: {problem}") from problem
+                raise _cannot_start(problem) from problem
         self._socket = ours
-        self._notes = _Notes(notes)
+        self._notes = Notes(notes)
         try:
             self._exchange(("configure", self._config), ())
         except (OSError, WorkerError) as problem:
@@ -194,10 +170,19 @@ class ProcessSource:
         payload = LENGTH.pack(len(payload)) + payload
         if fds:
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-            payload = payload[self._socket.sendmsg([payload], rights) :]
+            try:
+                sent = self._socket.sendmsg([payload], rights)
+            except OSError as problem:
+                if shortage(problem):  # nothing was sent: the zygote and its workers go on
+                    raise _cannot_start(problem) from problem
+                raise
+            payload = payload[sent:]
         self._socket.sendall(payload)
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
-        return marshal.loads(self._exactly(length))
+        answer = marshal.loads(self._exactly(length))
+        if answer[0] == "failed":
+            raise _cannot_start(OSError(*answer[1:]), "the zygote process: ")
+        return answer
 
     def _exactly(self, size: int) -> bytes:
         assert self._socket is not None
@@ -227,6 +212,14 @@ class ProcessSource:
             self._process = None
 
 
+class WorkerShortage(WorkerError):
+    """No further worker can be started; those that there are go on."""
+
+
+def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
+    return WorkerShortage(f"a worker cannot be started: {where}{shortage(problem) or problem}")
+
+
 def _boot(fd: int, notes: int) -> str:
     """The zygote's program: only the folders of moonbox and lupa are on its path."""
     import lupa
@@ -247,6 +240,40 @@ def _thread_clock(thread: threading.Thread) -> int | None:
     if sys.platform != "linux" or thread.ident is None:
         return None
     return time.pthread_getcpuclockid(thread.ident)
+
+
+class StrictSource:
+    """Workers of another source, each of which must have these layers of the jail in force."""
+
+    def __init__(self, source: WorkerSource, required: Collection[str]) -> None:
+        self._source = source
+        self._required = required
+
+    def spawn(self) -> Link:
+        link = self._source.spawn()
+        try:
+            link.wait_until_ready(time.monotonic() + REPLY_SECONDS)
+            layers = {layer.name: layer for layer in link.layers()}
+            missing = [
+                f"'{name}' ({layers[name].detail if name in layers else 'the worker does not have it'})"
+                for name in self._required
+                if name not in layers or not layers[name].active
+            ]
+            if missing:
+                raise WorkerError(
+                    f"required {noun(len(missing), 'layer')} of the jail missing: {', '.join(missing)}; "
+                    "`moonbox doctor` shows all of them"
+                )
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def configure(self, config: dict[str, Any]) -> None:
+        self._source.configure(config)
+
+    def close(self) -> None:
+        self._source.close()
 
 
 @dataclass(frozen=True, slots=True)

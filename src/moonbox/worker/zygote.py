@@ -32,6 +32,7 @@ _NOTES_AT_ONCE = 256
 _MOST_STATUSES = 4096
 _FDS = 1
 _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 18, 19)
+_EMFILE = 24
 _MOST_PLANS = 64
 _SLACK = 32 << 20
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
@@ -56,7 +57,7 @@ class _Zygote:
         self._unread = b""
         self._vm = vm
         self._jail = jail
-        self._prepared = jail.prepare()
+        self._prepared = jail.prepare(for_forks=True)
         self._native = native
         self._children: dict[int, int] = {}  # process id → serial number
         self._controls: dict[int, tuple[int, _socket.socket]] = {}  # serial number → process id, our end of its control
@@ -64,7 +65,7 @@ class _Zygote:
         self._ended: dict[int, int] = {}
         self._limits: dict[str, Any] = {}
         self._planned: dict[tuple[int, ...], tuple[Any, bytes]] = {}
-        self._pid = os.getpid()
+        self._pid = self._prepared.parent_pid()
         self._page = os.sysconf("SC_PAGE_SIZE")
 
     def serve(self) -> None:
@@ -82,7 +83,12 @@ class _Zygote:
                 self._end()
                 return
             self._reap()
-            answer = marshal.dumps(getattr(self, "_do_" + request[0])(*request[1:], fds))
+            try:
+                answer = marshal.dumps(getattr(self, "_do_" + request[0])(*request[1:], fds))
+            except OSError as problem:  # no descriptors, processes or memory left: the workers that there are go on
+                answer = marshal.dumps(("failed", problem.errno, problem.strerror))
+                for fd in fds:
+                    os.close(fd)
             self._host.sendall(LENGTH.pack(len(answer)) + answer)
 
     def _receive(self) -> tuple[Any, list[int]]:
@@ -169,9 +175,16 @@ class _Zygote:
         return (int(resident) - int(shared)) * self._page <= most * 2 + _SLACK
 
     def _do_spawn(self, fds: list[int]) -> tuple[str, int, int, bool]:
+        if not fds:  # the kernel drops what there is no room for
+            raise OSError(_EMFILE, "no descriptors left")
         ours, theirs = _socket.socketpair()
         config, greeting = self._jail_for((fds[0], theirs.fileno()))
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            ours.close()
+            theirs.close()
+            raise
         if pid == 0:
             try:
                 self._be_worker(fds[0], theirs.detach(), config, greeting)
@@ -210,18 +223,20 @@ class _Zygote:
         return ("ok", self._ended.get(pid))
 
     def _reap(self) -> None:
-        for pid in tuple(self._children):
-            self._wait(pid, os.WNOHANG)
+        while self._children and self._wait(-1, os.WNOHANG):
+            pass
 
-    def _wait(self, pid: int, options: int) -> None:
-        done, status = os.waitpid(pid, options)
-        if done:
+    def _wait(self, pid: int, options: int) -> bool:
+        """Whether one has ended; a pid of -1 stands for any of them."""
+        pid, status = os.waitpid(pid, options)
+        if pid in self._children:
             _, control = self._controls.pop(self._children.pop(pid), (0, None))
             if control is not None:
                 control.close()
             if len(self._ended) >= _MOST_STATUSES:
                 del self._ended[next(iter(self._ended))]
             self._ended[pid] = status
+        return pid > 0
 
     def _end(self) -> None:
         for pid in self._children:

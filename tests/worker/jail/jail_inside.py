@@ -131,7 +131,7 @@ class Inside:
             "delete a file": lambda: os.unlink("/etc/passwd"),  # noqa: PTH108
             "make a socket": socket.socket,
             "fork": os.fork,
-            "kill its parent": lambda: os.kill(os.getppid(), signal.SIGTERM),
+            "kill the first process": lambda: os.kill(1, signal.SIGTERM),
             "kill everyone": lambda: os.kill(-1, signal.SIGTERM),
             "become root": lambda: os.setuid(0),
             "leave its session": os.setsid,
@@ -178,6 +178,9 @@ class Inside:
 
     def session(self) -> bool:
         return os.getsid(0) == os.getppid()
+
+    def parent(self) -> int:
+        return os.getppid()
 
     def allocate(self, size: int) -> str:
         return failure(lambda: bytearray(size))

@@ -28,7 +28,7 @@ def main() -> None:
         os.setresgid(int(uid), int(uid), int(uid))
         os.setresuid(int(uid), int(uid), int(uid))
         inside.prctl(4, 1)  # changing the user hid the process from its own /proc, which a login does not
-    prepared = jail.prepare()
+    prepared = jail.prepare(for_forks=True)
     while True:
         data, fds, _, _ = socket.recv_fds(tests, 65536, 2)
         if not data:
@@ -45,7 +45,7 @@ def spawn(jail, prepared, request, fds, inside) -> int:
     config = jail.JailConfig(
         prepared=prepared,
         keep_fds=tuple(fds),
-        parent_pid=request.get("parent_pid", os.getpid()),
+        parent_pid=request.get("parent_pid", prepared.parent_pid()),
         **request["config"],
     )
     pid = os.fork()

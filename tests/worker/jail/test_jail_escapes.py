@@ -56,7 +56,7 @@ def test_a_hostile_call_in_the_second_thread_ends_the_whole_worker(zygote):
         "delete a file",
         "make a socket",
         "fork",
-        "kill its parent",
+        "kill the first process",
         "kill everyone",
         "become root",
         "leave its session",

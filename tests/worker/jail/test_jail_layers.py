@@ -72,7 +72,7 @@ os._exit(b.recv(100) != b"(True, True)")
         ("read its environment", "EACCES"),
         ("delete a file", "EACCES"),
         ("connect to TCP", "EACCES"),
-        ("kill its parent", "EPERM"),
+        ("kill the first process", "EPERM"),
         ("make a pipe", "worked: (0, 1)"),
     ],
 )
@@ -88,7 +88,8 @@ def test_landlock_alone_refuses_abstract_sockets_of_others(zygote):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("\0" + name)
         listening.listen()
-        assert zygote.run("connect_abstract", name, filter=False).value == "EPERM"
+        refused = "ECONNREFUSED" if zygote.run("session").layers["network-namespace"][0] else "EPERM"  # not there
+        assert zygote.run("connect_abstract", name, filter=False).value == refused
         assert zygote.run("connect_abstract", name).value == "EPERM"
 
 
@@ -125,16 +126,28 @@ def test_whoever_is_not_root_has_every_layer(nobody):
     ending = nobody.run("limits")
     assert ending.value["RLIMIT_NPROC"] == [0, 0]
     assert ending.layers["process-limit"] == (True, "no new processes or threads")
-    optional = ("cpu-limit", "no-new-code", "landlock")
+    namespaces = ("user-namespace", "network-namespace", "pid-namespace")
+    optional = ("cpu-limit", "no-new-code", "landlock", "separate-user", *namespaces)
     assert {name for name, (active, _) in ending.layers.items() if not active} <= set(optional)
 
 
 @linux
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="is about root")
-def test_root_is_told_that_the_process_limit_does_not_bind_it(zygote):
-    active, detail = zygote.run("limits").layers["process-limit"]
-    assert not active
-    assert detail == "set, but root is exempt from it: only the system call filter refuses root new processes"
+def test_workers_of_root_have_a_user_of_their_own(zygote):
+    ending = zygote.run("python", "become root", filter=False)
+    assert ending.value == "EPERM"
+    active, detail = ending.layers["separate-user"]
+    assert active
+    assert detail.startswith("workers are user ")
+    assert zygote.run("limits").layers["process-limit"] == (True, "no new processes or threads")
+
+
+@linux
+def test_workers_have_no_number_for_their_parent(zygote):
+    ending = zygote.run("parent")
+    if not ending.layers["pid-namespace"][0]:
+        pytest.skip(ending.layers["pid-namespace"][1])
+    assert ending.value == 0
 
 
 @linux

@@ -13,7 +13,8 @@ from moonbox.worker.jail import probe
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs the layers of Linux")
 NAMES = [
-    "session", "oom-score", "leftovers", "capabilities", "no-new-privileges", "no-debugger", "no-new-code",
+    "session", "oom-score", "leftovers", "user-namespace", "network-namespace", "pid-namespace", "separate-user",
+    "capabilities", "no-new-privileges", "no-debugger", "no-new-code",
     "landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits", "process-limit", "seccomp",
 ]  # fmt: skip
 

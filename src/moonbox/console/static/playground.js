@@ -221,12 +221,20 @@ function showValues(run) {
   $("#values").replaceChildren(...views);
 }
 
+/** To the person who denied a call; the tab "Model sees" shows what a model is told. */
+function denial({ tool, message }) {
+  const at = message.indexOf(": ");
+  return `the call of ${tool} was denied${at < 0 ? "" : message.slice(at)}`;
+}
+
 function showError(error, stateLost) {
   if (!error) return editor.mark([]);
-  editor.mark([{ line: error.line, severity: "error", message: error.message }]);
+  const denied = error.kind === "denied" && error.code === "approval_denied";
+  const message = denied ? denial(error) : error.message;
+  editor.mark([{ line: error.line, severity: "error", message }]);
   const parts = [
-    h("p", { class: "bad-text" }, h("b", {}, error.line ? `line ${error.line}: ` : ""), error.message),
-    error.hint ? h("p", { class: "hint" }, h("b", {}, "hint: "), error.hint) : null,
+    h("p", { class: "bad-text" }, h("b", {}, error.line ? `line ${error.line}: ` : ""), message),
+    error.hint && !denied ? h("p", { class: "hint" }, h("b", {}, "hint: "), error.hint) : null,
     error.line ? h("button", { type: "button", class: "chip", onClick: () => editor.goTo(error.line) }, `go to line ${error.line}`) : null,
     fix(error),
     error.traceback ? h("details", {}, h("summary", {}, "traceback"), h("pre", { tabindex: "0" }, error.traceback)) : null,

@@ -21,7 +21,7 @@ function row(run) {
     h("td", {}, h("input", { type: "checkbox", name: "compare", value: run.id, "aria-label": `Compare ${run.title || run.id}` })),
     h("td", {}, h("span", { class: `state ${run.ok ? "good" : "bad"}` }, run.ok ? "ok" : run.kind)),
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
-    h("td", { class: "right" }, count(run.calls) + failed),
+    h("td", { class: "right", "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls) + failed),
     h("td", { class: "right" }, seconds(run.wall)),
     h("td", {}, run.language),
     h("td", { class: "nowrap" }, when(run.started)),

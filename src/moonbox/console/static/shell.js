@@ -1,7 +1,7 @@
 // What every page has: navigation by keys, the theme, the help, and the number of open approvals.
 
 import { get } from "./api.js";
-import { $, $$, plural, toast } from "./dom.js";
+import { $, $$, plural, toast, when } from "./dom.js";
 import { key, listen, showHelp } from "./keys.js";
 import { Live } from "./live.js";
 
@@ -28,7 +28,7 @@ export function shell(handlers = {}) {
   $("#help-open").addEventListener("click", showHelp);
   $("#help-close").addEventListener("click", () => $("#help").close());
   $("#theme").addEventListener("click", nextTheme);
-  for (const cell of $$("time[data-at]")) cell.textContent = new Date(cell.dataset.at * 1000).toLocaleString("en-GB");
+  for (const cell of $$("time[data-at]")) cell.textContent = when(cell.dataset.at);
   let changes = 0;
   const catchUp = async () => {
     const before = changes;

@@ -119,13 +119,14 @@ export class Timeline {
   }
 
   scale(span, height) {
-    const ticks = Math.min(WIDEST, 4 * this.zoom);
-    return Array.from({ length: ticks + 1 }, (_, index) => {
-      const at = `${(index / ticks) * 100}%`;
-      const anchor = index === 0 ? "start" : index === ticks ? "end" : "middle";
+    const step = roundStep(span / Math.min(WIDEST, 5 * this.zoom));
+    return Array.from({ length: Math.floor(span / step + 1e-9) + 1 }, (_, index) => {
+      const share = (index * step) / span;
+      const at = `${(share * 99.6).toFixed(3)}%`;
+      const anchor = index === 0 ? "start" : share > 0.97 ? "end" : "middle";
       return [
         s("line", { class: "tl-tick", x1: at, x2: at, y1: ROW - 4, y2: height }),
-        s("text", { class: "tl-time", x: at, y: ROW - 8, "text-anchor": anchor }, index ? seconds((span * index) / ticks) : "0"),
+        s("text", { class: "tl-time", x: at, y: ROW - 8, "text-anchor": anchor }, index ? seconds(index * step) : "0"),
       ];
     });
   }
@@ -223,4 +224,10 @@ export class Timeline {
     this.card.replaceChildren(...parts.filter(Boolean));
     this.card.hidden = false;
   }
+}
+
+/** The next larger of 1, 2 and 5 times a power of ten: numbers that people read at a glance. */
+function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * [1, 2, 5, 10].find((factor) => factor * power >= least * 0.999);
 }

@@ -228,7 +228,7 @@ function asMedium(value) {
     const type = Object.entries(MAGIC).find(([start]) => value.$bytes.startsWith(start))?.[1];
     return type ? { type, data: value.$bytes } : null;
   }
-  const type = value.mimeType ?? value.mime_type ?? value.media_type;
+  const type = value.mimeType ?? value.mime_type ?? value.media_type ?? (value.media ? value.type : undefined);
   if (typeof type !== "string" || !MEDIA.test(type)) return null;
   if (typeof value.data === "string" && BASE64.test(value.data.slice(0, 1000))) return { type, data: value.data };
   const address = /^moonbox:\/\/media\/([\w-]+)$/.exec(value.media ?? value.uri ?? "");

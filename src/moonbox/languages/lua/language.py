@@ -83,6 +83,7 @@ LUA = Language(
     lexer="lua",
     first_index=1,
     nothing="nil",
+    unrun=("do return end ", "do return end return "),
     folder=_FOLDER,
     explain=_explain,
     completeness=_completeness,

@@ -84,6 +84,7 @@ RHAI = Language(
     lexer="rust",  # Pygments has none for Rhai, which looks like Rust
     first_index=0,
     nothing="()",
+    unrun=("return; ",),
     folder=_FOLDER,
     explain=_explain,
     completeness=_completeness,

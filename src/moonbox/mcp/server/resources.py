@@ -19,15 +19,15 @@ from mcp_types import (
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, UsageError
-from moonbox.mcp.media import PREFIX as MEDIA
+from moonbox.media import PREFIX as MEDIA
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Trail
-    from moonbox.mcp.media import Media
     from moonbox.mcp.server.sessions import Client
     from moonbox.mcp.upstreams.manager import Upstreams
+    from moonbox.media import MediaStore
 
 __all__ = ["RUNS", "SERVERS", "Resources"]
 
@@ -40,7 +40,7 @@ _JSON = "application/json"
 class Resources:
     """Each client sees only its own runs, read from the trail if there is one, otherwise from memory."""
 
-    def __init__(self, *, trail: Trail | None, media: Media, upstreams: Upstreams | None) -> None:
+    def __init__(self, *, trail: Trail | None, media: MediaStore, upstreams: Upstreams | None) -> None:
         self._memory: MemorySink | None = None
         if trail is None:
             trail = self._memory = MemorySink(_REMEMBERED)
@@ -98,7 +98,7 @@ class Resources:
             text = json.dumps({"servers": states})
             return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
         if uri.startswith(MEDIA) and (medium := self._media.get(uri)) is not None:
-            blob = BlobResourceContents(uri=uri, mime_type=medium.mime_type, blob=medium.data)
+            blob = BlobResourceContents(uri=uri, mime_type=medium.type, blob=medium.base64)
             return ReadResourceResult(contents=[blob])
         if uri.startswith(RUNS) and (run := uri.removeprefix(RUNS)) in self._runs.get(client.owner, {}):
             with contextlib.suppress(UsageError, AuditError):

@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from mcp_types import AudioContent, CallToolResult, ImageContent, TextContent
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+)
 
-from moonbox.mcp.media import PREFIX
 from moonbox.mcp.server.sessions import META_KEY, STATE
 from moonbox.values import to_jsonable
 
@@ -16,19 +22,16 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import Reply
-    from moonbox.mcp.media import Media
     from moonbox.mcp.server.sessions import Conversation
+    from moonbox.media import Media
 
 __all__ = ["RUN_KEY", "direct_result", "error_result", "script_result"]
 
 RUN_KEY = "moonbox/run"
-_MAX_MEDIA = 4
-_MAX_SEARCHED = 5_000
+_MAX_MEDIA = 8
 
 
-def script_result(
-    reply: Reply, conversation: Conversation, media: Media, *, structured: bool, max_chars: int
-) -> CallToolResult:
+def script_result(reply: Reply, conversation: Conversation, *, structured: bool, max_chars: int) -> CallToolResult:
     """The result of a script."""
     text = reply.text
     meta: dict[str, Any] = {}
@@ -39,14 +42,12 @@ def script_result(
         meta[META_KEY] = conversation.handle
     run = reply.run
     if run is None or reply.is_error:
-        return _result(text, run, meta, is_error=reply.is_error)
+        return _result(text, run, meta, is_error=reply.is_error, blocks=_media_blocks(run) if run else None)
     data = _run_data(run, conversation, max_chars) if structured else None
-    return _result(text, run, meta, data=data, blocks=_media_blocks(run.value, media))
+    return _result(text, run, meta, data=data, blocks=_media_blocks(run))
 
 
-def direct_result(
-    reply: Reply, media: Media, *, structured: bool, upstream: CallToolResult | None = None
-) -> CallToolResult:
+def direct_result(reply: Reply, *, structured: bool, upstream: CallToolResult | None = None) -> CallToolResult:
     """The result of a tool that the client called itself; an `upstream` server's is passed on as it came."""
     run = reply.run
     if upstream is not None and run is not None and upstream.is_error != run.ok:
@@ -55,7 +56,7 @@ def direct_result(
     if run is None or reply.is_error:
         return _result(reply.text, run, {}, is_error=reply.is_error)
     data = to_jsonable(run.value) if structured else None
-    return _result(reply.text, run, {}, data=data, blocks=_media_blocks(run.value, media))
+    return _result(reply.text, run, {}, data=data, blocks=_media_blocks(run))
 
 
 def error_result(message: str) -> CallToolResult:
@@ -94,20 +95,17 @@ def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str,
     return data
 
 
-def _media_blocks(value: Any, media: Media) -> list[ContentBlock]:
-    """The images and audio that a value refers to: a script that returns a reference wants them shown."""
-    blocks: list[ContentBlock] = []
-    waiting, searched = [value], 0
-    while waiting and len(blocks) < _MAX_MEDIA and searched < _MAX_SEARCHED:
-        item = waiting.pop()
-        searched += 1
-        if isinstance(item, dict):
-            waiting += list(item.values())[::-1]
-        elif isinstance(item, list):
-            waiting += item[:_MAX_SEARCHED][::-1]
-        elif isinstance(item, str) and item.startswith(PREFIX) and (medium := media.get(item)) is not None:
-            if medium.kind == "image":
-                blocks.append(ImageContent(data=medium.data, mime_type=medium.mime_type))
-            elif medium.kind == "audio":
-                blocks.append(AudioContent(data=medium.data, mime_type=medium.mime_type))
-    return blocks
+def _media_blocks(run: Run) -> list[ContentBlock]:
+    """What the script returned or showed of images, audio and files."""
+    return [media_block(medium) for medium in run.media[:_MAX_MEDIA]]
+
+
+def media_block(medium: Media) -> ContentBlock:
+    """A medium as MCP sends it."""
+    match medium.kind:
+        case "image":
+            return ImageContent(data=medium.base64, mime_type=medium.type)
+        case "audio":
+            return AudioContent(data=medium.base64, mime_type=medium.type)
+    contents = BlobResourceContents(uri=medium.address, mime_type=medium.type, blob=medium.base64)
+    return EmbeddedResource(resource=contents)

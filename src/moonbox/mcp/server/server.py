@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from moonbox._version import __version__
 from moonbox.config.serve import ServeSettings
-from moonbox.mcp.media import Media
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
@@ -26,6 +25,7 @@ from moonbox.mcp.server.resources import Resources
 from moonbox.mcp.server.sessions import Client, session_key
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.media import MediaStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -72,17 +72,17 @@ class MoonboxServer:
         settings: ServeSettings | None = None,
         upstreams: Upstreams | None = None,
         trail: Trail | None = None,
-        media: Media | None = None,
+        media: MediaStore | None = None,
         refresh: Callable[[], object] | None = None,
     ) -> None:
         self.settings = settings or ServeSettings()
         self._refresh = refresh
-        media = media or Media()
+        media = MediaStore() if media is None else media
         self.upstreams = UpstreamStarter(upstreams, self.settings.start_wait)
         self._resources = Resources(trail=trail, media=media, upstreams=upstreams)
         self._views = ToolViews(mode, structured=self.settings.structured)
         self._calls = Calls(self.settings, self._views.direct_name)
-        self._runner = ToolRunner(mode, self.settings, self._calls, media, self._resources.add_run)
+        self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
         self._offers = offers = Passthrough(
             upstreams, self._resources, self._notifier, self.settings, self.upstreams.wait_for_offers

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.serve import ServeSettings
-    from moonbox.mcp.media import Media
     from moonbox.mcp.server.calls import Call, Calls
     from moonbox.mcp.server.sessions import Client, Conversation
     from moonbox.tools.tool import Tool
@@ -194,13 +193,11 @@ class ToolRunner:
         mode: CodeMode,
         settings: ServeSettings,
         calls: Calls,
-        media: Media,
         on_run: Callable[[str, Run], object],
     ) -> None:
         self._mode = mode
         self._settings = settings
         self._calls = calls
-        self._media = media
         self._on_run = on_run
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         self.conversations = Conversations(
@@ -243,7 +240,6 @@ class ToolRunner:
         return script_result(
             reply,
             conversation,
-            self._media,
             structured=self._settings.structured,
             max_chars=self._mode.settings.max_chars,
         )
@@ -266,7 +262,7 @@ class ToolRunner:
         self._record(client, reply)
         listed = view.find(params.name)
         structured = listed is not None and listed.output_schema is not None
-        return direct_result(reply, self._media, structured=structured, upstream=call.upstream_result)
+        return direct_result(reply, structured=structured, upstream=call.upstream_result)
 
     def _record(self, client: Client, reply: Reply) -> None:
         if reply.run is not None:

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from mcp_types import Tool as McpTool
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.status import Status
     from moonbox.mcp.upstreams.tools import ToolCache
     from moonbox.mcp.upstreams.upstream import Timing
+    from moonbox.media import MediaStore
 
 __all__ = ["Upstreams"]
 
@@ -60,7 +60,7 @@ class Upstreams:
         servers: Iterable[ServerSettings],
         *,
         cache: ToolCache | None = None,
-        media: Media | None = None,
+        media: MediaStore | None = None,
         timing: Timing | None = None,
         logins: LoginStore | None = None,
         secrets: Mapping[str, str] | None = None,

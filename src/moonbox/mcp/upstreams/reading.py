@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from mcp_types import ReadResourceResult
 
-    from moonbox.mcp.media import Media
     from moonbox.mcp.upstreams.manager import Upstreams
+    from moonbox.media import MediaStore
 
 __all__ = ["PROMPT", "READ", "prompter", "reader"]
 
-READ = "mcp.read(uri) -> the text of a resource of an MCP server; a table with uri, mimeType and size if it is binary."
+READ = "mcp.read(uri) -> the text of a resource of an MCP server; the handle of a medium if it is binary."
 PROMPT = "mcp.prompt(name, arguments?) -> the messages of a prompt of an MCP server: an array of {role, content}."
 
 
@@ -60,7 +60,7 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
     return prompt
 
 
-def _contents(result: ReadResourceResult, media: Media | None) -> Any:
+def _contents(result: ReadResourceResult, media: MediaStore | None) -> Any:
     from mcp_types import EmbeddedResource
 
     items = [

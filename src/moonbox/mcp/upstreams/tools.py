@@ -12,6 +12,7 @@ nothing                                 null
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -31,9 +32,9 @@ from mcp_types import (
 )
 from mcp_types import Tool as McpTool
 
-from moonbox.errors import ToolDefinitionError, ToolError
-from moonbox.mcp.media import Media, Medium
+from moonbox.errors import ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
+from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 
@@ -203,7 +204,7 @@ def _no_remote_schema(uri: str) -> Any:
     raise ValueError(f"{uri} is not fetched")
 
 
-def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: Media | None = None) -> Any:
+def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: MediaStore | None = None) -> Any:
     """The value for the script; raises ToolError if the result is an error."""
     if result.is_error:
         raise _error(result)
@@ -257,23 +258,39 @@ def _json(text: str) -> Any:
         return None
 
 
-def reference(block: ContentBlock, media: Media | None) -> dict[str, Any]:
-    """A block that is not text, without its bytes; fields that are None are left out."""
+def reference(block: ContentBlock, store: MediaStore | None) -> dict[str, Any] | Media:
+    """A block that is not text: its medium, which is also kept in the `store`, or what there is to say about it."""
     fields: dict[str, Any] = {"type": block.type}
     match block:
         case ImageContent() | AudioContent():
-            uri = None if media is None else media.keep(Medium(block.type, block.mime_type, block.data))
-            fields |= {"mimeType": block.mime_type, "size": _decoded_size(block.data), "uri": uri}
+            medium = _medium(block.data, block.mime_type, "", store)
+            fields |= {"mimeType": block.mime_type, "size": _decoded_size(block.data)}
+            return medium or fields
         case EmbeddedResource(resource=TextResourceContents() as inner):
             fields |= {"uri": inner.uri, "text": inner.text, "mimeType": inner.mime_type}
         case EmbeddedResource(resource=BlobResourceContents() as inner):
-            kind = inner.mime_type or "application/octet-stream"
-            uri = None if media is None else media.keep(Medium("resource", kind, inner.blob))
-            fields |= {"uri": inner.uri, "mimeType": kind, "size": _decoded_size(inner.blob), "media": uri}
+            medium = _medium(inner.blob, inner.mime_type or "", str(inner.uri), store)
+            fields |= {"uri": inner.uri, "mimeType": inner.mime_type, "size": _decoded_size(inner.blob)}
+            if medium is not None:
+                return medium
         case ResourceLink():
             fields |= {"uri": block.uri, "name": block.name, "description": block.description}
             fields |= {"mimeType": block.mime_type, "size": block.size}
     return {key: value for key, value in fields.items() if value is not None}
+
+
+def _medium(data: str, kind: str, name: str, store: MediaStore | None) -> Media | None:
+    """None where a server sends what is no base64, or too much; what is no MIME type is guessed."""
+    for told in (kind, ""):
+        with contextlib.suppress(UsageError):
+            medium = Media.from_base64(data, told, name)
+            try:
+                if store is not None:
+                    store.keep(medium)
+            except ConversionError:
+                return None
+            return medium
+    return None
 
 
 def _decoded_size(data: str) -> int:

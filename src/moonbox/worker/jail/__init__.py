@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import os
 
-from moonbox.worker.jail.config import JailConfig, Prepared, prepare
+from moonbox.worker.jail.config import LAYERS, WHOLE_JAIL, JailConfig, Prepared, prepare
 from moonbox.worker.jail.layers import Layer, enforce
 from moonbox.worker.jail.process import describe_exit
 from moonbox.worker.jail.rlimits import renew_cpu
 
 __all__ = [
+    "LAYERS",
+    "WHOLE_JAIL",
     "JailConfig",
     "Layer",
     "Prepared",

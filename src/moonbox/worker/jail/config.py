@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 
-from moonbox.worker.jail import landlock, process, rlimits, seccomp
+from moonbox.worker.jail import landlock, namespaces, process, rlimits, seccomp
 from moonbox.worker.jail.layers import Plan, Unavailable, attempt, plan
 from moonbox.worker.jail.libc import load_libc
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Made = TypeVar("Made")
 
-__all__ = ["INHERITED", "JailConfig", "Prepared", "prepare"]
+__all__ = ["INHERITED", "LAYERS", "NAMESPACES", "WHOLE_JAIL", "JailConfig", "Prepared", "prepare"]
 
 M_ARENA_MAX = -8
 MIB = 1024 * 1024
@@ -40,6 +41,11 @@ class Prepared:
         self.ruleset = _or_reason(lambda: landlock.make_ruleset(on_linux(libc)))
         self.filter = _or_reason(lambda: seccomp.build_filter(on_linux(libc)))
 
+    def parent_pid(self) -> int:
+        """This process as those forked from it see it: one outside of their namespace has no number."""
+        own = any(layer.name == "pid-namespace" and layer.active for layer in self.layers)
+        return 0 if own else os.getpid()
+
     def linux(self) -> Libc:
         """The C library's calls, which there are on Linux only."""
         return on_linux(self.libc)
@@ -52,13 +58,15 @@ class Prepared:
         return made
 
 
-def prepare() -> Prepared:
+def prepare(*, for_forks: bool = False) -> Prepared:
     """Lock the calling process in as far as a zygote can be, and work out the rest for its workers.
 
-    Call it once, in the zygote, when everything is imported: it changes the process for good.
+    Call it once, in the zygote, when everything is imported: it changes the process for good. With `for_forks` it
+    leaves the machine's namespaces, and root, too.
     """
     libc = load_libc()
-    return Prepared(libc, tuple(attempt(name, partial(apply, libc)) for name, apply in INHERITED))
+    steps = (*INHERITED[:BEFORE_NAMESPACES], *(NAMESPACES if for_forks else ()), *INHERITED[BEFORE_NAMESPACES:])
+    return Prepared(libc, tuple(attempt(name, partial(apply, libc)) for name, apply in steps))
 
 
 def on_linux(libc: Libc | None) -> Libc:
@@ -84,6 +92,29 @@ INHERITED: tuple[tuple[str, Callable[[Libc | None], str]], ...] = (
     ("no-debugger", lambda libc: process.refuse_debuggers(on_linux(libc))),
     ("no-new-code", lambda libc: process.no_new_code(on_linux(libc))),
 )
+
+
+BEFORE_NAMESPACES = 3
+NAMESPACES: tuple[tuple[str, Callable[[Libc | None], str]], ...] = (
+    ("user-namespace", lambda libc: namespaces.leave_users(on_linux(libc))),
+    ("network-namespace", lambda libc: namespaces.leave_network(on_linux(libc))),
+    ("pid-namespace", lambda libc: namespaces.leave_processes(on_linux(libc))),
+    ("separate-user", lambda libc: namespaces.leave_user(on_linux(libc))),
+)
+
+
+_OF_EACH_WORKER = (
+    *("landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits"),
+    *("process-limit", "seccomp"),
+)
+LAYERS = (
+    *(name for name, _ in (*INHERITED[:BEFORE_NAMESPACES], *NAMESPACES, *INHERITED[BEFORE_NAMESPACES:])),
+    *_OF_EACH_WORKER,
+)
+"""The names of all layers, in the order in which they are put in force."""
+WHOLE_JAIL = tuple(name for name in LAYERS if name != "cpu-limit" and name not in dict(NAMESPACES))
+"""Those that `moonbox serve --require-jail` asks for. Not `cpu-limit`, for which the host's clock stands, and not the
+namespaces, which many containers do not allow."""
 
 
 class JailConfig:

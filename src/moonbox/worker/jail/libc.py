@@ -18,9 +18,9 @@ __all__ = ["Libc", "load_libc"]
 
 
 class Libc:
-    """`prctl`, `capget`, `capset`, `mallopt` and raw system calls of this process."""
+    """`prctl`, `capget`, `capset`, `mallopt`, `unshare` and raw system calls of this process."""
 
-    __slots__ = ("_capget", "_capset", "_mallopt", "_prctl", "_syscall")
+    __slots__ = ("_capget", "_capset", "_mallopt", "_prctl", "_syscall", "_unshare")
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None, use_errno=True)
@@ -30,6 +30,7 @@ class Libc:
         self._syscall.argtypes = [ctypes.c_long] * 5
         self._syscall.restype = ctypes.c_long
         self._capget, self._capset = library.capget, library.capset
+        self._unshare = library.unshare
         self._mallopt = getattr(library, "mallopt", None)  # musl has none
 
     def syscall(self, number: int, *arguments: int) -> int:
@@ -45,6 +46,9 @@ class Libc:
 
     def ready_prctl(self, option: int, argument: int) -> Callable[[], int]:
         return partial(self._prctl, option, argument, 0, 0, 0)
+
+    def unshare(self, flags: int) -> None:
+        _checked("unshare", self._unshare(flags))
 
     def capget(self, header: Words, data: Words) -> None:
         _checked("capget", self._capget(header, data))

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moonbox.worker.jail.config import INHERITED, JailConfig, Prepared
+from moonbox.worker.jail.config import BEFORE_NAMESPACES, INHERITED, LAYERS, NAMESPACES, JailConfig, Prepared
 from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce
 from moonbox.worker.jail.libc import load_libc
 from moonbox.worker.jail.process import describe_exit
@@ -26,11 +26,7 @@ __all__ = ["probe", "run_probe"]
 MIB = 1024 * 1024
 MEMORY, SLACK, CPU_SECONDS = 32 * MIB, 64 * MIB, 60
 SECONDS = 10.0
-LAYERS = (
-    *(name for name, _ in INHERITED),
-    *("landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits"),
-    *("process-limit", "seccomp"),
-)
+STEPS = (*INHERITED[:BEFORE_NAMESPACES], *NAMESPACES, *INHERITED[BEFORE_NAMESPACES:])
 BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from moonbox.worker.jail.probe import run_probe; run_probe()"
 
 
@@ -66,9 +62,12 @@ def run_probe() -> None:
         return layer
 
     libc = load_libc()
-    layers = tuple(tell(attempt(name, partial(apply, libc))) for name, apply in INHERITED)
+    layers = tuple(attempt(name, partial(apply, libc)) for name, apply in STEPS)
+    layers = tuple(tell(verified(layer)) for layer in layers)  # now: what one gives up, another makes final
+    prepared = Prepared(libc, layers)
+    _go_on_in_a_fork()  # as a worker is one: processes that have left the machine's numbers start no threads
     config = JailConfig(
-        prepared=Prepared(libc, layers),
+        prepared=prepared,
         keep_fds=(told.fileno(),),
         parent_pid=int(sys.argv[3]),
         memory=MEMORY,
@@ -76,11 +75,21 @@ def run_probe() -> None:
         cpu_seconds=CPU_SECONDS,
     )
     for layer in _one_by_one(config.before):
-        tell(verified(layer))
+        if layer not in layers:  # those are the zygote's, and were tried there
+            tell(verified(layer))
     second = _SecondThread()
     for layer in _one_by_one(config.after):
         tell(second.tried(verified(layer)))
     os._exit(0)
+
+
+def _go_on_in_a_fork() -> None:
+    pid = os.fork()
+    if pid:
+        _, status = os.waitpid(pid, 0)
+        if os.WIFSIGNALED(status):
+            os.kill(os.getpid(), os.WTERMSIG(status))
+        os._exit(os.waitstatus_to_exitcode(status))
 
 
 def _one_by_one(planned: Plan) -> Iterator[Layer]:
@@ -128,7 +137,39 @@ def _escape(name: str) -> str | None:
     return what
 
 
+def _use_another_user() -> None:
+    users = [int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    if sum(users) == 1:
+        raise PermissionError
+
+
+def _reach_the_machine() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("127.0.0.1", 9))
+
+
+def _number_like_the_parents() -> None:
+    """Raises where a forked process has another number for itself than we have for it."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write, str(os.getpid()).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    number = int(os.read(read, 20))
+    os.close(read)
+    os.close(write)
+    if number != pid:
+        raise ProcessLookupError
+
+
 ATTEMPTS: dict[str, tuple[str, Callable[[], object]]] = {
+    "user-namespace": ("use another user's id", _use_another_user),
+    "network-namespace": ("reach the machine's network", _reach_the_machine),
+    "pid-namespace": ("see processes by the machine's numbers", _number_like_the_parents),
+    "separate-user": ("become root", lambda: os.setresuid(0, 0, 0)),
     "memory-limit": ("allocate more than its limit", lambda: bytearray(2 * (MEMORY + SLACK))),
     "landlock": ("list a folder", lambda: os.listdir("/")),  # noqa: PTH208 - pathlib may open files to load itself
     "seccomp": ("make a socket", socket.socket),

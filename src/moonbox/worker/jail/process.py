@@ -142,11 +142,7 @@ SECUREBITS = 0xEF
 
 
 def drop_capabilities(libc: Libc) -> str:
-    """Give up every capability, and the means of getting one back, in the zygote; workers inherit that.
-
-    The user id stays: it decides only about files and signals, which Landlock and the filter refuse altogether, and a
-    changed one would put the workers out of reach of a zygote without CAP_KILL and beside strangers' processes.
-    """
+    """Give up every capability, and the means of getting one back, in the zygote; workers inherit that."""
     header = (ctypes.c_uint32 * 2)(VERSION_3, 0)
     sets = (ctypes.c_uint32 * 6)()
     libc.capget(header, sets)

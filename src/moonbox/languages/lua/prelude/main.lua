@@ -527,6 +527,9 @@ if host.bind then -- for the native part of a worker
     null = null,
     null_fields = nulls.fields,
     null_array = nulls.array,
+    fields = nulls.FIELDS,
+    positions = nulls.POSITIONS,
+    count = nulls.COUNT,
   })
 end
 

@@ -227,6 +227,8 @@ return function(host)
     return meta[POSITIONS] and meta[COUNT], meta[FIELDS]
   end
 
+  M.FIELDS, M.POSITIONS, M.COUNT = FIELDS, POSITIONS, COUNT -- for the native encoder
+
   function M.is_mark(meta) return rawget(meta, FIELDS) ~= nil or rawget(meta, POSITIONS) ~= nil end
 
   -- rawset of a script: as an assignment, but for what the script's own metatable says.

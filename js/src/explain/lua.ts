@@ -1,23 +1,12 @@
-/** Errors that teach: what the engine reports of a failed run, in words for the model that must correct its script. */
+/** Lua's errors: what was wrong, on which line, and how it came there. */
 
-import { isDenial, LIMIT_NAMES, ScriptError, type ErrorKind, type Frame, type LimitName, type ScriptErrorFields } from "./errors.js";
-import { filled, type Language, written } from "./languages.js";
-import type { Limits } from "./limits.js";
-import { isObject } from "./values.js";
+import { isDenial, ScriptError, type ErrorKind, type Frame, type ScriptErrorFields } from "../errors.js";
+import { filled, type Language, written } from "../languages.js";
+import type { Limits } from "../limits.js";
+import { isObject } from "../values.js";
+import { limitHint, limitMessage } from "./limits.js";
+import { limitOf, lineOf, LONGEST_MESSAGE, type EngineError } from "./report.js";
 
-/** What an engine reports of a run that failed. */
-export interface EngineError {
-  /** "syntax", "runtime", "tool" or "stop". */
-  kind: string;
-  message: string;
-  limit: string;
-  /** (chunk, line, function), innermost first. */
-  frames: [string, number, string][];
-  data: unknown;
-  extra: Record<string, unknown>;
-}
-
-const LONGEST_MESSAGE = 4_000;
 const LONGEST_NAME = 200;
 const WIDEST = 100;
 const MOST_SHOWN = 8;
@@ -26,14 +15,7 @@ const PREFIX = /^(?<chunk>script(?:#\d{1,9})?|moonbox\/\w{1,30}):(?<line>\d{1,9}
 const CALLED = /bad argument #\d+ to '(\w{1,40})'|(?:in table for|to) '(\w{1,40})'|([\w.]{1,120})(?:: | expects)/;
 const AT_LINE = /^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})/;
 
-/** The error for the model. `sources` maps the chunks of a Repl's runs to their text; the run that failed is the last. */
-export function explain(error: EngineError, sources: Map<string, string>, limits: Limits, language: Language): ScriptError {
-  return language.runtime === null ? explainLua(error, sources, limits, language) : explainTranslated(error, sources, limits);
-}
-
-// Lua
-
-function explainLua(error: EngineError, sources: Map<string, string>, limits: Limits, language: Language): ScriptError {
+export function explainLua(error: EngineError, sources: Map<string, string>, limits: Limits, language: Language): ScriptError {
   const current = [...sources.keys()].at(-1) ?? "script";
   const raw = error.message.slice(0, LONGEST_MESSAGE + 200).split("\nstack traceback:\n\t[C]")[0]!;
   const [said, prefix] = splitPrefix(raw, current);
@@ -254,10 +236,6 @@ function framesOf(frames: [string, number, string][], sources: Map<string, strin
   }));
 }
 
-function lineOf(source: string | undefined, line: number | null): string | null {
-  return source === undefined || line === null || line < 1 ? null : (source.split(/\r\n|\r|\n/)[line - 1] ?? null);
-}
-
 /** The line where it happened, then the calls, innermost first. */
 function traceback(location: Location, sources: Map<string, string>, current: string): string {
   const parts: string[] = [];
@@ -298,120 +276,6 @@ function frameText(frame: Frame, current: string): string {
 
 function runName(chunk: string): string {
   return `run ${chunk.split("#")[1] ?? 1}`;
-}
-
-// Languages that are compiled to Lua
-
-function explainTranslated(error: EngineError, sources: Map<string, string>, limits: Limits): ScriptError {
-  const source = [...sources.values()].at(-1) ?? "";
-  const [line, column] = [positive(error.extra["line"]), positive(error.extra["column"])];
-  const limit = limitOf(error.limit);
-  const hint = error.extra["hint"];
-  const fields: ScriptErrorFields = {
-    line,
-    column,
-    hint: typeof hint === "string" ? hint : limit === null ? null : limitHint(limit, limits, error.message),
-    traceback: pointed(source, line, column),
-    frames: error.frames
-      .filter(([chunk]) => chunk === "script")
-      .map(([, at, name]) => ({ line: at > 0 ? at : null, function: name, source: null, chunk: "script" })),
-  };
-  const message = error.message.slice(0, LONGEST_MESSAGE);
-  if (error.kind === "stop") {
-    return new ScriptError(limit === null ? "cancelled" : "limit", limitMessage(error.limit, message, limits), { ...fields, limit });
-  }
-  if (error.kind === "tool" && isObject(error.data)) {
-    const { code, tool, retryable, data } = error.data;
-    return new ScriptError(isDenial(code) ? "denied" : "tool", message, {
-      ...fields,
-      code: typeof code === "string" ? code : null,
-      tool: typeof tool === "string" ? tool : null,
-      retryable: retryable === true,
-      data: data ?? null,
-    });
-  }
-  const kind = error.kind === "syntax" || error.kind === "tool" ? error.kind : "runtime";
-  return new ScriptError(kind, message, { ...fields, data: error.data });
-}
-
-function pointed(source: string, line: number | null, column: number | null): string {
-  const text = lineOf(source, line)?.replaceAll("\t", " ");
-  if (text === undefined) return "";
-  const at = Math.max(0, (column ?? 1) - 1);
-  const start = Math.max(0, at - 100);
-  const number = String(line);
-  return `${number} | ${text.slice(start, start + 200)}\n${" ".repeat(number.length)} | ${" ".repeat(at - start)}^`;
-}
-
-// Limits
-
-/** The message of a stop: the engine's own where it has one. */
-export function limitMessage(limit: string, reported: string, limits: Limits): string {
-  if (reported && !reported.startsWith("the script needed more memory")) {
-    return reported.replace(/^(\S{60})\S{20,}(\S{20} (?:is|has) )/, "$1…$2");
-  }
-  switch (limit) {
-    case "time":
-      return limits.timeout === null
-        ? "the script ran out of time"
-        : `the script ran longer than timeout = ${limits.timeout} seconds`;
-    case "calls":
-      return `the script made more than max_tool_calls = ${limits.max_tool_calls} tool calls`;
-    case "memory":
-      return `the script needed more memory than max_memory = ${limits.max_memory} bytes`;
-    case "operations":
-      return `the script used more than max_operations = ${limits.max_operations} operations`;
-    case "output":
-      return `the script printed more than max_output = ${limits.max_output} bytes`;
-    case "string":
-      return `a string is longer than max_string = ${limits.max_string} bytes`;
-    case "array":
-      return `an array has more than max_array = ${limits.max_array} elements`;
-    case "depth":
-      return `a value is nested deeper than max_depth = ${limits.max_depth}`;
-    case "source":
-      return `the script is longer than max_source = ${limits.max_source} bytes`;
-    case "cancelled":
-      return "the run was cancelled";
-  }
-  return "the run was stopped";
-}
-
-function limitHint(limit: string, limits: Limits, message: string): string | null {
-  switch (limit) {
-    case "time":
-      return "do less in one run, or split the work over several runs";
-    case "operations":
-      return "do less in one run: filter in the tool calls, work on fewer items, or split the work over several runs";
-    case "calls": {
-      const most = limits.max_tool_calls;
-      const allowed = most === 0 ? "no tool calls" : `${most} tool call${most === 1 ? "" : "s"}`;
-      return `a run may make ${allowed}: ask for more with each call, or split the work over several runs`;
-    }
-    case "memory":
-      return "process the data in parts and keep only what is needed";
-    case "output":
-      return "print less: return the result as a value and print only a summary";
-    case "string":
-      return "make shorter strings: work on parts, or keep the parts in a list";
-    case "array":
-      return message.startsWith("value")
-        ? "return less: filter or summarise the data in the script, and return the result"
-        : "send less in one call: pass the data in parts";
-    case "depth":
-      return "return a flatter value: only the fields that are needed";
-    case "source":
-      return "write a shorter script: loop instead of repeating, and get data from tools";
-  }
-  return null;
-}
-
-function limitOf(name: string): LimitName | null {
-  return LIMIT_NAMES.includes(name) ? (name as LimitName) : null;
-}
-
-function positive(value: unknown): number | null {
-  return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : null;
 }
 
 function textOf(value: unknown): string | null {

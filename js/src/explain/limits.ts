@@ -1,0 +1,65 @@
+/** Limits that ended a run: what was exceeded, by the number, and what to do about it in any language. */
+
+import type { Limits } from "../limits.js";
+
+/** The message of a stop: the engine's own where it has one. */
+export function limitMessage(limit: string, reported: string, limits: Limits): string {
+  if (reported && !reported.startsWith("the script needed more memory")) {
+    return reported.replace(/^(\S{60})\S{20,}(\S{20} (?:is|has) )/, "$1…$2");
+  }
+  switch (limit) {
+    case "time":
+      return limits.timeout === null
+        ? "the script ran out of time"
+        : `the script ran longer than timeout = ${limits.timeout} seconds`;
+    case "calls":
+      return `the script made more than max_tool_calls = ${limits.max_tool_calls} tool calls`;
+    case "memory":
+      return `the script needed more memory than max_memory = ${limits.max_memory} bytes`;
+    case "operations":
+      return `the script used more than max_operations = ${limits.max_operations} operations`;
+    case "output":
+      return `the script printed more than max_output = ${limits.max_output} bytes`;
+    case "string":
+      return `a string is longer than max_string = ${limits.max_string} bytes`;
+    case "array":
+      return `an array has more than max_array = ${limits.max_array} elements`;
+    case "depth":
+      return `a value is nested deeper than max_depth = ${limits.max_depth}`;
+    case "source":
+      return `the script is longer than max_source = ${limits.max_source} bytes`;
+    case "cancelled":
+      return "the run was cancelled";
+  }
+  return "the run was stopped";
+}
+
+/** What to change in the script. */
+export function limitHint(limit: string, limits: Limits, message: string): string | null {
+  switch (limit) {
+    case "time":
+      return "do less in one run, or split the work over several runs";
+    case "operations":
+      return "do less in one run: filter in the tool calls, work on fewer items, or split the work over several runs";
+    case "calls": {
+      const most = limits.max_tool_calls;
+      const allowed = most === 0 ? "no tool calls" : `${most} tool call${most === 1 ? "" : "s"}`;
+      return `a run may make ${allowed} (max_tool_calls): ask for more with each call, or split the work over several runs`;
+    }
+    case "memory":
+      return "process the data in parts and keep only what is needed";
+    case "output":
+      return "print less: return the result as a value and print only a summary";
+    case "string":
+      return "make shorter strings: work on parts, or keep the parts in a list";
+    case "array":
+      return message.startsWith("value")
+        ? "return less: filter or summarise the data in the script, and return the result"
+        : "send less in one call: pass the data in parts";
+    case "depth":
+      return "return a flatter value: only the fields that are needed";
+    case "source":
+      return "write a shorter script: loop instead of repeating, and get data from tools";
+  }
+  return null;
+}

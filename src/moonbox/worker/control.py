@@ -1,0 +1,92 @@
+"""Control of a worker that does not listen: interrupt, freeze, release; over a socket, or through its zygote."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from dataclasses import dataclass
+from typing import Protocol
+
+from moonbox.worker.protocol import STOP
+from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
+
+__all__ = ["Control", "Notes", "SocketControl", "ZygoteControl"]
+
+_SECONDS = 5.0
+
+
+class Control(Protocol):
+    """What can be done to a worker that does not listen; none of it blocks for long, and none of it fails."""
+
+    def interrupt(self, number: int, reason: int) -> None:
+        """Stop the run of that number."""
+
+    def freeze(self, memory: int) -> bool:
+        """Let it compute no more until `thaw`, and end it if it holds far more memory; False where that cannot be."""
+
+    def thaw(self) -> None: ...
+
+    def release(self) -> None:
+        """It is no longer needed and ends, whatever it is doing."""
+
+
+class SocketControl:
+    """Control of a worker in this process, over a socket of its own; there is nothing that could freeze it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        sock.setblocking(False)
+
+    def interrupt(self, number: int, reason: int) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._sock.send(STOP.pack(number, reason))
+
+    def freeze(self, memory: int) -> bool:
+        return False
+
+    def thaw(self) -> None:
+        return
+
+    def release(self) -> None:
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+
+
+class Notes:
+    """The way to a zygote for what needs no answer; it reads them at once, whatever its workers do."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._lock = threading.Lock()
+        sock.settimeout(_SECONDS)
+
+    def send(self, action: int, serial: int, number: int = 0, reason: int = 0) -> None:
+        with self._lock, contextlib.suppress(OSError):  # the zygote is gone, and its workers with it
+            self._sock.sendall(NOTE.pack(action, serial, number, reason))
+
+    def close(self) -> None:
+        with self._lock:
+            self._sock.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ZygoteControl:
+    """Control of a worker through its zygote: a Repl takes one descriptor of this process."""
+
+    notes: Notes
+    serial: int
+
+    def interrupt(self, number: int, reason: int) -> None:
+        self.notes.send(INTERRUPT, self.serial, number, reason)
+
+    def freeze(self, memory: int) -> bool:
+        self.notes.send(FREEZE, self.serial, memory)
+        return True
+
+    def thaw(self) -> None:
+        self.notes.send(THAW, self.serial)
+
+    def release(self) -> None:
+        self.notes.send(RELEASE, self.serial)

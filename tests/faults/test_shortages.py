@@ -1,0 +1,168 @@
+"""Shortages: no descriptors, threads or disk left. The error names the limit, and what there is goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from moonbox import Sandbox, tool
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and limits other processes")
+
+HOST = """
+import asyncio, resource, sys
+from moonbox import Sandbox
+from moonbox.errors import MoonboxError
+
+box = Sandbox(min_workers=0)
+kept = box.repl()
+assert kept.run("x = 1").ok
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+repls, problem = [], None
+while problem is None:
+    repl = box.repl()
+    try:
+        run = repl.run("x = 2") if sys.argv[1] == "run" else asyncio.run(repl.arun("x = 2"))
+        assert run.ok
+        repls.append(repl)
+    except MoonboxError as raised:
+        problem = raised
+print(len(repls))
+print(type(problem).__name__, problem)
+repls.pop().close()
+assert kept.run("return x").value == 1
+assert all(repl.run("return x").value == 2 for repl in repls)
+assert box.repl().run("return 3").value == 3
+box.close()
+"""
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+def test_no_descriptors_left(way: str) -> None:
+    host = subprocess.run([sys.executable, "-c", HOST, way], capture_output=True, text=True, timeout=120, check=False)
+    assert host.returncode == 0, host.stderr
+    made, problem = host.stdout.splitlines()
+    assert int(made) >= 10
+    assert problem == (
+        "WorkerShortage a worker cannot be started: this process has used up its descriptors: the limit is 40; "
+        "raise it (ulimit -n, LimitNOFILE= of systemd, --ulimit nofile= of a container), or close Repls"
+    )
+
+
+ZYGOTE = """
+import resource
+from moonbox import Sandbox
+from moonbox.errors import WorkerError
+
+before = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (20, before[1]))
+box = Sandbox(min_workers=0)
+repls = [box.repl()]
+assert repls[0].run("x = 0").ok  # the zygote has the low limit from now on
+resource.setrlimit(resource.RLIMIT_NOFILE, before)
+try:
+    while len(repls) < 100:
+        repls.append(box.repl())
+        assert repls[-1].run(f"x = {len(repls) - 1}").ok
+except WorkerError as problem:
+    print(problem)
+repls.pop().close()
+assert [repl.run("return x").value for repl in repls] == list(range(len(repls)))
+repls.pop().close()
+repls.pop().close()
+assert box.run("return 1").value == 1
+assert [repl.run("return x").value for repl in repls] == list(range(len(repls)))
+box.close()
+"""
+
+
+def test_no_descriptors_left_in_the_zygote() -> None:
+    host = subprocess.run([sys.executable, "-c", ZYGOTE], capture_output=True, text=True, timeout=120, check=False)
+    assert host.returncode == 0, host.stderr
+    assert host.stdout.startswith("a worker cannot be started: the zygote process: this process has used up its descr")
+
+
+def test_a_repl_takes_one_descriptor() -> None:
+    @tool
+    def slow(n: int) -> int:
+        """Take long enough for a thread of its own."""
+        threading.Event().wait(0.02)
+        return n
+
+    with Sandbox([slow], min_workers=0) as box, box.repl() as first:
+        first.run("tools.slow(1)")
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        repls = [box.repl() for _ in range(5)]
+        assert [repl.run("return tools.slow(1)").value for repl in repls] == [1] * 5
+        assert len(list(Path("/proc/self/fd").iterdir())) - before <= 5
+
+
+@pytest.mark.parametrize("source", ["return tools.add(1, 2)", "return 3"])
+def test_no_threads_left(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that cannot be started is simulated: root has no limit of threads that a test could set."""
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "moonbox-tool":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with Sandbox([add]) as box, box.repl() as repl:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        run = repl.run(source)
+        if "tools" in source:
+            assert run.error is not None
+            assert run.error.code == "busy"
+            assert run.error.message.startswith(
+                "the tool cannot be run: no more threads can be started; raise the limit"
+            )
+        else:
+            assert run.value == 3
+        monkeypatch.undo()
+        assert repl.run("return tools.add(1, 2)").value == 3
+
+
+TRAIL = """
+import resource, sys
+from moonbox import Sandbox
+from moonbox.errors import AuditError
+
+with Sandbox(audit=sys.argv[1]) as box, box.repl() as repl:
+    assert repl.run("x = 1").ok
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+    try:
+        repl.run("y = ('x'):rep(5000) return y")
+    except AuditError as problem:
+        print(problem)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert repl.run("return x").value == 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "message"),
+    [
+        (
+            "trail.jsonl",
+            2000,
+            "cannot write to the audit trail {path}: the file is as large as the limit of file sizes",
+        ),
+        ("trail.db", 2000, "the audit trail {path} "),
+    ],
+)
+def test_no_room_in_the_trail(name: str, most: int, message: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    host = [sys.executable, "-c", TRAIL, str(path), str(most)]
+    done = subprocess.run(host, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(message.format(path=path))
