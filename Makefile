@@ -33,6 +33,7 @@ lint: $(VENV)/installed
 
 types: $(VENV)/installed
 	$(BIN)/mypy
+	$(BIN)/mypy tests examples benchmarks
 
 unit: $(VENV)/installed
 	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n auto --dist loadfile

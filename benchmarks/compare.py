@@ -13,13 +13,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from figures import Figure, Row, drawing, report, shown
 from rivals import SUBJECTS, Running, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+__all__ = ["Figure", "Row", "drawing", "main", "measured", "report", "shown"]
 
 HERE = Path(__file__).resolve().parent
 ENOUGH = 1.5
@@ -88,6 +90,14 @@ def main() -> None:
         (HERE / "results.svg").write_text(drawing(rows, free, names), encoding="utf-8")
 
 
+class Measurable(Protocol):
+    """A subject that can be asked for figures."""
+
+    name: str
+
+    def measure(self, row: str, *args: Any, pinned: bool = False) -> tuple[float, float | None] | None: ...
+
+
 def started() -> Iterator[Running]:
     """Those subjects that can be had; the others are named and left out."""
     for subject in SUBJECTS:
@@ -97,7 +107,7 @@ def started() -> Iterator[Running]:
             print(f"left out: {problem}", file=sys.stderr)
 
 
-def measured(row: Row, running: Sequence[Running], rounds: int, *, pinned: bool = False) -> dict[str, Figure]:
+def measured(row: Row, running: Sequence[Measurable], rounds: int, *, pinned: bool = False) -> dict[str, Figure]:
     """The figures of each subject that has such a thing; pinned, the processor time where that is counted."""
     values: dict[str, list[float]] = {}
     spent = dict.fromkeys((one.name for one in running), 0.0)

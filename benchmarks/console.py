@@ -11,7 +11,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
@@ -24,6 +24,11 @@ from moonbox.http.app import Service, create_app
 from moonbox.http.browser import BrowserAccess
 from moonbox.http.guard import Access
 from moonbox.http.workbench import Workbench
+from moonbox.knowledge import Item, KnowledgeBase
+from moonbox.project.diagnosis import diagnose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 REPEATS = 15
 STARTED = 1_790_000_000.0
@@ -67,6 +72,14 @@ def record(number: int) -> Run:
     )
 
 
+class Notes:
+    """A thousand documents for the view of knowledge."""
+
+    def scan(self, known: Mapping[str, str]) -> Iterator[Item]:
+        for number in range(1000):
+            yield Item(source_id=f"{number}.md", body=f"# Note {number}\n\n" + f"What became of orders {number}. " * 20)
+
+
 def fill(path: Path, runs: int) -> float:
     """Write the runs as a Sandbox would; seconds that it took."""
     began = time.perf_counter()
@@ -81,7 +94,9 @@ async def measure(path: Path, runs: int) -> list[tuple[str, float, float, int]]:
     """For each view: the median and the slowest server time in milliseconds, and its bytes."""
     bench, trail = Workbench(), SqliteSink(path)
     with Sandbox([list_orders], audit=bench.sink(trail), min_workers=0, **bench.hooks) as box:
-        bench.attach(box, trail=trail)
+        knowledge = KnowledgeBase(path.with_suffix(".knowledge"), sources={"notes": Notes()})
+        knowledge.sync("notes")
+        bench.attach(box, trail=trail, knowledge=knowledge, diagnose=lambda: diagnose().to_dict())
         browser = BrowserAccess(public=True)
         service = Service(box, trail=trail, workbench=bench)
         app = create_app(service, Access(browser=browser, open_paths=OPEN_PATHS), more=console_routes(service, browser))
@@ -100,6 +115,9 @@ async def measure(path: Path, runs: int) -> list[tuple[str, float, float, int]]:
             "approvals": "/console/approvals",
             "tools": "/console/tools",
             "one tool": "/console/tools/list_orders",
+            "knowledge": "/console/knowledge",
+            "knowledge, a search": "/console/knowledge?q=orders",
+            "doctor": "/console/doctor",
             "API: GET /runs": "/runs?limit=50",
             "API: GET /runs/{id}/report": f"/runs/{middle}/report",
         }
@@ -114,6 +132,7 @@ async def measure(path: Path, runs: int) -> list[tuple[str, float, float, int]]:
                     assert answer.status_code == 200, (address, answer.text)
                     size = len(answer.content)
                 rows.append((name, statistics.median(times), max(times), size))
+        knowledge.close()
         return rows
 
 

@@ -34,7 +34,7 @@ def main() -> None:
             ratio = ours / theirs
             verdict = "ok" if ratio <= most else f"above {most:.2f}"
             print(f"{title:55} {ours * 1e6:12,.1f} µs   {other} {theirs * 1e6:12,.1f} µs   {ratio:6.2f}   {verdict}")
-        memory = running["moonbox"].measure("memory") or 0.0
+        memory, _ = running["moonbox"].measure("memory") or (0.0, None)
         print(f"{'memory of an idle Repl (50 live)':55} {memory / 2**20:12.2f} MiB")
         (twenty,) = side_by_side((running["moonbox"], "parallel"))
         print(f"{'twenty tools of 50 ms in parallel':55} {twenty * 1e3:12.1f} ms")
@@ -53,9 +53,9 @@ def side_by_side(*measured: tuple[Running, str]) -> list[float]:
     found: list[list[float]] = [[] for _ in measured]
     for _ in range(ROUNDS):
         for (one, row), values in zip(measured, found, strict=True):
-            value = one.measure(row)
-            if value is not None:
-                values.append(value)
+            answer = one.measure(row)
+            if answer is not None:
+                values.append(answer[0])
     return [min(values) for values in found]
 
 

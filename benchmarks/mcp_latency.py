@@ -22,14 +22,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "mcp"))
-
-import peers
 from mcp import Client, StdioServerParameters
 
 from moonbox import Limits, Sandbox
 from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.mcp import peers
 
 BARE = """
 import asyncio, sys
@@ -71,7 +72,7 @@ async def measure(name: str, rounds: int, batch: int) -> dict[str, list[float]]:
             f'[mcp.servers.{name}]\ncommand = "{peers.server(name)}"\n'
             f'[mcp.servers.kept]\ncommand = "{peers.server(name)}"\n'
         )
-        command = [sys.executable, "-m", "moonbox", "serve", "--config", str(config)]
+        command = [sys.executable, "-m", "moonbox", "serve", "--trust", "--config", str(config)]
         served = StdioServerParameters(command=command[0], args=command[1:], env={"MOONBOX_HOME": folder})
         settings = ServerSettings(name=name, command=peers.server(name))
         with Upstreams([settings]) as upstreams:

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "mcp"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-import peers  # noqa: E402 - found only from here on
 from tokenizer import NAME, token_counter  # noqa: E402 - found only from here on
 
-from moonbox import CodeMode, Sandbox  # noqa: E402 - after the paths
+from moonbox import CodeMode, Sandbox, Tool  # noqa: E402 - after the paths
 from moonbox.codemode.definitions import Definition, from_tool, in_format, provider_names  # noqa: E402 - the same
 from moonbox.config.mcp import ServerSettings  # noqa: E402 - the same
 from moonbox.mcp.upstreams.manager import Upstreams  # noqa: E402 - the same
+from tests.mcp import peers  # noqa: E402 - the same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def table(count: Callable[[str], int]) -> str:
         if not upstreams.wait(60) or any(status.state != "ready" for status in upstreams.statuses()):
             raise SystemExit([status.to_dict() for status in upstreams.statuses()])
         rows = []
-        for server in upstreams.servers:
+        for server in upstreams.statuses():
             tools = [tool for tool in upstreams.toolbox if tool.namespace == server.name]
             rows.append((server.name, len(tools), cost([from_tool(item, name) for name, item in _named(tools)])))
         everything = cost([from_tool(item, name) for name, item in _named(list(upstreams.toolbox))])
@@ -85,8 +85,8 @@ def table(count: Callable[[str], int]) -> str:
     return "\n".join(lines)
 
 
-def _named(tools: Sequence[object]) -> list[tuple[str, object]]:
-    return list(provider_names(tools, ()).items())  # type: ignore[arg-type]  # all are Tools
+def _named(tools: Sequence[Tool]) -> list[tuple[str, Tool]]:
+    return list(provider_names(tools, ()).items())
 
 
 def main() -> None:

@@ -259,7 +259,7 @@ _CUSTOMERS = [
     {"id": 2, "name": "Ben", "email": "ben@example.com", "tags": []},
     {"id": 3, "name": "Cy", "email": "cy@example.com", "tags": ["vip"]},
 ]
-_PRODUCTS = [
+_PRODUCTS: list[dict[str, Any]] = [
     {"sku": "L1", "name": "Desk lamp", "price": 60.0, "stock": 3},
     {"sku": "L2", "name": "Night lamp", "price": 20.0, "stock": 40},
     {"sku": "L3", "name": "Arc lamp", "price": 25.5, "stock": 0},

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-pytest.register_assert_rewrite("script_cases")
+pytest.register_assert_rewrite("tests.script_cases")
 
 # Tests make their own projects and agree to them; those of the question itself take this away.
 os.environ.setdefault("MOONBOX_TRUST", "1")

@@ -110,7 +110,7 @@ class Case:
 def read_case(path: Path) -> Case:
     parts = _NEXT.split(path.read_bytes().decode())
     whole: dict[str, str] = {}
-    steps = []
+    steps: list[Step] = []
     for part in parts:
         expected: dict[str, list[str]] = {}
         for key, text in _head(part):

@@ -48,7 +48,7 @@ LAYERS: dict[str, float] = {
     "project": 6.5,
     "cli": 7,
 }
-APART = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
+APART: dict[float, set[str]] = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
 """Packages of one layer that do not import each other."""
 OF_THE_FACE = {("tools", "project"): "toolbox.py"}
 """`Toolbox.from_scripts` is a constructor of the public face and loads what it needs when it is called."""

@@ -81,7 +81,7 @@ def test_frozen_hashable_and_picklable() -> None:
     assert hash(limits) == hash(Limits(timeout=5))
     assert pickle.loads(pickle.dumps(limits)) == limits
     with pytest.raises(TypeError):
-        Limits(5)  # type: ignore[misc]
+        Limits(5)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -93,11 +93,12 @@ def test_bad_values(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_none(name: str) -> None:
+    given: dict[str, Any] = {name: None}
     if name in OPTIONAL:
-        assert getattr(Limits(**{name: None}), name) is None
+        assert getattr(Limits(**given), name) is None
     else:
         with pytest.raises(UsageError) as caught:
-            Limits(**{name: None})
+            Limits(**given)
         assert str(caught.value) == f"Limits.{name} must be a number, not None"
 
 

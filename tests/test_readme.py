@@ -33,7 +33,7 @@ def test_every_command_option_and_limit_is_documented() -> None:
 
 
 def test_every_layer_of_the_jail_is_documented() -> None:
-    from moonbox.worker.jail.probe import LAYERS
+    from moonbox.worker.jail.config import LAYERS
 
     security = (ROOT / "docs" / "security.md").read_text("utf-8")
     for layer in LAYERS:

@@ -143,7 +143,7 @@ def test_cycles_end() -> None:
 
 
 def test_measure() -> None:
-    limits = {"max_string": 100, "max_array": 3, "max_depth": 2}
+    limits: dict[str, Any] = {"max_string": 100, "max_array": 3, "max_depth": 2}
     measure({"a": ["x" * 100, 1, 2]}, **limits)
     for value, limit, message in (
         ("x" * 101, "string", "value is a string of 101 bytes; max_string is 100"),
@@ -203,7 +203,7 @@ def test_tables_that_look_like_tags(key: str, value: Any) -> None:
 
 # The native part does what `plain` and `measure` do, or leaves it to them
 
-_BOUNDS = {"max_string": 40, "max_array": 6, "max_depth": 4, "allow_nan": False}
+_BOUNDS: dict[str, Any] = {"max_string": 40, "max_array": 6, "max_depth": 4, "allow_nan": False}
 _CROSSING: dict[str, Any] = {
     "nothing": None,
     "a row": {"id": 1, "name": "x", "amount": 1.5, "tags": ["a", "b"], "ok": True, "note": None},
@@ -256,7 +256,7 @@ def test_values_are_measured_alike_with_and_without_the_native_part(name: str) -
 
 def test_what_was_measured_is_a_copy() -> None:
     inner = [1]
-    row = {"tags": inner}
+    row: dict[str, Any] = {"tags": inner}
     rows = [row]
     copy = measured(rows, max_string=100, max_array=100, max_depth=64, allow_nan=True)
     inner.append(2)

@@ -144,7 +144,7 @@ def _judged(stories: Sequence[tuple[str, Any]], kinds: Sequence[tuple[str, Mappi
 
 
 def _best(outcome: Any) -> int:
-    return min(outcome.one.total, outcome.together.total, outcome.code.total)
+    return int(min(outcome.one.total, outcome.together.total, outcome.code.total))
 
 
 def _times(outcome: Any) -> tuple[float, float]:

@@ -14,7 +14,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import TASKS, endpoint, get_expenses, show
+try:
+    from common import TASKS, endpoint, get_expenses, show
+except ModuleNotFoundError as problem:
+    if problem.name != "common":
+        raise
+    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
+
 from fastmcp import Client, FastMCP
 from openai import AsyncOpenAI
 
@@ -49,6 +55,7 @@ async def ask(question: str, openai: AsyncOpenAI, model: str, mcp: Client[Any]) 
             return said.content or ""
         messages.append(said.model_dump(exclude_none=True))
         for call in said.tool_calls:
+            assert call.type == "function"  # no others were offered
             given = json.loads(call.function.arguments)
             result = await mcp.call_tool(call.function.name, given, raise_on_error=False)
             text = "\n".join(part.text for part in result.content if part.type == "text")

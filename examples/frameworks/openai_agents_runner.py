@@ -8,8 +8,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+try:
+    from common import TASKS, endpoint, get_expenses, show
+except ModuleNotFoundError as problem:
+    if problem.name != "common":
+        raise
+    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
+
 from agents import Agent, OpenAIResponsesModel, Runner, set_tracing_disabled
-from common import TASKS, endpoint, get_expenses, show
 from openai import AsyncOpenAI
 
 from moonbox.adapters.openai_agents import OpenAIAgents

@@ -7,7 +7,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import TASKS, endpoint, get_expenses, show
+try:
+    from common import TASKS, endpoint, get_expenses, show
+except ModuleNotFoundError as problem:
+    if problem.name != "common":
+        raise
+    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
+
 from pydantic_ai import Agent
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models.openai import OpenAIChatModel

@@ -11,10 +11,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mcp import Client, StdioServerParameters
-from mcp_types import ElicitResult
+from mcp_types import ElicitRequestParams, ElicitResult
+
+if TYPE_CHECKING:
+    from mcp.client import ClientRequestContext
 
 HERE = Path(__file__).resolve().parent
 
@@ -27,8 +30,8 @@ return ordered
 """
 
 
-async def ask(_: Any, question: Any) -> ElicitResult:
-    print(question.message)
+async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    print(params.message)
     if "--yes" in sys.argv:
         return ElicitResult(action="accept", content={})
     answer = (await asyncio.to_thread(input, "[y]es, [a]lways, [n]o: ")).strip().lower()
@@ -44,7 +47,7 @@ async def main() -> None:
     )
     async with Client(moonbox, elicitation_callback=ask) as client:
         result = await client.call_tool("lua_repl", {"source_code": SCRIPT})
-        print(result.content[0].text)
+        print("\n".join(part.text for part in result.content if part.type == "text"))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import TASKS, Task, get_expenses, show
+try:
+    from common import TASKS, Task, get_expenses, show
+except ModuleNotFoundError as problem:
+    if problem.name != "common":
+        raise
+    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
+
 from llama_cpp import Llama, LogitsProcessorList
 
 from moonbox.adapters.local import LlamaCpp
@@ -26,7 +32,7 @@ def main() -> None:
     if path and "--loopback" not in sys.argv:
         ask(Llama(path, n_ctx=16_384, verbose=False))
         return
-    from adapters.tiny_gguf import PLAIN, write
+    from tiny_gguf import PLAIN, write
 
     with tempfile.TemporaryDirectory() as folder:
         ask(
@@ -44,7 +50,7 @@ def ask(llama: Llama, *, taught: bool = False) -> None:
 
 
 def _lesson(llama: Llama, task: Task) -> dict[str, Any]:
-    from adapters.tiny_gguf import Teacher
+    from tiny_gguf import Teacher
 
     call = json.dumps({"tool": "lua_repl", "arguments": {"source_code": task.script}})
     teacher = Teacher(llama, call, json.dumps({"answer": f"It is {task.expected()}."}))

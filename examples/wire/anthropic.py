@@ -53,9 +53,9 @@ def read(body: dict[str, Any]) -> Seen:
     needs(not open_calls, _UNANSWERED.format("messages", ", ".join(open_calls)))
     system = text_of(body.get("system", ""), "system")
     last = body["messages"][-1]["content"]
-    answered = isinstance(last, list) and last[-1].get("type") == "tool_result"
+    ends_with_result = isinstance(last, list) and last[-1].get("type") == "tool_result"
     streaming = bool(body.get("stream"))
-    return Seen(model, system, tuple(prompts), tuple(called), tuple(results), tools, streaming, body, answered)
+    return Seen(model, system, tuple(prompts), tuple(called), tuple(results), tools, streaming, body, ends_with_result)
 
 
 def write(turn: Turn, seen: Seen, number: int) -> dict[str, Any]:

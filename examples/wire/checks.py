@@ -88,7 +88,7 @@ def text_of(
     parts = []
     for number, part in enumerate(a_list(content, where)):
         kind = a_table(part, f"{where}[{number}]").get("type")
-        if media is not None and kind in media:
+        if media is not None and isinstance(kind, str) and kind in media:
             _medium(part, media[kind], f"{where}[{number}]")
             continue
         needs(kind in kinds, f"{where}[{number}].type: {kind!r} is not one of {', '.join(kinds)}")

@@ -76,7 +76,7 @@ def error(refused: Refused) -> dict[str, Any]:
 def _parts(turn: Turn, number: int) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = [{"text": turn.text}] if turn.text else []
     for index, use in enumerate(turn.uses):
-        part = {"functionCall": {"id": f"fn_{number}_{index}", "name": use.name, "args": use.arguments}}
+        part: dict[str, Any] = {"functionCall": {"id": f"fn_{number}_{index}", "name": use.name, "args": use.arguments}}
         if index == 0:  # thinking models want this back, on the part where it came
             part["thoughtSignature"] = _signature(use.name)
         parts.append(part)

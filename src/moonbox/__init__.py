@@ -78,12 +78,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        import importlib
+if not TYPE_CHECKING:  # checkers read the imports above; with this they would accept any name
 
-        return getattr(importlib.import_module(_EXPORTS[name]), name)
-    raise AttributeError(f"module 'moonbox' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _EXPORTS:
+            import importlib
+
+            return getattr(importlib.import_module(_EXPORTS[name]), name)
+        raise AttributeError(f"module 'moonbox' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -35,7 +35,7 @@ class TestAnthropic(Conformance):
 @pytest.mark.parametrize("on_text", [None, lambda text: None])
 def test_gemini(mode: CodeMode, on_text: Any) -> None:
     with serve(Scripted([SUM, Use("delete_file", {"path": "x"})], SUM, Say("40"))) as wire:
-        options = {"model": "gemini/loopback", "api_base": f"{wire.url}/v1beta", "api_key": "loopback"}
+        options: Any = {"model": "gemini/loopback", "api_base": f"{wire.url}/v1beta", "api_key": "loopback"}
         done = LiteLLM(mode).run("Count.", on_text=on_text, **options)
     assert [result.text for result in wire.seen[-1].results] == ["20", "deleted x", "40"]
     assert (done.text, wire.refused) == ("40", [])
@@ -72,7 +72,7 @@ def test_a_router(mode: CodeMode) -> None:
 
 def test_malformed_arguments_are_answered(mode: CodeMode) -> None:
     with serve(Scripted([Use("lua_repl", '{"source_code": '), Use("nothing", "{}")], Say("Sorry."))) as wire:
-        options = {"model": "openai/loopback", "api_base": f"{wire.url}/v1", "api_key": "loopback"}
+        options: Any = {"model": "openai/loopback", "api_base": f"{wire.url}/v1", "api_key": "loopback"}
         done = LiteLLM(mode).run("Go.", **options)
     assert done.replies[0].text.endswith("the arguments were not a JSON object")
     assert done.replies[1].text.startswith("error: unknown tool 'nothing'")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from llama_cpp import Llama, LogitsProcessorList
+from tiny_gguf import PLAIN, WITH_TOOLS, Teacher, write
 
 from moonbox.adapters.local import LlamaCpp
 from moonbox.errors import UsageError
-from tests.adapters.tiny_gguf import PLAIN, WITH_TOOLS, Teacher, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,7 +132,8 @@ def test_a_call_that_was_cut_off_is_not_run(models: Any, mode: CodeMode) -> None
 
 
 def test_a_conversation_goes_on(models: Any, mode: CodeMode) -> None:
-    for style, name in (("template", "with tools"), ("json", "plain")):
+    styles: tuple[tuple[Literal["template", "json"], str], ...] = (("template", "with tools"), ("json", "plain"))
+    for style, name in styles:
         agent = LlamaCpp(mode, style=style)
         call = written("lua_repl", SUM) if style == "template" else json.dumps({"tool": "lua_repl", "arguments": SUM})
         answer = "ok" if style == "template" else json.dumps({"answer": "ok"})

@@ -22,8 +22,17 @@ if TYPE_CHECKING:
     from moonbox import CodeMode, Sandbox
 
 __all__ = [
-    *("CUT", "SUM", "Loop", "Say", "Scripted", "Use"),
-    *("another_loop", "answers", "awaited", "closed_later", "serve"),
+    "CUT",
+    "SUM",
+    "Loop",
+    "Say",
+    "Scripted",
+    "Use",
+    "another_loop",
+    "answers",
+    "awaited",
+    "closed_later",
+    "serve",
 ]
 
 EXPENSES = """

@@ -47,6 +47,17 @@ def test_an_example_runs_where_it_was_copied_to(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*/*.py")), ids=lambda path: path.stem)
+def test_one_file_by_itself_says_what_it_needs(path: Path, tmp_path: Path) -> None:
+    if "from common import" not in path.read_text("utf-8"):
+        pytest.skip("it needs no other file")
+    (tmp_path / "providers").mkdir()
+    alone = shutil.copy(path, tmp_path / "providers" / path.name)
+    done = subprocess.run([sys.executable, alone], capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "common.py is missing: copy the whole folder 'examples', not one file of it\n"
+
+
 @pytest.mark.timeout(INSTALL_SECONDS)
 def test_the_example_of_litellm() -> None:
     check(run_in("litellm", LITELLM, "examples/providers/litellm_any.py", "--loopback"))

@@ -43,7 +43,7 @@ def test_results_are_the_clients_own(mode: CodeMode) -> None:
     with served([SUM, Use("lua_repl", {"source_code": "error('no')"})]) as (_, opened):
         config = types.GenerateContentConfig(tools=list(agent.tools))
         made = opened.models.generate_content(model="loopback", contents="hi", config=config)
-    first, second = made.function_calls or ()
+    first, second = made.function_calls or []
     part = agent.handle(first, conversation="a")
     assert part == types.Part(
         function_response=types.FunctionResponse(id="fn_1_0", name="lua_repl", response={"output": "20"})
@@ -157,7 +157,9 @@ def test_streamed_arguments_are_put_together(mode: CodeMode) -> None:
 
 
 def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
-    for answer in ({}, {"candidates": [{}]}, {"candidates": [{"content": {"role": "model"}, "finish_reason": "STOP"}]}):
+    finished = {"content": {"role": "model"}, "finish_reason": "STOP"}
+    answers: list[dict[str, Any]] = [{}, {"candidates": [{}]}, {"candidates": [finished]}]
+    for answer in answers:
         assert GoogleGenAI(mode).turn(types.GenerateContentResponse.model_validate(answer)) == []
 
 

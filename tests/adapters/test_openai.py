@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import openai
 import pytest
@@ -67,12 +67,14 @@ def test_malformed_arguments_are_answered(adapter: Any, mode: CodeMode, on_text:
 def test_arguments_of_any_depth_are_answered(mode: CodeMode, depth: int, leaf: str) -> None:
     text = '{"source_code": ' + '{"a":' * depth + f'"{leaf}"' + "}" * depth + "}"
     call = {"id": "call_1", "type": "function", "function": {"name": "lua_repl", "arguments": text}}
-    said, told = OpenAIChat(mode).turn({"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]})  # type: ignore[arg-type]
-    assert str(told["content"]).startswith("error: lua_repl takes one argument")
-    assert "\n" not in said["tool_calls"][0]["function"]["arguments"]  # type: ignore[typeddict-item]
+    chat: Any = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}
+    said, told = cast(Any, OpenAIChat(mode).turn(chat))
+    assert told["content"].startswith("error: lua_repl takes one argument")
+    assert "\n" not in said["tool_calls"][0]["function"]["arguments"]
     item = {"type": "function_call", "call_id": "call_1", "name": "lua_repl", "arguments": text}
-    _, told = OpenAIResponses(mode).turn({"output": [item], "status": "completed"})  # type: ignore[arg-type]
-    assert str(told["output"]).startswith("error: lua_repl takes one argument")
+    response: Any = {"output": [item], "status": "completed"}
+    _, told = cast(Any, OpenAIResponses(mode).turn(response))
+    assert told["output"].startswith("error: lua_repl takes one argument")
 
 
 @pytest.mark.parametrize(
@@ -91,8 +93,9 @@ def test_arguments_of_any_depth_are_answered(mode: CodeMode, depth: int, leaf: s
 )
 def test_arguments_are_repeated_as_json_that_any_server_reads(mode: CodeMode, given: Any, kept: str) -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "lua_repl", "arguments": given}}
-    said, _ = OpenAIChat(mode).turn({"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]})  # type: ignore[arg-type]
-    assert said["tool_calls"][0]["function"]["arguments"] == kept  # type: ignore[typeddict-item]
+    chat: Any = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}
+    said, _ = cast(Any, OpenAIChat(mode).turn(chat))
+    assert said["tool_calls"][0]["function"]["arguments"] == kept
 
 
 @pytest.mark.parametrize("adapter", [OpenAIChat, OpenAIResponses])
@@ -139,9 +142,9 @@ def test_responses_with_what_the_server_keeps(mode: CodeMode) -> None:
         answer = opened.responses.create(model="loopback", input="Count.", tools=agent.tools)
         while results := agent.handle_all(answer, conversation="ada"):
             answer = opened.responses.create(
-                model="loopback", input=results, previous_response_id=answer.id, tools=agent.tools
+                model="loopback", input=[*results], previous_response_id=answer.id, tools=agent.tools
             )
-        kept = {"previous_response_id": answer.id, "conversation": "ada"}
+        kept: Any = {"previous_response_id": answer.id, "conversation": "ada"}
         after = agent.run("And now?", model="loopback", client=opened, **kept)
     assert (answer.output_text, after.text) == ("40", "60")
     assert wire.seen[-1].prompts == ("Count.", "And now?")
@@ -220,7 +223,8 @@ def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypat
     with serve(Scripted(*[Say("hi")] * 4)) as wire:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{wire.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
-        for adapter in (OpenAIChat, OpenAIResponses):
+        adapters: tuple[Any, ...] = (OpenAIChat, OpenAIResponses)
+        for adapter in adapters:
             assert adapter(mode).run("hi", model="loopback").text == "hi"
             assert asyncio.run(adapter(mode).arun("hi", model="loopback")).text == "hi"
     assert {headers["authorization"] for headers in wire.headers} == {"Bearer from-the-environment"}

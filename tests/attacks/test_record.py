@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Sandbox, tool
+from moonbox import Sandbox, Tool, tool
 from moonbox.audit.sinks import open_trail
 from moonbox.errors import AuditError
 
@@ -182,7 +182,7 @@ def test_what_an_earlier_answer_held_is_hidden_in_the_intent_of_a_later_call(tmp
 @pytest.mark.parametrize("isolation", ["process", "inline"])
 def test_discovery_is_budgeted(isolation: Any) -> None:
     """The count of answered questions is bounded, whatever a script asks and however it catches the refusals."""
-    tools = [tool(lambda x: x, name=f"tool_{n}", description="Does it.") for n in range(400)]
+    tools = [Tool.from_function(lambda x: x, name=f"tool_{n}", description="Does it.") for n in range(400)]
     script = """
         local answered = {search = 0, describe = 0, get = 0}
         for _, what in ipairs{"search", "describe", "get"} do
@@ -213,7 +213,7 @@ def test_an_endless_name_costs_as_little_as_a_short_one() -> None:
     from moonbox.errors import ArgumentError
     from tests.counting import count_calls
 
-    toolbox = Toolbox([tool(lambda x: x, name=f"tool_{n}", description="Does it.") for n in range(200)])
+    toolbox = Toolbox([Tool.from_function(lambda x: x, name=f"tool_{n}", description="Does it.") for n in range(200)])
 
     def resolve(name: str) -> None:
         with pytest.raises(ArgumentError):

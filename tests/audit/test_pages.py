@@ -20,7 +20,7 @@ from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ScriptError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 COUNT = 60
@@ -43,7 +43,7 @@ def record(number: int) -> Run:
 
 @pytest.fixture(params=["memory", "jsonl", "sqlite"])
 def trail(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    sinks = {
+    sinks: dict[str, Callable[[], Any]] = {
         "memory": MemorySink,
         "jsonl": lambda: JsonLinesSink(tmp_path / "runs.jsonl"),
         "sqlite": lambda: SqliteSink(tmp_path / "runs.db"),

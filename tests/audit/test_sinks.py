@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
 
+    class TrailSink(Sink, Trail, Protocol):
+        """What every built-in sink is."""
+
 
 @pytest.fixture(params=["memory", "trail.jsonl", "trail.db"])
 def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Sink:
@@ -38,25 +41,27 @@ def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Sink:
     return sink
 
 
-def test_every_sink_gives_back_what_was_written(sink: Trail, make_run: Callable[..., Run]) -> None:
+def test_every_sink_gives_back_what_was_written(sink: TrailSink, make_run: Callable[..., Run]) -> None:
     runs = [make_run(f"run-{n}", started=1000.0 + n, values=(n, b"\xff", float("inf"))) for n in range(3)]
     for run in runs:
-        sink.write(run)  # type: ignore[attr-defined] - a fixture cannot say "both protocols"
+        sink.write(run)
     assert [sink.get(run.id) for run in runs] == runs
     assert [found.id for found in sink.list()] == ["run-2", "run-1", "run-0"]
 
 
-def test_every_sink_stays_readable_when_it_is_closed(sink: Trail, make_run: Callable[..., Run]) -> None:
-    sink.write(make_run("a"))  # type: ignore[attr-defined]
-    sink.close()  # type: ignore[attr-defined]
+def test_every_sink_stays_readable_when_it_is_closed(sink: TrailSink, make_run: Callable[..., Run]) -> None:
+    sink.write(make_run("a"))
+    sink.close()
     assert (sink.get("a"), sink.stats().runs, len(sink.list())) == (make_run("a"), 1, 1)
 
 
-def test_every_sink_lists_by_the_same_rules(sink: Trail, make_run: Callable[..., Run], failure: ScriptError) -> None:
-    sink.write(make_run("a", started=10.0, repl="x"))  # type: ignore[attr-defined]
-    sink.write(make_run("b", started=30.0, repl="y", error=failure, calls=()))  # type: ignore[attr-defined]
-    sink.write(make_run("c", started=20.0, repl="x", calls=make_run().calls[:1]))  # type: ignore[attr-defined]
-    sink.write(make_run("d", started=20.0, repl="y"))  # type: ignore[attr-defined]
+def test_every_sink_lists_by_the_same_rules(
+    sink: TrailSink, make_run: Callable[..., Run], failure: ScriptError
+) -> None:
+    sink.write(make_run("a", started=10.0, repl="x"))
+    sink.write(make_run("b", started=30.0, repl="y", error=failure, calls=()))
+    sink.write(make_run("c", started=20.0, repl="x", calls=make_run().calls[:1]))
+    sink.write(make_run("d", started=20.0, repl="y"))
 
     def ids(**where: object) -> str:
         return "".join(run.id for run in sink.list(**where))  # type: ignore[arg-type]
@@ -88,9 +93,9 @@ def test_every_sink_lists_by_the_same_rules(sink: Trail, make_run: Callable[...,
     }
 
 
-def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: Trail, make_run: Callable[..., Run]) -> None:
+def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: TrailSink, make_run: Callable[..., Run]) -> None:
     for id in ("abc1", "abc2", "abc", "b%_x", "b%_y"):
-        sink.write(make_run(id))  # type: ignore[attr-defined]
+        sink.write(make_run(id))
     assert sink.get("abc1").id == "abc1"
     assert sink.get("abc").id == "abc", "a whole id is never ambiguous"
     assert sink.get("b%_x").id == "b%_x"
@@ -100,9 +105,9 @@ def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: Trail, make_r
         sink.get("%")
 
 
-def test_every_sink_counts_the_same(sink: Trail, make_run: Callable[..., Run], failure: ScriptError) -> None:
-    sink.write(make_run("a", started=0.0))  # type: ignore[attr-defined]
-    sink.write(make_run("b", started=86_400.0, error=failure))  # type: ignore[attr-defined]
+def test_every_sink_counts_the_same(sink: TrailSink, make_run: Callable[..., Run], failure: ScriptError) -> None:
+    sink.write(make_run("a", started=0.0))
+    sink.write(make_run("b", started=86_400.0, error=failure))
     assert sink.stats().to_dict() == {
         "runs": 2,
         "failures": 1,
@@ -160,7 +165,7 @@ def test_a_write_that_is_overtaken_by_close_touches_no_other_file(tmp_path: Path
     file = LineFile(tmp_path / "trail.jsonl")
     file.close()
     with (tmp_path / "other").open("wb"), pytest.raises(ClosedError, match="while a run was being written"):
-        file.append(b"stray\n", fsync=False)
+        file.append("stray\n", fsync=False)
     assert (tmp_path / "other").read_bytes() == b""
 
 

@@ -88,8 +88,23 @@ ERRORS = {
     "local all = {} for _, x in ipairs(r) do table.insert(all, x) end for _, x in ipairs(all) do print(x.cost) end": (
         "the field 'cost' is not in the result of tools.get_expenses"
     ),
+    # slips
+    "table.sort(r, 'amount') return r": (
+        "table.sort takes a function that compares two elements, not the name of a field"
+    ),
+    "local n = {} n:push(1) return n": "a table has no method 'push'",
+    "local n = {} for _, x in ipairs(r) do n:append(x.amount) end return n": "a table has no method 'append'",
+    "local n = {} insert(n, 1) return n": "there is no function 'insert'",
+    "return floor(1.5)": "there is no function 'floor'",
+    "return f'total: {page.total}'": "there are no f-strings",
 }
 NOTES = {
+    "return page.total == json.null": (
+        "null in a result reads as nil, so that this comparison is always false; json.null is for sending one"
+    ),
+    "if json.null ~= r[1] then return 1 end": (
+        "null in a result reads as nil, so that this comparison is always true; json.null is for sending one"
+    ),
     "return totl": "'totl' is not set anywhere: it is nil",
     "return #{a = 1, b = 2}": "# counts list elements: of a table with named fields it gives 0",
     "return math.max({1, 2})": "math.max takes numbers, not a table",
@@ -132,6 +147,13 @@ FINE = [
     "local t = {} t.length = 3 return t.length",
     "local s = 'a' return s:rep(3)",
     "return _G.anything",
+    "local insert = table.insert local n = {} insert(n, 1) return n",
+    "function f(text) return text end return f'{x}'",
+    "local n = {push = function(self, x) self[#self + 1] = x end} n:push(1) return n",
+    "local n = {} n.push = function(self, x) self[#self + 1] = x end n:push(1) return n",
+    "local n = {} function n:append(x) self[#self + 1] = x end n:append(1) return n",
+    "local by = function(a, b) return a.amount < b.amount end table.sort(r, by) return r",
+    "return json.encode({a = json.null})",
     "local a = {} a[#a + 1] = page.items[1] a[#a + 1] = tools.anything{} return a[2].id",
     "local function add(t, v) t[#t + 1] = v end local a = {} a[1] = r[1] add(a, {id = 1}) return a[2].id",
     "local n = {} n[r[1].category] = 1 for k, v in pairs(n) do print(k, v) end",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from click.testing import Result
+    from typer.testing import Result
 
     from .terminal import Terminal
 
@@ -206,7 +206,10 @@ def test_a_trail_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("MOONBOX_HOME", str(tmp_path))
     result = _call("list")
     assert result.exit_code == 2
-    assert result.stderr == f"error: no audit trail at {tmp_path}/audit.db yet; name another file with --db PATH\n"
+    assert result.stderr == (
+        f"error: no audit trail at {tmp_path}/audit.db yet; `moonbox run --audit on` records runs there, "
+        "and --db PATH names another file\n"
+    )
     result = _call("stats", "--db", tmp_path / "other.db")
     assert result.stderr == f"error: there is no audit trail at {tmp_path}/other.db\n"
     open_sink(tmp_path / "audit.db").close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.worker.jail.probe import LAYERS
+from moonbox.worker.jail.config import LAYERS
 
 if TYPE_CHECKING:
     import subprocess
@@ -116,7 +116,7 @@ def test_a_repl_tells_the_layers_of_its_worker() -> None:
 
     with Sandbox(min_workers=0) as box:
         repl = box.repl()
-        assert repl.worker_jail == ()
+        assert list(repl.worker_jail) == []
         repl.run("return 1")
         assert {layer.name for layer in repl.worker_jail} <= set(LAYERS)
         assert any(layer.active and layer.detail for layer in repl.worker_jail)

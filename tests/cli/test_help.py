@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_every_command_loads_and_is_summed_up_as_its_help_begins(entry) -> None:  # type: ignore[no-untyped-def]
+def test_every_command_loads_and_is_summed_up_as_its_help_begins(entry) -> None:
     assert (load(entry).help or "").partition("\n")[0] == entry.summary
 
 
@@ -63,7 +63,7 @@ def test_help_of_a_command_has_examples_and_every_limit(moonbox: Moonbox) -> Non
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_help_has_no_names_of_python_types(entry) -> None:  # type: ignore[no-untyped-def]
+def test_help_has_no_names_of_python_types(entry) -> None:
     for command in _with_those_below(load(entry)):
         shown = command.get_help(command.context_class(command))
         found = re.findall(r"<[a-z][^ ]*>|\[\[|\.\.\.\}", shown)
@@ -74,7 +74,7 @@ def test_help_of_the_whole_has_none_either(moonbox: Moonbox) -> None:
     assert re.findall(r"<[a-z][^ ]*>", moonbox("--help").stdout) == []
 
 
-def _with_those_below(command):  # type: ignore[no-untyped-def]
+def _with_those_below(command):
     yield command
     for child in getattr(command, "commands", {}).values():
         yield from _with_those_below(child)

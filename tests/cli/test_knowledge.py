@@ -19,7 +19,7 @@ from moonbox.knowledge import KnowledgeBase
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result
+    from typer.testing import Result
 
 CONFIG = """
 [knowledge.sources.handbook]

@@ -215,8 +215,8 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_printed(environment: dict[str, 
     (tmp_path / "kit.py").write_text("import sys\ndef ready():\n    print('ready', file=sys.stderr, flush=True)\n")
     command = [sys.executable, "-m", "moonbox", "run", "-t", "kit:ready"]
     command += ["-e", "print('so far') tools.ready() while true do end"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes, env=environment, cwd=tmp_path) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, cwd=tmp_path) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stderr.readline() == b"ready\n"
         process.send_signal(signal.SIGINT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -152,3 +153,32 @@ def test_watching(project: Path) -> None:
         assert "Goodbye, moon!" in watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
         assert watching.wait(30) == 0
+
+
+def test_a_missing_grant_is_told_without_advice_for_a_model(project: Path) -> None:
+    (project / "tools" / "reads.lua").write_text("tool = {}\nfunction tool.execute() return fs.read('data/x') end\n")
+    done = moonbox(project, "tool", "test", "reads")
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        'tools/reads.lua:2: denied: reading data/x is not granted; add read = ["./data"] under [tools.script.reads]\n'
+    )
+    assert "hint" not in done.stderr
+
+
+def test_a_configuration_that_is_not_trusted_says_what_to_do(project: Path) -> None:
+    with (project / "moonbox.toml").open("a") as file:
+        file.write('\n[tools.script.hello]\npath = "tools/hello.lua"\nread = ["data"]\n')
+    environment = {"PATH": os.environ["PATH"], "HOME": str(project), "MOONBOX_HOME": str(project / "home")}
+    done = subprocess.run(
+        [sys.executable, "-m", "moonbox", "run", "-e", "1"],
+        cwd=project, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    path = project / "moonbox.toml"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"\nLook at it and run `moonbox trust {path}`; for CI, set MOONBOX_TRUST=1\n")
+    again = subprocess.run(
+        [sys.executable, "-m", "moonbox", "run", "-e", "1"],
+        cwd=project, env={**environment, "MOONBOX_TRUST": "1"}, capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert (again.returncode, again.stdout) == (0, "1\n"), again.stderr

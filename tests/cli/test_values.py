@@ -78,11 +78,11 @@ def test_plain_text() -> None:
         (count, "10k", 10_000),
     ],
 )
-def test_quantities(parse, text: str, value: float | None) -> None:  # type: ignore[no-untyped-def]
+def test_quantities(parse, text: str, value: float | None) -> None:
     assert parse(text) == Quantity(value)
 
 
 @pytest.mark.parametrize(("parse", "text"), [(duration, "soon"), (byte_count, "0.3"), (count, "5s"), (count, "-1")])
-def test_what_is_no_quantity(parse, text: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_no_quantity(parse, text: str) -> None:
     with pytest.raises(UsageError, match=f"'{text}' is not "):
         parse(text)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox, tool
-from moonbox.codemode.catalog import STEPS, make_catalog, rough_tokens
+from moonbox.codemode.catalog import STEPS, Catalog, make_catalog, rough_tokens
 from moonbox.languages.registry import LANGUAGES, language
 
 TEXTS = language("lua").texts
@@ -107,7 +107,7 @@ def test_the_catalog_shrinks_by_named_steps() -> None:
         for space in ("crm", "github", None)
         for number in range(20)
     ]
-    seen = {}
+    seen: dict[str, Catalog] = {}
     for budget in range(3000, 0, -20):
         catalog = make_catalog(Toolbox(tools), TEXTS, full_schemas=True, budget=budget, count=rough_tokens)
         seen.setdefault(catalog.detail, catalog)

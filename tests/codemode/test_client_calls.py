@@ -36,10 +36,9 @@ def paused(answer: str) -> Paused:
     return answer
 
 
-@pytest.fixture(params=["worker", "inline"])
+@pytest.fixture(params=["process", "inline"])
 def mode(request: pytest.FixtureRequest) -> Any:
-    options = {} if request.param == "worker" else {"isolation": "inline"}
-    with Sandbox([PICK, double], **options) as box, CodeMode(box) as made:
+    with Sandbox([PICK, double], isolation=request.param) as box, CodeMode(box) as made:
         yield made
 
 

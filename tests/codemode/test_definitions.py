@@ -25,8 +25,9 @@ CODE_SCHEMA = {
 
 
 def test_each_format(mode: CodeMode) -> None:
-    code, rm = mode.description, {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    rm["additionalProperties"] = False
+    code = mode.description
+    path = {"path": {"type": "string"}}
+    rm = {"type": "object", "properties": path, "required": ["path"], "additionalProperties": False}
     function = {"name": "lua_repl", "description": code, "parameters": CODE_SCHEMA}
     other = {"name": "rm", "description": "Remove a file.", "parameters": rm}
     assert mode.definitions()[:2] == [

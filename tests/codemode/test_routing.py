@@ -142,7 +142,7 @@ def test_keep_visible_names_tools_that_exist(box: Sandbox) -> None:
 def test_a_kept_tool_may_come_later() -> None:
     toolbox = Toolbox()
     with Sandbox(toolbox) as box, CodeMode(box, keep_visible=["far.ask"], later=["far"]) as mode:
-        assert mode.direct_tools == ()
+        assert list(mode.direct_tools) == []
         toolbox.add(Tool.from_schema(name="ask", namespace="far", call=lambda args: 1))
         toolbox.add(Tool.from_schema(name="other", namespace="far", call=lambda args: 2))
         assert [tool.path for tool in mode.direct_tools] == ["far.ask"]

@@ -80,9 +80,9 @@ class PythonHost:
         if key not in self._boxes:
             self._boxes[key] = Sandbox(
                 self._tools[tools or language],
-                language=language,  # type: ignore[arg-type]  # cases name only languages that exist
+                language=language,  # cases name only languages that exist
                 isolation=self.name,  # type: ignore[arg-type]
-                lua_features=set(features),  # type: ignore[arg-type]
+                lua_features=set(features),
                 check=check,
             )
         return PythonSession(self._boxes[key], Limits(**limits))

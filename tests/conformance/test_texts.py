@@ -56,7 +56,7 @@ TOOLS = [
     ),
     made(
         "odd-name",
-        fields(**{"a b": {"type": "string"}, "end": {"type": "boolean"}}),
+        fields(required=(), **{"a b": {"type": "string"}, "end": {"type": "boolean"}}),
         description="Ünïcode — “quotes” 😀.",
     ),
     made("delete_all", fields(), description="Delete everything!", hints={"destructive": True}),

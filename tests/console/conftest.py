@@ -14,7 +14,7 @@ from .serving import Console, running_console
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 QUIET = (
@@ -67,10 +67,18 @@ class Visitor:
         self.allowed: tuple[str, ...] = ()
         page.set_default_timeout(2 * PATIENCE)
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
-        page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
-        page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("console", self._logged)
+        page.on("dialog", self._asked)
         page.on("request", lambda request: self._request(request.url))
         self.home = ""
+
+    def _logged(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(message.text)
+
+    def _asked(self, dialog: Dialog) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _request(self, url: str) -> None:
         if not url.startswith((self.home, "data:", "blob:", "about:")):

@@ -42,7 +42,8 @@ def lua(random: Random) -> Callable[[int], str]:
 
 def value(random: Random) -> Callable[[int], Any]:
     """A value, as a script passes it, that grows."""
-    leaf = random.choice((1, -1.5, True, None, "a", "secret-1234", b"\xff", "{", '{"password": "secret-1234"}', [], {}))
+    leaves: list[Any] = [1, -1.5, True, None, "a", "secret-1234", b"\xff", "{", '{"password": "secret-1234"}', [], {}]
+    leaf = random.choice(leaves)
     name = random.choice(("password", "a", "access_token", "id", "7"))
     grown = text(random)
     ways: list[Callable[[int], Any]] = [

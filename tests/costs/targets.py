@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
+    from moonbox.tools.signature import Level
+
+    Make = Callable[[Random], Callable[[int], Any]]
+
 __all__ = ["Target", "targets"]
 
 
@@ -47,7 +51,7 @@ class Target:
 
     name: str
     work: Callable[[Any], object]
-    make: Callable[[Random], Callable[[int], Any]]
+    make: Make
 
 
 def targets() -> tuple[Target, ...]:
@@ -63,7 +67,7 @@ def _host_functions() -> Iterator[Target]:
         if function.blocking:
             continue
         for place, parameter in enumerate(function.parameters):
-            make = _TEXT if parameter.kind in ("data", "string") else inputs.value
+            make: Make = _TEXT if parameter.kind in ("data", "string") else inputs.value
             if parameter.kind == "options":
                 make = _options(tuple(option.name for option in parameter.options))
             elif parameter.kind in ("integer", "number"):
@@ -146,12 +150,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
+def _bind(tool: Tool, item: Any) -> None:
+    tool.bind({"a": item})
+
+
 def _schemas() -> Iterator[Target]:
     for name, schema in SCHEMAS.items():
         parameters = {"type": "object", "properties": {"a": schema}, "$defs": schema.get("$defs", {})}
         tool = Tool.from_schema(name="t", parameters=parameters, call=lambda arguments: None)
-        yield Target(f"bind({name})", lambda item, tool=tool: tool.bind({"a": item}), inputs.value)
-        yield Target(f"bind({name}, text)", lambda item, tool=tool: tool.bind({"a": item}), _TEXT)
+        yield Target(f"bind({name})", partial(_bind, tool), inputs.value)
+        yield Target(f"bind({name}, text)", partial(_bind, tool), _TEXT)
     closed = Tool.from_schema(
         name="t",
         parameters={"type": "object", "properties": {"a": {}, "b": {}}, "additionalProperties": False},
@@ -242,10 +250,11 @@ def _tools() -> Iterator[Target]:
     yield Target("nearest", lambda item: nearest(item, names), _TEXT)
     yield Target("resolve", toolbox.resolve, _TEXT)
     yield Target("search", lambda item: search.search(item), _TEXT)
-    yield Target("docs", lambda item: Docs(toolbox, {}, "lua", search).answer("search", [item]), _TEXT)
-    for level in ("brief", "signature", "full"):
-        yield Target(f"render({level})", lambda item, level=level: render(_described(item), level), _TEXT)
-        yield Target(f"render({level}, schema)", lambda item, level=level: render(_with(item), level), inputs.value)
+    yield Target("docs", lambda item: Docs(toolbox, {}, "lua", search=search).answer("search", [item]), _TEXT)
+    levels: tuple[Level, ...] = ("brief", "signature", "full")
+    for level in levels:
+        yield Target(f"render({level})", partial(_render, _described, level), _TEXT)
+        yield Target(f"render({level}, schema)", partial(_render, _with, level), inputs.value)
     yield Target(
         "catalog",
         lambda item: make_catalog(_box(item), texts, full_schemas=False, budget=8000, count=rough_tokens),
@@ -258,6 +267,10 @@ def _tools() -> Iterator[Target]:
         ),
         _TEXT,
     )
+
+
+def _render(make: Callable[[Any], Tool], level: Level, item: Any) -> str:
+    return render(make(item), level)
 
 
 def _described(text: str) -> Tool:

@@ -175,7 +175,7 @@ def test_many_threads_open_and_close() -> None:
 def test_no_thread_outlives_the_sandbox() -> None:
     before = set(threading.enumerate())
     for isolation in ("process", "inline"):
-        with Sandbox([block, ablock], isolation=isolation, limits=Limits(timeout=5)) as box, box.repl() as repl:  # type: ignore[arg-type]
+        with Sandbox([block, ablock], isolation=isolation, limits=Limits(timeout=5)) as box, box.repl() as repl:
             gone.set()
             assert repl.run("tools.block() parallel{ tools.block, tools.block } return 1").value == 1
         wait_until(lambda: not [t for t in threading.enumerate() if t not in before], "threads are left")

@@ -7,6 +7,7 @@ fields, copies; never seconds.
 from __future__ import annotations
 
 import tracemalloc
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -49,7 +50,7 @@ def test_short_rows_cost_what_they_hold(make_api: MakeApi) -> None:
     assert len(rows) == 5_000
     assert sum(map(len, rows)) == 5_000
     texts = [short_rows(1_000), short_rows(4_000)]
-    small, large = (peak(lambda text=text: api.call("csv.parse", [text])) for text in texts)
+    small, large = (peak(partial(api.call, "csv.parse", [text])) for text in texts)
     assert large < small * 4 * 1.5, "four times the text takes about four times the memory"
 
 
@@ -165,7 +166,7 @@ def test_many_handles_of_a_large_secret_stop_at_the_size_of_a_request(make_api: 
     api = make_api(grants, environ={"PEM": "k" * 10_000}, limits=limits)
     handle = api.call("secret", ["PEM"])
     for options in ({"json": [handle] * 10_000}, {"headers": {f"h{n}": [handle] * 100 for n in range(100)}}):
-        used = peak(lambda options=options: refused(api, "http.post", "http://127.0.0.1:9/", options))
+        used = peak(partial(refused, api, "http.post", "http://127.0.0.1:9/", options))
         assert used < 3_000_000
         error = refused(api, "http.post", "http://127.0.0.1:9/", options)
         assert (str(error), error.code) == ("the request is larger than 110,000 bytes", "too_large")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from moonbox.scripts.hostapi import Host
     from moonbox.scripts.hostapi.paths import Opener
 
+    Make = Callable[..., HostApi]
+
 OPENERS = {"one step": open_in_one_step, "step by step": open_step_by_step}
 if best_opener() is open_step_by_step:
     del OPENERS["one step"]
@@ -38,7 +40,7 @@ class _Files:
 
 
 @pytest.fixture(params=OPENERS.values(), ids=list(OPENERS))
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., HostApi]]:
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     """A HostApi that may read and write tmp_path/box, with a file outside it."""
     (tmp_path / "box").mkdir()
     (tmp_path / "outside.txt").write_text("private")
@@ -52,9 +54,6 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
     yield start
     for api in made:
         api.close()
-
-
-Make = "Callable[..., HostApi]"
 
 
 def fails(api: HostApi, name: str, *args: Any) -> tuple[type, str, str]:

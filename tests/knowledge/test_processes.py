@@ -71,7 +71,7 @@ def start(store: Path, folder: Path) -> Iterator[object]:
         process.communicate()
 
 
-def test_two_processes_sync_the_same_source(start, store: Path, folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_two_processes_sync_the_same_source(start, store: Path, folder: Path) -> None:
     processes = [start(wait=50) for _ in range(2)]
     for process in processes:
         process.stdin.write("go\n")
@@ -81,7 +81,7 @@ def test_two_processes_sync_the_same_source(start, store: Path, folder: Path) ->
     check_index(store)
 
 
-def test_the_second_is_refused_when_it_may_not_wait(start, store: Path) -> None:  # type: ignore[no-untyped-def]
+def test_the_second_is_refused_when_it_may_not_wait(start, store: Path) -> None:
     first, second = start(), start()
     first.stdin.write("go\n")
     first.stdin.flush()
@@ -96,7 +96,7 @@ def test_the_second_is_refused_when_it_may_not_wait(start, store: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [1, 7, 23])
-def test_killed_in_the_middle(start, store: Path, folder: Path, after: int) -> None:  # type: ignore[no-untyped-def]
+def test_killed_in_the_middle(start, store: Path, folder: Path, after: int) -> None:
     process = start()
     process.stdin.write("go\n")
     process.stdin.flush()
@@ -116,7 +116,7 @@ def test_killed_in_the_middle(start, store: Path, folder: Path, after: int) -> N
     check_index(store)
 
 
-def test_readers_in_another_process_see_whole_documents(start, store: Path) -> None:  # type: ignore[no-untyped-def]
+def test_readers_in_another_process_see_whole_documents(start, store: Path) -> None:
     process = start()
     process.stdin.write("go\n")
     process.stdin.flush()

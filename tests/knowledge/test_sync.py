@@ -14,7 +14,7 @@ from moonbox.knowledge import Failed, KnowledgeBase, Progress, Skipped, SyncBusy
 from .conftest import Listed, item
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from moonbox.knowledge.items import Scanned
@@ -293,7 +293,7 @@ def test_stats(base: KnowledgeBase, store: Path) -> None:
 def test_large_documents_are_written_in_batches_of_bounded_size(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "BATCH_CHARS", 10_000)
     sizes: list[int] = []
-    original: Callable[..., None] = sync.write
+    original = indexing.write
     monkeypatch.setattr(
         sync, "write", lambda db, source, batch: (sizes.append(len(batch)), original(db, source, batch))
     )

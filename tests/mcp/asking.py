@@ -12,6 +12,7 @@ from mcp_types import (
     CallToolResult,
     ElicitRequest,
     ElicitRequestFormParams,
+    ElicitResult,
     InputRequiredResult,
     ListToolsResult,
     TextContent,
@@ -27,16 +28,17 @@ async def list_tools(_: Any, __: Any) -> ListToolsResult:
 
 async def call_tool(_: Any, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
     answers = params.input_responses or {}
-    if params.name == "once" and "color" in answers:
-        return CallToolResult(content=[TextContent(text=f"{answers['color'].action}, {params.request_state}")])
+    color = answers.get("color")
+    if params.name == "once" and isinstance(color, ElicitResult):
+        return CallToolResult(content=[TextContent(text=f"{color.action}, {params.request_state}")])
     question = ElicitRequest(params=ElicitRequestFormParams(message="Which color?", requested_schema=SCHEMA))
     return InputRequiredResult(input_requests={"color": question}, request_state="the same state")
 
 
 async def main() -> None:
     server: Server[Any] = Server("asking", on_list_tools=list_tools, on_call_tool=call_tool)
-    async with stdio_server() as streams:
-        await server.run(*streams, server.create_initialization_options())
+    async with stdio_server() as (received, sent):
+        await server.run(received, sent, server.create_initialization_options())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -114,7 +114,7 @@ def _process(command: list[str], folder: Path, stream: str) -> Iterator[str]:
     import os
 
     environment = {**os.environ, "MOONBOX_HOME": str(folder / "home"), "MOONBOX_TRUST": "1"}
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: subprocess.PIPE}
     process = subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
     try:
         output = getattr(process, stream)

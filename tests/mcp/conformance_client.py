@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 from mcp_types import ElicitResult
@@ -82,7 +82,7 @@ async def main(url: str) -> None:
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
     settings = await settings_for(url, scenario, context)
     callbacks = Callbacks("conformance")
-    features = ClientFeatures(elicitation=True, caller=lambda: Answering())
+    features = ClientFeatures(elicitation=True, caller=lambda: cast(Any, Answering()))
     callbacks.features = features
     with tempfile.TemporaryDirectory() as folder:
         auth = make_auth(settings, LoginStore(Path(folder)), headless()) if scenario.startswith("auth/") else None

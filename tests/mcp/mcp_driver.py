@@ -136,7 +136,7 @@ async def abandoned(client: Client, source: str) -> None:
     """Give a call of the code tool up as soon as its script has made a call of its own."""
     begun = asyncio.Event()
 
-    async def note(*_: Any) -> None:
+    async def note(progress: float, total: float | None, message: str | None) -> None:
         begun.set()
 
     call = asyncio.create_task(client.call_tool("lua_repl", {"source_code": source}, progress_callback=note))
@@ -158,9 +158,9 @@ def moonbox(*args: str | Path) -> tuple[str, list[str]]:
 
 @asynccontextmanager
 async def stdio(*args: str | Path, env: dict[str, str], log: Path | None = None) -> AsyncIterator[Any]:
-    """`moonbox serve` over stdio, by the SDK's transport."""
+    """`moonbox serve` over stdio, by the SDK's transport, which passes few variables on."""
     command, arguments = moonbox("serve", *args)
-    parameters = StdioServerParameters(command=command, args=arguments, env=env)
+    parameters = StdioServerParameters(command=command, args=arguments, env={"MOONBOX_TRUST": "1", **env})
     with (log or Path(os.devnull)).open("w") as errors:
         async with stdio_client(parameters, errlog=errors) as streams:
             yield streams

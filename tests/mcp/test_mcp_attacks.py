@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -317,7 +318,9 @@ def test_addresses_lead_nowhere_but_to_what_is_kept(driver: Driver, tmp_path: Pa
         http_server(env=env, cwd=tmp_path) as url,
         driver.session(over_http(url)) as session,
     ):
-        run = session.lua("return 1").meta["moonbox/run"]
+        meta = session.lua("return 1").meta
+        assert meta is not None
+        run = meta["moonbox/run"]
         for address in (
             "file:///etc/passwd",
             "moonbox://runs/../secret.json",
@@ -349,8 +352,12 @@ def test_clients_that_left_without_a_word_keep_no_news_from_others(
             session.tools()
             for number in range(2):
                 (tmp_path / "scripts" / f"new{number}.lua").write_text(SCRIPT)
-                wait_until(lambda number=number: _news(session) > number)
+                wait_until(partial(_has_news, session, number))
                 assert f"- new{number}()" in session.tools()["lua_repl"].description
+
+
+def _has_news(session: Session, beyond: int) -> bool:
+    return _news(session) > beyond
 
 
 def _news(session: Session) -> int:

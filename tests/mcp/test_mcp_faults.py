@@ -132,7 +132,7 @@ def test_a_line_without_an_end_ends_the_server() -> None:
     with started(endless, server("everything")) as upstreams:
         assert upstreams.wait(100)
         status = upstreams.status("endless")
-        assert status.state == "retrying"
+        assert status.state in ("retrying", "starting")  # the next attempt may have begun
         assert status.reason == "it wrote a line of more than 1,000,000 bytes"
         assert upstreams.call("everything.echo", {"message": "x"}) == "Echo: x"
 

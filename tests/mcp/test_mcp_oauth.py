@@ -70,7 +70,7 @@ class Issuer:
             **changes,
         }
         claims = {name: value for name, value in claims.items() if value is not None}
-        signer = None if algorithm == "none" else key or self.key
+        signer: Any = None if algorithm == "none" else key or self.key
         return jwt.encode(claims, signer, algorithm=algorithm, headers={"kid": "one"})
 
 

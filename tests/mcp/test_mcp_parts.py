@@ -211,6 +211,7 @@ def test_a_rate_is_counted_for_each_address() -> None:
 class _Client:
     owner: str = "local"
     session: str | None = None
+    address: str = "127.0.0.1"
 
 
 def test_conversations_go_by_name_handle_and_session() -> None:
@@ -256,6 +257,39 @@ def test_whoever_has_most_conversations_gives_one_up() -> None:
         with kept.using(kept.find(client, name, None).key):
             pass
     assert ended == ["greedy|named|1", "greedy|named|2"]
+
+
+def test_a_blank_conversation_is_used_again_by_its_own_client_alone() -> None:
+    ended: list[str] = []
+    kept = Conversations(ended.append, idle_seconds=100.0, max_count=100)
+    mine: Any = _Client(owner="mine")
+    blank = kept.find(mine, None, None)
+    assert not kept.keep_blank(blank, mine), "no script ran in it"
+    with kept.using(blank.key):
+        pass
+    assert kept.keep_blank(blank, mine)
+    for other in (_Client(owner="other"), _Client(owner="mine", address="10.0.0.1")):
+        stranger: Any = other
+        assert kept.find(stranger, None, None).key != blank.key
+    assert kept.find(mine, None, None) == blank
+    assert kept.find(mine, None, None) != blank, "it is in use"
+    assert kept.keep_blank(blank, mine)
+    kept.end(blank.key)
+    assert ended == [blank.key]
+    assert kept.find(mine, None, None) != blank
+
+
+def test_few_blank_conversations_are_kept() -> None:
+    kept = Conversations(lambda _: None, idle_seconds=100.0, max_count=1_000)
+    clients: list[Any] = [_Client(owner=f"client {number}") for number in range(10)]
+    counts = []
+    for client in clients:
+        conversations = [kept.find(client, None, None) for _ in range(20)]
+        for conversation in conversations:
+            with kept.using(conversation.key):
+                pass
+        counts.append(sum(kept.keep_blank(conversation, client) for conversation in conversations))
+    assert counts == [16, 16, 16, 16, 0, 0, 0, 0, 0, 0]
 
 
 def test_the_gate_counts_requests_and_looks_at_names() -> None:
@@ -318,9 +352,9 @@ def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:
     async def main() -> Any:
         callbacks = Callbacks("shared")
         async with asyncio.timeout(5) as timer:
-            token = CALLER.set(SimpleNamespace(client="one"))  # type: ignore[arg-type]  # as far as it is looked at
+            token = CALLER.set(SimpleNamespace(client="one"))  # as far as it is looked at
             with callbacks.call(timer):
-                CALLER.set(SimpleNamespace(client="two"))  # type: ignore[arg-type]
+                CALLER.set(SimpleNamespace(client="two"))
                 with callbacks.call(timer):
                     CALLER.set(None)
                     answer = await callbacks.answer(ListRootsRequest())

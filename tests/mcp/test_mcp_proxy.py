@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mcp import MCPError
-from mcp_types import PromptReference, ResourceTemplateReference
+from mcp_types import AudioContent, ImageContent, PromptReference, ResourceTemplateReference
 
 from tests.mcp.everything_server import PNG, WAV
 from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text, wait_until
@@ -61,15 +61,17 @@ def test_names_stay_without_a_prefix_and_results_come_as_they_are(
         assert weather.icons[0].mime_type == "image/png"
         assert tools["json_schema_2020_12_tool"].input_schema["$schema"].endswith("2020-12/schema")
         [image] = session.call("test_image_content").content
+        assert isinstance(image, ImageContent)
         assert (image.type, image.data, image.mime_type) == ("image", PNG, "image/png")
         [audio] = session.call("test_audio_content").content
+        assert isinstance(audio, AudioContent)
         assert (audio.type, audio.data) == ("audio", WAV)
         assert [block.type for block in session.call("test_multiple_content_types").content] == [
             *("text", "image", "resource")
         ]
         result = session.call("test_weather", {"city": "Oslo"})
         assert result.structured_content == {"city": "Oslo", "celsius": 21.5}
-        assert result.meta["station"] == "7"
+        assert result.meta is not None and result.meta["station"] == "7"
         failed = session.call("test_error_handling")
         assert (failed.is_error, text(failed)) == (True, "This tool intentionally returns an error for testing")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp import MCPError
 from mcp_types import CreateMessageResult, ElicitResult, ErrorData, ListRootsResult, Root, TextContent
+from pydantic import FileUrl
 
 from tests.mcp import peers
 from tests.mcp.mcp_driver import Session, stdio, text
@@ -76,7 +77,7 @@ class Person:
         return CreateMessageResult(role="assistant", content=TextContent(text="a model's words"), model="test-model")
 
     async def roots(self, _: Any) -> ListRootsResult:
-        return ListRootsResult(roots=[Root(uri="file:///a/project", name="project")])
+        return ListRootsResult(roots=[Root(uri=FileUrl("file:///a/project"), name="project")])
 
 
 @contextmanager

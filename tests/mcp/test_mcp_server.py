@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from mcp import Client, MCPError
+from mcp_types import ImageContent
 
 from moonbox import CodeMode, Sandbox
 from moonbox.audit.sinks import open_trail
@@ -180,11 +182,13 @@ def test_a_direct_tool_gives_structured_content_and_text(session: Session, folde
 
 def test_an_image_that_a_script_returns_is_shown(session: Session) -> None:
     result = session.lua("return tools.everything.get_tiny_image{}.content[1]")
-    assert [block.type for block in result.content] == ["text", "image"]
-    assert result.content[1].mime_type == "image/png"
+    label, image = result.content
+    assert label.type == "text"
+    assert isinstance(image, ImageContent)
+    assert image.mime_type == "image/png"
     uri = result.structured_content["value"]["uri"]
     read = session.driver.run(session.client.read_resource(uri)).contents[0]
-    assert (read.mime_type, read.blob) == ("image/png", result.content[1].data)
+    assert (read.mime_type, read.blob) == ("image/png", image.data)
 
 
 def test_a_value_that_is_too_long_is_cut_in_both_forms(session: Session) -> None:
@@ -222,6 +226,7 @@ def test_cancelling_stops_the_script_and_keeps_the_conversation(session: Session
 
 def test_runs_are_resources_and_in_the_trail(session: Session, folder: Path) -> None:
     result = session.lua("return 'a run to be read'")
+    assert result.meta is not None
     run = result.meta["moonbox/run"]
     assert f"moonbox://runs/{run}" in session.resources()[:3]
     record = json.loads(session.read(f"moonbox://runs/{run}"))
@@ -246,13 +251,19 @@ def test_a_new_script_appears_and_clients_are_told(session: Session, folder: Pat
     def announced() -> int:
         return sum(type(message).__name__ == "ToolListChangedNotification" for message in session.messages)
 
+    def announced_after(count: int) -> bool:
+        return announced() > count
+
     session.tools()
-    before = announced()
+    seen = announced()
     stop = session.driver.start(_listen(session)) if session.version.startswith("2026") else None
     new = folder / "scripts" / f"later_{session.version.replace('-', '_')}.lua"
-    new.write_text(SCRIPT)
-    wait_until(lambda: announced() > before)
-    assert f"- {new.stem}(who: string)" in session.tools()["lua_repl"].description
+    new.write_text(SCRIPT.replace('"greet"', f'"{new.stem}"'))
+    while True:  # an earlier change may be announced first
+        wait_until(partial(announced_after, seen))
+        seen = announced()
+        if f"- {new.stem}(who: string)" in session.tools()["lua_repl"].description:
+            break
     assert session.value(f"return tools.{new.stem}{{who = 'you'}}.greeting") == "Hello, you"
     if stop is not None:
         stop.cancel()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
@@ -157,7 +158,7 @@ def test_slow_clients_hold_nobody_up(as_: Any, served: str) -> None:
 def test_an_approval_is_asked_of_the_client_that_needs_it(driver: Driver, served: str) -> None:
     asked: list[str] = []
 
-    def answering(name: str, action: str) -> Any:
+    def answering(name: str, action: Literal["accept", "decline"]) -> Any:
         async def elicit(context: Any, params: Any) -> Any:
             from mcp_types import ElicitResult
 
@@ -185,4 +186,4 @@ def test_the_time_to_refuse_does_not_depend_on_the_token() -> None:
     tokens = ConfiguredTokens(TOKENS, [], None)
     tokens.name_of("warm up")
     sent = ["", "a", TOKENS["alice"], TOKENS["bob"], TOKENS["alice"][:-1] + "x", "x" * 10_000]
-    assert len({count_calls(lambda token=token: tokens.name_of(token)) for token in sent}) == 1
+    assert len({count_calls(partial(tokens.name_of, token)) for token in sent}) == 1

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,9 @@ import pytest
 from moonbox import Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.errors import UsageError
-from moonbox.mcp.media import Media
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.tools import ToolCache
+from moonbox.media import MediaStore
 from tests.mcp import peers
 from tests.mcp.mcp_driver import stdio, wait_until
 
@@ -52,7 +53,7 @@ def upstreams(folder: Path) -> Iterator[Upstreams]:
         settings("git", "--repository", str(folder / "repo")),
         settings("fetch"),
     ]
-    with Upstreams(servers, media=Media()) as started:
+    with Upstreams(servers, media=MediaStore()) as started:
         assert started.wait(100)
         yield started
 
@@ -267,7 +268,7 @@ def test_clients_are_told_of_changes_behind_us(
         (scripts / "first.lua").unlink()
         seen = 0
         while "other.first" in session.tools()["lua_repl"].description:  # a client lists anew whenever it is told
-            wait_until(lambda seen=seen: _news(session) > seen)
+            wait_until(partial(_has_news, session, seen))
             seen = _news(session)
         assert seen
         if listening is not None:
@@ -278,6 +279,10 @@ async def _listen(session: Session) -> None:
     async with session.client.listen(tools_list_changed=True) as events:
         async for _ in events:
             pass
+
+
+def _has_news(session: Session, beyond: int) -> bool:
+    return _news(session) > beyond
 
 
 def _news(session: Session) -> int:

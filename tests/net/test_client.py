@@ -278,3 +278,43 @@ def test_a_refused_connection() -> None:
     error = fails(f"http://127.0.0.1:{port}/")
     assert (error.code, error.retryable) == ("connection", True)
     assert error.message == f"the connection to 127.0.0.1:{port} failed: Connection refused"
+
+
+def test_an_embedding_server_has_the_same_bounds(serve_raw: ServeRaw) -> None:
+    from moonbox.knowledge.embedding import OpenAIEmbedder, OpenAIEmbeddings
+    from moonbox.knowledge.errors import EmbeddingError
+
+    dripping = serve_raw(drip(b"HTTP/1.1 200 OK\r\nx: ", b"y", pause=0.02))
+    embedder = OpenAIEmbedder(OpenAIEmbeddings(url=dripping.url, model="m", timeout=0.3, attempts=1))
+    with pytest.raises(EmbeddingError, match=r"did not answer within 0\.3 seconds"):
+        embedder.embed(["a"], "query")
+    embedder.close()
+    endless = serve_raw(drip(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1_000_000))
+    embedder = OpenAIEmbedder(OpenAIEmbeddings(url=endless.url, model="m", timeout=60, attempts=1))
+    with pytest.raises(EmbeddingError, match=r"responded with more than 64,000,000 bytes"):
+        embedder.embed(["a"], "query")
+    embedder.close()
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"HTTP/1.1 200 OK\r\nx: ", b"y"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 100_000),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n", b"[" * 100_000),
+    ],
+    ids=["dripped header", "endless body", "nested"],
+)
+def test_an_authorization_server_has_the_same_bounds(serve_raw: ServeRaw, start: bytes, more: bytes) -> None:
+    """A token that names an unknown key makes us ask; whatever comes, the token is refused."""
+    import asyncio
+
+    import jwt
+
+    from moonbox.config.serve import OAuthSettings
+    from moonbox.mcp.server.auth import JwtVerifier
+
+    issuer = serve_raw(drip(start, more, pause=0.01))
+    settings = OAuthSettings(issuer=issuer.url, resource="https://tools.example.com/mcp")
+    token = jwt.encode({"iss": issuer.url}, "secret-that-is-long-enough-for-hs256", headers={"kid": "one"})
+    assert asyncio.run(JwtVerifier(settings, timeout=0.5).verify_token(token)) is None

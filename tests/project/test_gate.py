@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import pytest
 
@@ -13,8 +13,10 @@ from moonbox.project import assemble
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from moonbox.tools.hints import HintOptions
 
-def named(name: str, **hints: Any) -> Tool:
+
+def named(name: str, **hints: Unpack[HintOptions]) -> Tool:
     return Tool.from_schema(name=name, call=lambda given: name, hints=hints)
 
 

@@ -229,6 +229,15 @@ def test_commands_hide_it(project: Path) -> None:
     assert TOKEN not in done.stdout + done.stderr
 
 
+def test_a_server_that_fails_does_not_tell_it(project: Path) -> None:
+    (project / "server.py").write_text("import os, sys\nsys.exit('no luck with ' + os.environ['API_TOKEN'])\n")
+    assert moonbox("trust").returncode == 0
+    for command in (("mcp", "test", "leaky"), ("mcp", "doctor", "--wait", "5"), ("mcp", "list", "--wait", "5")):
+        done = moonbox(*command, API_TOKEN=TOKEN)
+        assert TOKEN not in done.stdout + done.stderr, command
+        assert "leaky" in done.stdout + done.stderr, command
+
+
 def test_messages_about_a_setting_hide_it(project: Path) -> None:
     config = Config.parse(
         '[mcp.servers.x]\nurl = "${API_TOKEN}"', project / "moonbox.toml", environ={"API_TOKEN": TOKEN}

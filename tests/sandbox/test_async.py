@@ -112,8 +112,8 @@ def test_blocking_and_awaited_runs_of_one_repl() -> None:
 
             in_threads = [asyncio.to_thread(blocking) for _ in range(2)]
             awaited = [repl.arun("n = n + 1 tools.nap(0.001) return n") for _ in range(10)]
-            results = await asyncio.gather(*awaited, *in_threads)
-            values = [run.value for result in results for run in (result if isinstance(result, list) else [result])]
+            runs, batches = await asyncio.gather(asyncio.gather(*awaited), asyncio.gather(*in_threads))
+            values = [run.value for batch in (runs, *batches) for run in batch]
             assert sorted(values) == list(range(1, 31))
 
     asyncio.run(main())

@@ -65,7 +65,8 @@ def value(execution: Execution, *values: Any) -> None:
 
 def sent(execution: Execution) -> list[tuple[int, Any]]:
     """The frames that the machine wants to be sent."""
-    data, frames = execution.outgoing(), []
+    data = execution.outgoing()
+    frames: list[tuple[int, Any]] = []
     while data:
         kind, length = protocol.HEADER.unpack_from(data)
         end = protocol.HEADER.size + length
@@ -85,9 +86,9 @@ def test_a_run_without_calls() -> None:
     assert sent(execution) == [(protocol.RUN, (b"return 1", 1, 7))]
     assert sent(execution) == []
     execution.frame(protocol.OUTPUT, b"hello\n")
-    assert not execution.over
+    over_before = execution.over
     value(execution, 1, None)
-    assert execution.over
+    assert (over_before, execution.over) == (False, True)
     run = execution.finish()
     assert (run.values, run.output, run.error, run.calls) == ((1, None), "hello\n", None, ())
     assert (run.usage.cpu, run.usage.peak_memory, run.seed) == (0.5, 10, 7)

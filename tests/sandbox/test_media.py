@@ -62,9 +62,9 @@ SEND = Tool.from_schema(
 TOOLS = [chart, sounds, look, count, SEND]
 
 
-@pytest.fixture(params=["worker", "inline"])
+@pytest.fixture(params=["process", "inline"])
 def box(request: pytest.FixtureRequest) -> Any:
-    with Sandbox(TOOLS, **({} if request.param == "worker" else {"isolation": "inline"})) as made:
+    with Sandbox(TOOLS, isolation=request.param) as made:
         yield made
 
 

@@ -251,6 +251,32 @@ def test_globals(repl: Repl) -> None:
     assert "a" not in repl.globals()
 
 
+def test_globals_awaited(repl: Repl) -> None:
+    async def main() -> None:
+        assert await repl.aglobals() == {}
+        assert (await repl.arun("a = 1 return 5")).value == 5
+        assert await repl.aglobals() == {"a": "number"}
+        assert (await repl.arun("return a")).value == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("source", "remembers"),
+    [
+        ("local x = 1 return x", False),
+        ("x = 1", False),  # a global, which `globals` tells
+        ("_G[1] = 'hidden'", True),
+        ("rawset(_ENV, 1, 'hidden')", True),
+        ("return ('x'):rep(100000)", True),
+    ],
+)
+def test_what_is_kept_besides_globals(repl: Repl, source: str, remembers: bool) -> None:
+    assert not repl.remembers
+    repl.run(source)
+    assert repl.remembers is remembers
+
+
 def test_globals_are_bounded(repl: Repl) -> None:
     assert repl.run("for i = 1, 20000 do _G['g' .. i] = i end _G[('x'):rep(100000)] = 1 _G['\\255'] = 1").ok
     found = repl.globals()
@@ -293,7 +319,7 @@ def test_different_repls_run_at_the_same_time(box: Sandbox) -> None:
     box.define("meet", lambda: together.wait())
     repls = [box.repl() for _ in range(4)]
     results: list[bool] = []
-    threads = [threading.Thread(target=lambda r=r: results.append(r.run("meet() return 1").ok)) for r in repls]  # type: ignore[misc]
+    threads = [threading.Thread(target=lambda r=r: results.append(r.run("meet() return 1").ok)) for r in repls]
     for thread in threads:
         thread.start()
     for thread in threads:

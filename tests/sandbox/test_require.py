@@ -67,10 +67,10 @@ def test_every_worker_is_asked() -> None:
         peer.send(READY, b"seccomp\t0\tan old kernel")
         peer.receive()
 
-    with Sandbox(isolation=HijackedSource(with_layer, without), min_workers=0, require=["seccomp"]) as box:
-        with box.repl():
-            with pytest.raises(WorkerError, match=r"^required layer of the jail missing: 'seccomp' \(an old kernel\);"):
-                box.run("return 1")
+    box = Sandbox(isolation=HijackedSource(with_layer, without), min_workers=0, require=["seccomp"])
+    missing = r"^required layer of the jail missing: 'seccomp' \(an old kernel\);"
+    with box, box.repl(), pytest.raises(WorkerError, match=missing):
+        box.run("return 1")
 
 
 @linux

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.server
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from moonbox.scripts.hostapi import Grants, HostApi, HttpOptions
 from moonbox.scripts.library import ScriptLibrary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 SECRET = "correct-horse-battery"
@@ -48,7 +48,7 @@ def server() -> Iterator[int]:
         httpd.shutdown()
 
 
-def execute(tmp_path: Path, body: str, grants: dict[str, object], **options: object) -> tuple[object, str, str]:
+def execute(tmp_path: Path, body: str, grants: Mapping[str, Any], **options: Any) -> tuple[object, str, str]:
     """What the script returned, its error, and everything that was written down about it."""
     path = tmp_path / "evil.lua"
     path.write_text(f"tool = {{}}\nfunction tool.execute(params, context)\n{body}\nend\n")

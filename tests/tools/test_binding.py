@@ -15,7 +15,7 @@ from moonbox.tools import Tool, tool
 from tests.counting import count_calls
 
 
-def made(properties: dict[str, Any], required: tuple[str, ...] = (), **more: Any) -> Tool:
+def made(properties: dict[str, Any], required: Any = (), **more: Any) -> Tool:
     schema = {"type": "object", "properties": properties, "required": list(required), **more}
     return Tool.from_schema(name="f", parameters=schema, call=lambda args: args)
 

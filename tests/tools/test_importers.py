@@ -120,7 +120,7 @@ def test_geminis_dialect_becomes_json_schema() -> None:
             "the definition {'description': 'x'} has no name",
         ),
         (
-            lambda: Toolbox.from_openai([CHAT], 5),
+            lambda: Toolbox.from_openai([CHAT], 5),  # type: ignore[arg-type]
             "call must be a function of (name, arguments) or a mapping from name to function",
         ),
     ],

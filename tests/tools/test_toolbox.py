@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pytest
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
 from moonbox.tools import Tool, Toolbox, tool
 from tests.counting import count_calls
+
+if TYPE_CHECKING:
+    from moonbox.tools.hints import HintOptions
 
 
 def named(name: str, **options: Any) -> Tool:
@@ -203,7 +206,7 @@ def test_threads_may_change_it_together() -> None:
 
 
 def test_only_what_is_allowed_is_there_now_and_later() -> None:
-    def named(name: str, **hints: Any) -> Tool:
+    def named(name: str, **hints: Unpack[HintOptions]) -> Tool:
         return Tool.from_schema(name=name, call=lambda given: None, hints=hints)
 
     other = Toolbox([named("a"), named("b", risk="high", category="files")])

@@ -156,7 +156,7 @@ def test_nothing_that_json_cannot_express_stands_where_a_rule_applies(rule: Any,
         schema = {"type": "array", "items": schema}
         value = [value]
     try:
-        bound = made({"a": schema}).bind({"a": value}).get("a")
+        bound: Any = made({"a": schema}).bind({"a": value}).get("a")
     except ArgumentError:
         return
     for _ in range(depth if bound is not None else 0):

@@ -9,14 +9,15 @@ import json
 import os
 import socket
 import sys
+from importlib import import_module
+from typing import Any
 
 from moonbox import Limits
 from moonbox.languages.engine import create_engine
-from moonbox.worker import (
-    _native,  # type: ignore[attr-defined]
-    protocol,
-)
+from moonbox.worker import protocol
 from moonbox.worker.child import NativeChild
+
+_native: Any = import_module("moonbox.worker._native")  # there only where it was built
 
 SOURCE = b"local value = tools.f() return value"
 

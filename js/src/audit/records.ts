@@ -1,6 +1,7 @@
 /** Records of what a script did: Run, Usage and Call; the fields are those of the JSON form. */
 
 import type { ScriptError } from "../errors.js";
+import type { Limits } from "../limits.js";
 import { toJson, toJsonable } from "../values.js";
 import { renderRun } from "./answer.js";
 
@@ -42,6 +43,8 @@ export interface Usage {
   calls: number;
   bytes_in: number;
   bytes_out: number;
+  /** Whether the worker ran on the Python package's native loop; there is none here. */
+  native: boolean;
 }
 
 export interface RunFields {
@@ -70,6 +73,8 @@ export interface RunFields {
   kept_output: string;
   /** What a look at the script before it ran had to say; the Python package looks, this one does not. */
   notes: unknown[];
+  /** What it was allowed to spend. */
+  limits: Limits | null;
 }
 
 export interface Run extends Readonly<RunFields> {}
@@ -129,6 +134,7 @@ export class Run {
       kept: this.kept,
       kept_output: this.kept_output,
       notes: [...this.notes],
+      limits: this.limits === null ? null : this.limits.to_dict(),
     };
   }
 

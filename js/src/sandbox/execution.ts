@@ -342,6 +342,7 @@ export class Execution implements RunInfo {
         calls: this.entries.length,
         bytes_in: this.sent,
         bytes_out: this.received,
+        native: false,
       },
       error,
       started: this.started,
@@ -355,6 +356,7 @@ export class Execution implements RunInfo {
       kept: kept && done!.kept & 1 && values.length > 0 ? kept : "",
       kept_output: kept && done!.kept & 2 ? `${kept}_printed` : "",
       notes: [],
+      limits: this.calls.settings.limits,
     });
   }
 }

@@ -168,10 +168,10 @@ export class Sandbox {
       id, source: "", language: "direct", values: failure === null ? [result] : [], output: "", output_cut: 0,
       calls: [entry.to_call()],
       usage: {
-        wall: (performance.now() - began) / 1000, cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0,
+        wall: (performance.now() - began) / 1000, cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0, native: false,
       },
       error: failure, started: entry.started, repl: "", number: 1, parent: "", tool: "", seed: 0, observations: [], state_lost: false, kept: "",
-      kept_output: "", notes: [],
+      kept_output: "", notes: [], limits: this.limits,
     });
     await setup.sink?.write(run);
     return run;

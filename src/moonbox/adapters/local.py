@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import threading
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from moonbox.adapters.base import needed
 from moonbox.adapters.chat import ChatCollector, ChatCompletions, with_system
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from moonbox.codemode.definitions import Definition
     from moonbox.codemode.mode import Reply
 
-__all__ = ["SERVERS", "LlamaCpp", "TextCall", "read_calls", "server", "text_before_calls", "text_in_json"]
+__all__ = [
+    "SERVERS",
+    "LlamaCpp",
+    "ServerOptions",
+    "TextCall",
+    "read_calls",
+    "server",
+    "text_before_calls",
+    "text_in_json",
+]
 
 SERVERS = {
     "ollama": "http://localhost:11434/v1",
@@ -38,7 +47,14 @@ To answer the user:
 The result of a call comes in the next message. The tools:"""
 
 
-def server(name: str, *, api_key: str = "local") -> dict[str, str]:
+class ServerOptions(TypedDict):
+    """Options of an OpenAI client."""
+
+    base_url: str
+    api_key: str
+
+
+def server(name: str, *, api_key: str = "local") -> ServerOptions:
     """What an OpenAI client needs for a local server: `OpenAI(**server("ollama"))`. `name` may be an address."""
     if "://" in name:
         return {"base_url": name, "api_key": api_key}

@@ -129,6 +129,8 @@ def _named(walk: Walk, target: p.Name, node: p.Call) -> Value:
         )
     elif advice is not None:
         walk.error(target.at, f"there is no function '{name}'", advice)
+    elif name == "f" and slips.f_string(walk, target, node):
+        pass
     elif tools_are_functions:
         walk.error(target.at, *_unknown_function(walk, name), code="unknown_tool", tool=name)
     else:
@@ -188,7 +190,17 @@ def method(walk: Walk, node: p.Method) -> Value:
         has = name in base.facts.properties or (kinds == LIST and name in walk.words.list_methods)
         if not has:
             _no_method(walk, base, node, "a list" if kinds == LIST else "an object")
+    elif isinstance(base, Made) and walk.language.runtime is None and name not in walk.program.fields:
+        _no_method_of_made(walk, base, node)
     return None
+
+
+def _no_method_of_made(walk: Walk, base: Made, node: p.Method) -> None:
+    """`names:push(x)` of a table that the script wrote: only what other languages have is certain to be a slip."""
+    texts = tuple(map(walk.text, node.arguments))
+    hint = walk.words.method_advice(node.name, walk.text(node.value), texts)
+    if hint is not None and base.record.exact and node.name not in [name for name, _ in base.record.entries]:
+        walk.error(node.key, f"a table has no method '{node.name}'", hint)
 
 
 def _count(walk: Walk, base: Value, node: p.Method) -> None:
@@ -400,6 +412,7 @@ def _sort(walk: Walk, node: p.Call) -> Value:
             slips.comparator(walk, argument)
         else:
             walk.value(argument)
+            slips.sort_key(walk, argument)
     slips.library_call(walk, "table.sort", node, [items])
     return None
 

@@ -68,6 +68,11 @@ class Checker:
         elif not program.defines <= self._names:
             self._names |= program.defines
 
+    @property
+    def may_miss_globals(self) -> bool:
+        """Whether scripts may have set globals in ways that are not followed."""
+        return self._open
+
     def forget(self) -> None:
         """The globals of earlier scripts are gone."""
         self._names = frozenset()

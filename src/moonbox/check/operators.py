@@ -39,6 +39,8 @@ def operation(walk: Walk, node: p.Operation) -> Value:
     left, right = walk.value(node.left), walk.value(node.right)
     if operator in ("and", "&&"):
         return None
+    if operator in _EQUALITY and walk.language.runtime is None:
+        _explicit_null(walk, node)
     if operator in _EQUALITY:
         _equality(walk, node, left, right)
         return Scalar("boolean")
@@ -71,6 +73,22 @@ def _either(walk: Walk, node: p.Operation) -> Value:
     last = alternatives[-1]
     plain = type(last) is p.Constant or (type(last) is p.Record and not last.entries)
     return values[0] if len(values) == 2 and plain and isinstance(values[0], Data) else None
+
+
+def _explicit_null(walk: Walk, node: p.Operation) -> None:
+    """`r.manager == json.null`: what came in as null reads as nil."""
+    for side, other in ((node.left, node.right), (node.right, node.left)):
+        is_null = (
+            type(side) is p.Field and side.name == "null" and type(side.value) is p.Name and side.value.name == "json"
+        )
+        if is_null and type(other) in (p.Name, p.Field, p.Item):
+            always = "always false" if node.operator == "==" else "always true"
+            walk.note(
+                node.at,
+                f"null in a result reads as nil, so that this comparison is {always}; json.null is for sending one",
+                f"write: {walk.text(other)} {node.operator} nil",
+            )
+            return
 
 
 def _is_nothing(node: p.Expression) -> bool:

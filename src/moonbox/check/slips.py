@@ -29,9 +29,11 @@ __all__ = [
     "comparator",
     "condition",
     "declaration",
+    "f_string",
     "ipairs_of_fields",
     "library_call",
     "lost_variable",
+    "sort_key",
     "used",
 ]
 
@@ -156,6 +158,28 @@ def comparator(walk: Walk, function: p.Function) -> None:
                 operation.at,
                 f"table.sort needs {operation.operator[0]}, not {operation.operator}: equal elements make it fail",
             )
+
+
+def sort_key(walk: Walk, node: p.Expression) -> None:
+    """`table.sort(list, "name")`."""
+    if type(node) is p.Constant and isinstance(node.value, str):
+        key = f".{node.value}" if node.value.isidentifier() else f'["{node.value}"]'
+        walk.error(
+            node.at,
+            "table.sort takes a function that compares two elements, not the name of a field",
+            f"write: function(a, b) return a{key} < b{key} end",
+        )
+
+
+def f_string(walk: Walk, target: p.Name, node: p.Call) -> bool:
+    """`f"total: {x}"`; whether it is one."""
+    if len(node.arguments) != 1 or type(node.arguments[0]) is not p.Constant:
+        return False
+    text = node.arguments[0].value
+    if not isinstance(text, str) or "{" not in text:
+        return False
+    walk.error(target.at, "there are no f-strings", 'join the parts with ..: "total: " .. x')
+    return True
 
 
 def ipairs_of_fields(walk: Walk, value: Made, node: p.Expression) -> None:

@@ -238,7 +238,10 @@ def _confirm(question: str) -> None:
 
 def _trail(db: Path | None) -> Store:
     if db is None and not default_path().exists():
-        raise UsageError(f"no audit trail at {default_path()} yet; name another file with --db PATH")
+        raise UsageError(
+            f"no audit trail at {default_path()} yet; `moonbox run --audit on` records runs there, "
+            "and --db PATH names another file"
+        )
     return open_trail(db if db is not None else default_path())
 
 

@@ -14,6 +14,7 @@ from moonbox.cli.options import ConfigFile, Json, McpConfig  # noqa: TC001 - rea
 from moonbox.cli.output import print_error, print_json, print_note, reporting_errors
 from moonbox.cli.trust import keeping_trust, trusted_config
 from moonbox.errors import ConfigError, UsageError
+from moonbox.secrets import SecretRedactor
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -166,8 +167,10 @@ def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, a
             report = asyncio.run(_examine(settings))
         except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
             from moonbox.mcp.upstreams.errors import describe
+            from moonbox.project.sections import read_secrets
 
-            print_error(f"the MCP server '{name}' failed: {describe(problem)}")
+            hide = SecretRedactor(read_secrets(trusted_config(config), mcp_config))
+            print_error(f"the MCP server '{name}' failed: {hide(describe(problem))}")
             raise typer.Exit(1) from None
         if as_json:
             print_json(report)

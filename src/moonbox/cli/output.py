@@ -62,7 +62,7 @@ _DENIALS = {
     "approval_denied": "you denied the call of '{tool}'{reason}",
     "approval_unavailable": "the tool '{tool}' needs your approval, and there is no terminal to ask you on",
 }
-"""Messages for the person who was asked, or would have been; a model gets others, and a hint that is for it alone."""
+"""Messages for the person who was asked, or would have been; a model gets others."""
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
 
 
@@ -225,7 +225,7 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     for line in error.traceback.splitlines():
         text.append("\n  ")
         text.append_text(_traceback_line(visible(line), language))
-    if error.hint and error.code not in _DENIALS:
+    if error.hint and error.kind != "denied":  # what to do instead is advice for a model
         text.append("\nhint: ", "bold green")
         text.append(visible(error.hint))
     if error.limit in _LIMIT_OPTIONS:

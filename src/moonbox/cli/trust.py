@@ -100,7 +100,8 @@ def trusted_config(path: Path | None, *, trust: bool = False) -> Config:
     changed = "has changed since you trusted it" if store.knows(used) else "is not trusted yet"
     if not (sys.stdin.isatty() and is_terminal(stderr=True)):
         raise UsageError(
-            f"{used} {changed}. It would:\n{shown}\nLook at it and run `moonbox trust {used}`, or use --trust"
+            f"{used} {changed}. It would:\n{shown}\nLook at it and run `moonbox trust {used}`; "
+            "for CI, set MOONBOX_TRUST=1"
         )
     typer.echo(f"{used} {changed}. It would:\n{shown}", err=True)
     if not confirmed("Do you trust it?"):

@@ -75,10 +75,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"moonbox.knowledge.{_EXPORTS[name]}"), name)
-    raise AttributeError(f"module 'moonbox.knowledge' has no attribute {name!r}")
+if not TYPE_CHECKING:  # checkers read the imports above; with this they would accept any name
+
+    def __getattr__(name: str) -> Any:
+        if name in _EXPORTS:
+            return getattr(importlib.import_module(f"moonbox.knowledge.{_EXPORTS[name]}"), name)
+        raise AttributeError(f"module 'moonbox.knowledge' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import math
 import os
 import threading
@@ -15,11 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, MissingExtra
 from moonbox.knowledge.errors import EmbeddingError
+from moonbox.net.client import Client, PublicAddresses, Request
+from moonbox.net.errors import InvalidURL, NetError
+from moonbox.net.urls import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import httpx
+    from moonbox.net.client import Response
 
 __all__ = ["Embedder", "LocalEmbedder", "OpenAIEmbedder", "OpenAIEmbeddings"]
 
@@ -83,7 +87,7 @@ class OpenAIEmbedder:
     def __init__(self, options: OpenAIEmbeddings, *, pause: Callable[[float], None] = time.sleep) -> None:
         self.options, self._pause = options, pause
         self._lock = threading.Lock()
-        self._kept: tuple[int, httpx.Client] | None = None
+        self._kept: tuple[int, Client] | None = None
 
     @property
     def name(self) -> str:
@@ -107,46 +111,49 @@ class OpenAIEmbedder:
                 self._kept[1].close()
             self._kept = None
 
-    def _client(self) -> httpx.Client:
-        """One client for all requests of a process: making one can cost more than a request."""
+    def _client(self) -> Client:
+        """One client for all requests of a process: making one can cost more than a request.
+
+        The server is configured, and may well be on this machine; its answers are bounded in time and size.
+        """
         with self._lock:
             if self._kept is None or self._kept[0] != os.getpid():
-                self._kept = (os.getpid(), self._new_client())
+                client = Client(PublicAddresses(allow_private=True), extra="semantic", purpose="embeddings over HTTP")
+                self._kept = (os.getpid(), client)
             return self._kept[1]
 
-    def _new_client(self) -> httpx.Client:
-        try:
-            import httpx
-        except ImportError:
-            raise MissingExtra("httpx", "semantic", "embeddings over HTTP") from None
-        headers = {"user-agent": "moonbox"}
+    def _headers(self) -> tuple[tuple[str, bytes], ...]:
+        headers = [("user-agent", b"moonbox"), ("content-type", b"application/json"), ("accept", b"application/json")]
         if self.options.key_env is not None:
             key = os.environ.get(self.options.key_env)
             if not key:
                 raise ConfigError(f"the environment variable {self.options.key_env} (embeddings.key_env) is not set")
-            headers["authorization"] = f"Bearer {key}"
-        return httpx.Client(headers=headers, timeout=self.options.timeout, follow_redirects=False)
+            headers.append(("authorization", f"Bearer {key}".encode()))
+        return tuple(headers)
 
-    def _request(self, client: httpx.Client, texts: list[str]) -> list[list[float]]:
-        import httpx
-
+    def _request(self, client: Client, texts: list[str]) -> list[list[float]]:
         body: dict[str, Any] = {"model": self.options.model, "input": texts, "encoding_format": "float"}
         if self.options.dimensions is not None:
             body["dimensions"] = self.options.dimensions
         address = self.options.url.rstrip("/") + "/embeddings"
+        try:
+            target = parse_target(address)
+        except InvalidURL as error:
+            raise ConfigError(f"embeddings.url is not a valid URL: {error}") from None
+        request = Request(target, "POST", self._headers(), json.dumps(body).encode())
         for attempt in range(1, self.options.attempts + 1):
             wait = min(LONGEST_PAUSE, 0.5 * 2.0**attempt)
             try:
-                response = client.post(address, json=body)
-            except httpx.TransportError as error:
-                failure = f"{address} did not respond: {error or type(error).__name__}"
-            except httpx.InvalidURL as error:
-                raise ConfigError(f"embeddings.url is not a valid URL: {error}") from None
+                response = client.send(request, timeout=self.options.timeout, max_bytes=MAX_ANSWER, redirects=0)
+            except NetError as error:
+                failure = f"{address} did not respond: {error}"
+                if error.code == "too_large":
+                    raise EmbeddingError(f"{address} responded with more than {MAX_ANSWER:,} bytes") from None
             else:
-                if response.status_code == 200:
+                if response.status == 200:
                     return _vectors(response, len(texts), address)
-                failure = f"{address} responded with status {response.status_code}: {_excerpt(response)}"
-                if response.status_code not in RETRIED:
+                failure = f"{address} responded with status {response.status}: {_excerpt(response)}"
+                if response.status not in RETRIED:
                     raise EmbeddingError(failure)
                 wait = _retry_after(response, wait)
             if attempt < self.options.attempts:
@@ -219,12 +226,10 @@ class _StaticModel:
         return listed
 
 
-def _vectors(response: httpx.Response, wanted: int, address: str) -> list[list[float]]:
+def _vectors(response: Response, wanted: int, address: str) -> list[list[float]]:
     """The vectors of a response in the order of the texts, checked: the server is not trusted."""
-    if len(response.content) > MAX_ANSWER:
-        raise EmbeddingError(f"{address} responded with more than {MAX_ANSWER:,} bytes")
     try:
-        rows = sorted(response.json()["data"], key=lambda row: row["index"])
+        rows = sorted(json.loads(response.body)["data"], key=lambda row: row["index"])
         vectors = [[float(number) for number in row["embedding"]] for row in rows]
         positions = [row["index"] for row in rows]
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -238,11 +243,11 @@ def _vectors(response: httpx.Response, wanted: int, address: str) -> list[list[f
     return vectors
 
 
-def _excerpt(response: httpx.Response) -> str:
-    return " ".join(response.text[:200].split()) or "(empty response)"
+def _excerpt(response: Response) -> str:
+    return " ".join(response.body[:800].decode("utf-8", "replace")[:200].split()) or "(empty response)"
 
 
-def _retry_after(response: httpx.Response, otherwise: float) -> float:
+def _retry_after(response: Response, otherwise: float) -> float:
     try:
         return min(LONGEST_PAUSE, max(0.0, float(response.headers.get("retry-after", ""))))
     except ValueError:

@@ -10,10 +10,12 @@ if TYPE_CHECKING:
 __all__ = ["Assembly", "assemble"]
 
 
-def __getattr__(name: str) -> Any:
-    """Loaded on first use: commands that need a part of this package do not need all of it."""
-    if name in __all__:
-        from moonbox.project import assembly
+if not TYPE_CHECKING:  # checkers read the imports above; with this they would accept any name
 
-        return getattr(assembly, name)
-    raise AttributeError(f"module 'moonbox.project' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Loaded on first use: commands that need a part of this package do not need all of it."""
+        if name in __all__:
+            from moonbox.project import assembly
+
+            return getattr(assembly, name)
+        raise AttributeError(f"module 'moonbox.project' has no attribute {name!r}")

@@ -228,6 +228,26 @@ class Repl:
         finally:
             self._turn.leave()
 
+    async def aglobals(self) -> dict[str, str]:
+        """The same, awaited."""
+        await self._aenter()
+        try:
+            return await _aread_globals(await self._worker.aacquire())
+        except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
+            self._worker.lose()
+            raise WorkerError(f"the worker was lost: {problem}") from None
+        except BaseException:  # cancelled: an answer may still come, which nobody would expect
+            self._worker.lose()
+            raise
+        finally:
+            self._turn.leave()
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it may keep more of earlier runs than `globals` tells: values that answers have cut, approvals, and
+        what scripts put into the table of globals without naming it."""
+        return bool(self._kept_names or self._always) or self._checker.may_miss_globals
+
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         self._enter()
@@ -488,6 +508,21 @@ def _read_globals(link: Link) -> dict[str, str]:
             frame = link.receive(deadline)
     if frame is None:
         raise WorkerError("the worker did not answer")
+    return _globals_of(frame)
+
+
+async def _aread_globals(link: Link) -> dict[str, str]:
+    import asyncio
+
+    with link:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            rest = link.send_now(protocol.frame(protocol.GLOBALS, b""))
+            if rest:
+                await link.asend(rest)
+            return _globals_of(await link.areceive())
+
+
+def _globals_of(frame: tuple[int, bytes]) -> dict[str, str]:
     if frame[0] != protocol.DEFINED:
         raise WorkerError("the worker sent an unexpected frame")
     data = Decoder(_MOST_GLOBALS, max_depth=1).decode(frame[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from moonbox.limits import Limits
 if TYPE_CHECKING:
     from moonbox.languages.engine import EngineReport
 
-_EMPTY = {"tools": [], "functions": [], "values": [], "features": []}
+_EMPTY: dict[str, Any] = {"tools": [], "functions": [], "values": [], "features": []}
 
 
 @pytest.fixture

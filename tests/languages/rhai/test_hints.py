@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from moonbox import Limits, Sandbox, tool
+from moonbox import Limits, Run, Sandbox, tool
+from moonbox.languages.rhai.vocabulary import rhai_words
 
 
 @tool
@@ -86,3 +87,74 @@ def test_a_limit(source: str, limits: dict[str, Any], line: int, hint: str) -> N
     error = failure(source, **limits)
     assert (error.kind, error.hint) == ("limit", hint)
     assert error.line == line
+
+
+def run(source: str) -> Run:
+    with Sandbox([add], language="rhai", isolation="inline", check=False) as box:
+        return box.run(source)
+
+
+RECEIVERS = ("[1, 2]", '["a", "b"]', '"a,b"', "#{a: 1}", "()", "1.5", '"12"')
+
+
+def runs(code: str) -> bool:
+    """Whether what a hint shows is Rhai and works on a value of some type."""
+    code = code.replace("|x| …", "|x| x != ()").replace("{ … }", "{ 1; }").replace("condition", "true").rstrip(".")
+    for receiver in RECEIVERS:
+        values = f'let list = {receiver}; let text = "1"; let map = #{{a: 1}}; let x = list; let a = 1; let b = 1; '
+        values += "let start = 0; let end = 1; let length = 1; "
+        if run(values + code).ok:
+            return True
+    return False
+
+
+def shown(hint: str) -> list[str]:
+    """The code in a hint: what follows `write: `, up to a remark."""
+    code = hint.partition("write: ")[2].partition("; map passes")[0]
+    code = code.partition(", which")[0].replace(", or ", " or ")
+    return code.split(" or ") if code else []
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        (name, code)
+        for name in sorted(rhai_words().foreign_methods)
+        for argument in ['"a"']
+        for code in shown(rhai_words().foreign_method(name, "list", (argument,)) or "")
+    ],
+)
+def test_the_code_in_hints_for_methods_works(name: str, code: str) -> None:
+    assert runs(code) or runs(code.replace('"a"', "1")), code
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [(name, code) for name, hint in sorted(rhai_words().foreign_functions.items()) for code in shown(hint)],
+)
+def test_the_code_in_hints_for_functions_works(name: str, code: str) -> None:
+    if code.startswith(("throw", "if ")):
+        code = f"try {{ {code.rstrip(';')}; }} catch {{ 1 }}"
+    assert runs(code), code
+
+
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("let e = #{m: ()}; !e.m", "a missing value is (), which is not false: write x == ()"),
+        ("let m = #{}; m.n += 1; m", "one of the values is missing, (): give it a default, as in (x ?? 0) + 1"),
+        ("let m = #{}; 2 * m.n", "one of the values is missing, (): give it a default, as in (x ?? 0) + 1"),
+    ],
+)
+def test_a_missing_value(source: str, hint: str) -> None:
+    error = run(source).error
+    assert error is not None and error.hint == hint
+    assert run("let x = (); [x == (), (x ?? 0) + 1]").value == [True, 1]
+
+
+def test_a_field_of_a_text_is_an_error_in_rhais_own_words() -> None:
+    error = run('let t = "a"; let u = [t]; u[0].content.x').error
+    assert error is not None
+    assert error.message == (
+        "Unknown property 'content' - a getter is not registered for type 'string' (line 1, position 32)"
+    )

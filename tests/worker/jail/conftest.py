@@ -9,12 +9,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import lupa
 import pytest
 
 HERE = Path(__file__).parent
-PATHS = [str(HERE), str(HERE.parents[2] / "src"), str(Path(lupa.__file__).parents[1])]
+ROOT = HERE.parents[2]
+PATHS = [str(ROOT), str(ROOT / "src"), str(Path(lupa.__file__).parents[1])]
 MIB = 1024 * 1024
 CONFIG = {"memory": 96 * MIB, "memory_slack": 64 * MIB}
 NOBODY = 65534
@@ -36,7 +38,7 @@ class Worker:
         self.zygote, self.pid, self.main, self.control = zygote, pid, main, control
         self.lines = main.makefile("rb")
 
-    def hear(self) -> object:
+    def hear(self) -> Any:
         line = self.lines.readline()
         return json.loads(line) if line else None
 
@@ -58,7 +60,7 @@ class Zygote:
         self.process = subprocess.Popen(command, env={}, pass_fds=[theirs.fileno()])
         theirs.close()
 
-    def ask(self, request: dict, fds: tuple[int, ...] = ()) -> int:
+    def ask(self, request: dict[str, Any], fds: tuple[int, ...] = ()) -> int:
         socket.send_fds(self.socket, [json.dumps(request).encode()], list(fds))
         return json.loads(self.socket.recv(65536))
 

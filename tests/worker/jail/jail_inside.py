@@ -44,7 +44,10 @@ UNNAMED = {
 }  # fmt: skip
 COLUMN = {"x86_64": 0, "aarch64": 1}[os.uname().machine]
 ARCHITECTURE = ARCHITECTURES[os.uname().machine]
-NUMBERS = numbers(ARCHITECTURE) | {name: row[COLUMN] for name, row in UNNAMED.items() if row[COLUMN] is not None}
+NUMBERS: dict[str, int] = {
+    **numbers(ARCHITECTURE),
+    **{name: number for name, row in UNNAMED.items() if (number := row[COLUMN]) is not None},
+}
 
 LUA_MASKCOUNT = 8
 MIB = 1024 * 1024
@@ -71,11 +74,14 @@ class Inside:
     def enter(self, main: socket.socket, control: socket.socket) -> None:
         self.main, self.control = main, control
         self.seen = 0
+        self.leaving = False
 
     def tell(self, value: object) -> None:
         self.main.sendall(json.dumps(value).encode() + b"\n")
 
     def finish(self) -> None:
+        if self.leaving:
+            ctypes.pythonapi.Py_Exit(3)
         os._exit(0)
 
     def control_thread(self) -> None:
@@ -295,7 +301,7 @@ class Inside:
 
     def leave(self) -> None:
         """The interpreter's ordinary end, with its own cleaning up."""
-        self.finish = lambda: ctypes.pythonapi.Py_Exit(3)
+        self.leaving = True
 
     def _syscall(self, number: int, *arguments: int) -> str:
         result = self.libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments))
@@ -307,6 +313,6 @@ def failure(call) -> str:
     try:
         return f"worked: {call()!r}"
     except OSError as error:
-        return errno.errorcode.get(error.errno, type(error).__name__)
+        return errno.errorcode.get(error.errno or 0, type(error).__name__)
     except Exception as error:  # noqa: BLE001 - told to the test, which decides
         return f"{type(error).__name__}: {error}"

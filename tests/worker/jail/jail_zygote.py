@@ -16,10 +16,10 @@ import threading
 def main() -> None:
     fd, uid, *paths = sys.argv[1:]
     sys.path[:0] = paths
-    import jail_inside  # loaded here, because nothing can be imported in the jail
     from lupa import lua54
 
     from moonbox.worker import jail
+    from tests.worker.jail import jail_inside  # loaded here, because nothing can be imported in the jail
 
     inside = jail_inside.Inside(lua54)
     tests = socket.socket(fileno=int(fd))

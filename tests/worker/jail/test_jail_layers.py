@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -208,7 +209,7 @@ def test_a_worker_whose_zygote_is_gone_already_ends_at_once(zygote):
 
 def test_config_refuses_what_cannot_work():
     prepared = Prepared.__new__(Prepared)
-    good = {"prepared": prepared, "keep_fds": (3, 4), "parent_pid": 1, "memory": 1}
+    good: dict[str, Any] = {"prepared": prepared, "keep_fds": (3, 4), "parent_pid": 1, "memory": 1}
     for changes, message in (
         ({"keep_fds": ()}, "keep_fds must name the worker's sockets, not be empty"),
         ({"keep_fds": (5, 2)}, "keep_fds must be 3 or more, not 2: what the C library prints would reach the host"),
@@ -285,7 +286,7 @@ def test_a_layer_is_a_value():
     assert (layer.name, layer.active, layer.detail) == ("seccomp", True, "on")
     assert repr(layer) == "Layer(name='seccomp', active=True, detail='on')"
     with pytest.raises(AttributeError):
-        layer.active = False
+        layer.active = False  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(

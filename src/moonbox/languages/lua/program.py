@@ -85,12 +85,22 @@ def lua_vocabulary() -> p.Vocabulary:
     )
 
 
+_BARE = {
+    **dict.fromkeys(("insert", "concat", "remove", "sort"), "table"),
+    **dict.fromkeys(("floor", "ceil", "abs", "sqrt"), "math"),
+    **dict.fromkeys(("gsub", "gmatch"), "string"),
+}
+"""Functions of libraries that scripts call as if they were global."""
+
+
 def _advice(name: str, called: bool, arguments: tuple[str, ...]) -> str | None:
     words = equivalents()
     if name in words.absent:
         return words.absent[name]
     if called and name in ("max", "min"):
         return f"{name} belongs to a library; write: math.{name}({', '.join(arguments) or '…'})"
+    if called and arguments and (library := _BARE.get(name)) is not None:
+        return f"{name} belongs to a library; write: {library}.{name}({', '.join(arguments)})"
     if called and name in words.functions:
         return f"Lua has no {name}; {fill_form(words.functions[name], arguments)}"
     if not called and name in words.modules:

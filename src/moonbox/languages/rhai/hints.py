@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["rhai_hint"]
 
 _NOT_FOUND = re.compile(r"Function not found: ([A-Za-z_]\w{0,60}) \(?")
+_ON_NOTHING = re.compile(r"Function not found: ([-+*/%<>=!]{1,3}) \((?:\(\)|\(\), .{1,40}|.{1,40}, \(\))\)")
+_NOT_NOTHING = "a missing value is (), which is not false: write x == ()"
+_WITH_NOTHING = "one of the values is missing, (): give it a default, as in (x ?? 0) + 1"
 _MACRO = re.compile(r"'([A-Za-z_]\w{0,60})!' cannot run")
 _RESERVED = re.compile(r"'([A-Za-z_]\w{0,60})' is a reserved keyword")
 _KEY_BEFORE = re.compile(r"(?:#\{|,)\s*\Z")
@@ -39,6 +42,8 @@ def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:
     if match := _MACRO.search(error.message):
         form = words.foreign_functions.get(match[1])
         return f"there are no macros; {form}" if form else f"there are no macros: write {match[1]}(…)"
+    if error.hint is None and (match := _ON_NOTHING.search(error.message)):
+        return _NOT_NOTHING if match[1] == "!" else _WITH_NOTHING
     if error.hint is None and (match := _NOT_FOUND.search(error.message)):
         form = words.foreign_methods.get(match[1])
         if form is not None:

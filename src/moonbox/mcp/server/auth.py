@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import json
 import logging
 import time
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.auth.provider import AccessToken
 
 from moonbox.config.serve import check_url
+from moonbox.net.client import Client, PublicAddresses, Request
+from moonbox.net.errors import NetError
+from moonbox.net.urls import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +33,7 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 _METADATA = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 _MAX_TOKEN = 16_384
 _TIMEOUT_SECONDS = 10.0
+_MAX_ANSWER = 1_000_000
 _REFETCH_SECONDS = 10.0
 
 
@@ -77,8 +82,9 @@ class ConfiguredTokens:
 class JwtVerifier:
     """Signed tokens of one issuer, issued for this server and not expired."""
 
-    def __init__(self, settings: OAuthSettings) -> None:
+    def __init__(self, settings: OAuthSettings, *, timeout: float = _TIMEOUT_SECONDS) -> None:
         self._settings = settings
+        self._timeout = timeout
         self._keys: dict[str, Any] = {}
         self._fetched = -_REFETCH_SECONDS
         self._fetching = asyncio.Lock()
@@ -135,23 +141,31 @@ class JwtVerifier:
     def _fetch(self) -> dict[str, Any]:
         import jwt
 
-        keys = jwt.PyJWKClient(self._settings.jwks_url or self._jwks_url(), timeout=_TIMEOUT_SECONDS).get_signing_keys()
-        return {str(key.key_id): key.key for key in keys}
+        # The issuer is configured and may be anywhere, but its answers are bounded in time and size.
+        with Client(PublicAddresses(allow_private=True), extra="mcp", purpose="[serve.oauth]") as client:
+            url = self._settings.jwks_url or self._jwks_url(client)
+            data = self._get(client, url)
+        keys = jwt.PyJWKSet.from_dict(data).keys
+        return {str(key.key_id): key.key for key in keys if key.key_id and key.public_key_use in ("sig", None)}
 
-    def _jwks_url(self) -> str:
+    def _jwks_url(self, client: Client) -> str:
         """From the issuer's metadata, which must name the same issuer."""
-        import httpx2
-
         for ending in _METADATA:
-            try:
-                answer = httpx2.get(self._settings.issuer.rstrip("/") + ending, timeout=_TIMEOUT_SECONDS)
-            except httpx2.HTTPError as problem:
-                raise ValueError(f"the metadata of {self._settings.issuer} cannot be read") from problem
-            data = answer.json() if answer.status_code == 200 else {}
-            if isinstance(data, dict) and data.get("issuer") == self._settings.issuer and data.get("jwks_uri"):
+            data = self._get(client, self._settings.issuer.rstrip("/") + ending)
+            if data.get("issuer") == self._settings.issuer and data.get("jwks_uri"):
                 check_url("jwks_uri", str(data["jwks_uri"]))
                 return str(data["jwks_uri"])
         raise ValueError(f"the metadata of {self._settings.issuer} contains no keys")
+
+    def _get(self, client: Client, url: str) -> dict[str, Any]:
+        """What is there, empty where nothing is; ValueError where it cannot be read."""
+        try:
+            request = Request(parse_target(url))
+            answer = client.send(request, timeout=self._timeout, max_bytes=_MAX_ANSWER, redirects=0)
+            data = json.loads(answer.body) if answer.status == 200 else {}
+        except (NetError, RecursionError) as problem:
+            raise ValueError(f"{url} cannot be read: {problem}") from problem
+        return data if isinstance(data, dict) else {}
 
 
 class _AnyOf:

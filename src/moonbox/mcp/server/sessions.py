@@ -50,6 +50,8 @@ _LOCAL = "local"
 """The owner of everything if clients need not authenticate."""
 _STDIO = "stdio"
 _MAX_HANDLE = 128
+_MAX_BLANK, _MAX_BLANK_EACH = 64, 16
+"""Blank conversations that are kept, in all and for each client."""
 
 
 class TooMany(Exception):
@@ -171,6 +173,7 @@ class Conversations:
         self._max_count = max_count
         self._clock = clock
         self._usage: dict[str, _Usage] = {}
+        self._blank: dict[str, tuple[Conversation, str]] = {}
 
     def find(self, client: Client, name: str | None, state: str | None) -> Conversation:
         """The conversation of a request: named by the client, continued by its state, of the session, or new."""
@@ -187,8 +190,24 @@ class Conversations:
             return Conversation(session_key(client.owner, client.session))
         return self._new(client)
 
-    @staticmethod
-    def _new(client: Client) -> Conversation:
+    def keep_blank(self, conversation: Conversation, client: Client) -> bool:
+        """Use it for the next new conversation of the same client: nothing is left in it, and nobody knows its handle.
+
+        A new worker costs more than most scripts. Whether there was room for it.
+        """
+        whose = _whose(client)
+        each = sum(of == whose for _, of in self._blank.values())
+        if len(self._blank) >= _MAX_BLANK or each >= _MAX_BLANK_EACH or conversation.key not in self._usage:
+            return False
+        self._blank[conversation.key] = conversation, whose
+        return True
+
+    def _new(self, client: Client) -> Conversation:
+        whose = _whose(client)
+        for key, (conversation, of) in reversed(self._blank.items()):
+            if of == whose:
+                del self._blank[key]
+                return conversation
         handle = secrets.token_hex(6)
         return Conversation(_key(client.owner, "state", handle), handle)
 
@@ -210,6 +229,7 @@ class Conversations:
         usage = self._usage.get(key)
         if usage is not None and not usage.running:
             del self._usage[key]
+            self._blank.pop(key, None)
             self._end(key)
 
     def end_idle(self) -> None:
@@ -230,6 +250,10 @@ class Conversations:
         # The owner with the most conversations loses the one that was unused for longest.
         owned = Counter(_owner(key) for key in self._usage)
         self.end(min(idle, key=lambda item: (-owned[_owner(item[1])], item[0]))[1])
+
+
+def _whose(client: Client) -> str:
+    return f"{client.owner}|{client.address}"
 
 
 def session_key(owner: str, session: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import logging
@@ -232,10 +231,15 @@ class ToolRunner:
             arguments.pop(STATE, None)
         with self.conversations.using(conversation.key):
             reply = await self._mode.areply(params.name, arguments, conversation=conversation.key)
-            if conversation.handle is not None and not await self._has_globals(conversation):
-                conversation = replace(conversation, handle=None)
+            continued, blank = conversation, False
+            if conversation.handle is not None:
+                has_globals, blank = await self._left_behind(conversation, reply)
+                if not has_globals:
+                    conversation = replace(conversation, handle=None)
         if conversation.handle is None and client.session is None and _conversation_name(params) is None:
-            self.conversations.end(conversation.key)
+            known = STATE in (params.arguments or {})  # the client may know its handle
+            if known or not blank or not self.conversations.keep_blank(continued, client):
+                self.conversations.end(conversation.key)
         self._record(client, reply)
         return script_result(
             reply,
@@ -244,11 +248,14 @@ class ToolRunner:
             max_chars=self._mode.settings.max_chars,
         )
 
-    async def _has_globals(self, conversation: Conversation) -> bool:
-        """Whether there is anything to continue with."""
+    async def _left_behind(self, conversation: Conversation, reply: Reply) -> tuple[bool, bool]:
+        """Whether there is anything to continue with, and whether the next script would find no trace of this one."""
         with contextlib.suppress(MoonboxError):
-            return bool(await asyncio.to_thread(self._mode.repl(conversation.key).globals))
-        return False
+            repl = self._mode.repl(conversation.key)
+            if await repl.aglobals():
+                return True, False
+            return False, not reply.is_error and not repl.remembers
+        return False, False
 
     async def _run_direct(
         self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView

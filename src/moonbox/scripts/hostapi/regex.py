@@ -171,7 +171,7 @@ class _Engine:
 
 def _compiled(function: str, pattern: bytes, letters: str, utf8: bool) -> Any:
     try:
-        import re2  # type: ignore[import-untyped]
+        import re2
     except ModuleNotFoundError:
         raise MissingExtra("google-re2", "scripts", "regex for scripts") from None
     options = re2.Options()

@@ -237,7 +237,10 @@ return function(host, allowed, stop, nulls)
       local meta = getmetatable("")
       local own = {}
       for member, fn in next, contents do own[member] = fn end
-      meta.__index = setmetatable(own, { __index = M.no_field("string") })
+      local fallback = { __index = M.no_field("string") }
+      meta.__index = setmetatable(own, fallback)
+      -- For a runtime of another language, which has words of its own for a field that is not there.
+      function M.let_strings_be() fallback.__index = nil end
       meta.__metatable = false
       meta.__name = nil
     end

@@ -325,7 +325,10 @@ local engine = {}
 
 function engine.configure(config)
   features = config.features
-  if config.runtime and not guest.loaded() then guest.load(config.runtime) end
+  if config.runtime and not guest.loaded() then
+    library.let_strings_be()
+    guest.load(config.runtime)
+  end
   if guest.loaded() then guest.configure(config) end
   rebuild(config)
   for name in next, baseline do rawset(env, name, nil) end -- what was there and is not any more, or is nil now
