@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Figure", "Row", "drawing", "main", "measured", "report", "shown"]
 
 HERE = Path(__file__).resolve().parent
-ENOUGH = 1.5
+ENOUGH = 1.0
 """Seconds for one subject, row and setting, after which no further round is begun."""
 SHAPES = {"flat": "5 fields", "nested": "5 fields, one a list", "unlike": "unlike shapes"}
 SIZES = {10: "10 B", 1_000: "1 kB", 100_000: "100 kB", 1_000_000: "1 MB", 10_000_000: "10 MB", 100_000_000: "100 MB"}
@@ -108,7 +108,7 @@ def started() -> Iterator[Running]:
 
 
 def measured(row: Row, running: Sequence[Measurable], rounds: int, *, pinned: bool = False) -> dict[str, Figure]:
-    """The figures of each subject that has such a thing; pinned, the processor time where that is counted."""
+    """The figures of each subject that has such a thing; pinned, only those whose processor time was counted."""
     values: dict[str, list[float]] = {}
     spent = dict.fromkeys((one.name for one in running), 0.0)
     for _ in range(rounds):
@@ -119,8 +119,9 @@ def measured(row: Row, running: Sequence[Measurable], rounds: int, *, pinned: bo
             answer = one.measure(row.key, *row.args, pinned=pinned)
             spent[one.name] += time.monotonic() - began
             if answer is not None:
-                clock, processor = answer
-                values.setdefault(one.name, []).append(processor if pinned and processor else clock)
+                figure = answer[1] if pinned and row.unit == "time" else answer[0]
+                if figure:  # seconds by the clock are no figure beside seconds of processors
+                    values.setdefault(one.name, []).append(figure)
     figures = {name: Figure(tuple(taken), row.more_is_better) for name, taken in values.items()}
     told = ", ".join(f"{name} {shown(figure.best, row.unit)}" for name, figure in figures.items())
     print(f"  {row.title}{', one processor' if pinned else ''}: {told}", flush=True)

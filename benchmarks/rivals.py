@@ -31,21 +31,25 @@ class Subject:
             return Path(sys.executable)
         folder = CACHE / self.name
         python = folder / "bin" / "python"
-        if not (folder / "ready").exists():
+        ready, wanted = folder / "ready", "\n".join(self.packages)
+        if not ready.exists() or ready.read_text(encoding="utf-8") != wanted:
             print(f"installing {', '.join(self.packages)} …", file=sys.stderr)
             try:
                 subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
                 subprocess.run([str(python), "-m", "pip", "install", "--quiet", *self.packages], check=True)
             except subprocess.CalledProcessError as problem:
                 raise Unavailable(f"{self.name} cannot be installed ({problem})") from None
-            (folder / "ready").touch()
+            ready.write_text(wanted, encoding="utf-8")
         return python
 
 
+TRACING = "opentelemetry-api>=1.30,<2"
+"""Monty looks for it in every run: where it is missing, the search takes several times as long as the run itself."""
+
 SUBJECTS = (
     Subject("moonbox", "moonbox_subject.py"),
-    Subject("pydantic-monty", "monty_subject.py", ("pydantic-monty>=1.4,<2",)),
-    Subject("fastmcp", "fastmcp_subject.py", ("fastmcp>=4,<5", "pydantic-monty>=1.4,<2")),
+    Subject("pydantic-monty", "monty_subject.py", ("pydantic-monty>=1.4,<2", TRACING)),
+    Subject("fastmcp", "fastmcp_subject.py", ("fastmcp>=4,<5", "pydantic-monty>=1.4,<2", TRACING)),
     Subject("smolagents", "smolagents_subject.py", ("smolagents>=1.26,<2",)),
     Subject("bare lupa", "lupa_bare.py"),
     Subject("quickjs-ng", "quickjs_subject.py", ("quickjs-ng>=0.17,<1",)),

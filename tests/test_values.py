@@ -270,3 +270,39 @@ def test_a_value_that_holds_itself_is_too_deep() -> None:
     rows.append(rows)
     with pytest.raises(ConversionError, match="nested too deeply"):
         measured(rows, max_string=100, max_array=100, max_depth=180, allow_nan=True)
+
+
+_ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**65), 2**65)
+    | st.floats()
+    | st.text(max_size=60)
+    | st.binary(max_size=60)
+    | st.dates(),
+    lambda inner: (
+        st.lists(inner, max_size=8)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3) | st.integers(0, 3), inner, max_size=8)
+    ),
+    max_leaves=30,
+)
+
+
+@given(_ANYTHING, st.integers(1, 60), st.integers(0, 9), st.integers(0, 5), st.booleans())
+def test_any_value_is_measured_alike_with_and_without_the_native_part(
+    value: Any, max_string: int, max_array: int, max_depth: int, allow_nan: bool
+) -> None:
+    limits: dict[str, Any] = {"max_string": max_string, "max_array": max_array, "max_depth": max_depth}
+
+    def outcome(*, native: bool) -> Any:
+        try:
+            if native:
+                return repr(measured(value, **limits, allow_nan=allow_nan))
+            lowered = plain(value, allow_nan=allow_nan, max_depth=max_depth)
+            measure(lowered, **limits)
+            return repr(lowered)
+        except ConversionError as problem:
+            return str(problem), problem.limit
+
+    assert outcome(native=True) == outcome(native=False)

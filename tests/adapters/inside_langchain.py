@@ -12,7 +12,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from wire import Turn
 
-from moonbox import CodeMode, Sandbox, Toolbox
+from moonbox import CodeMode, Media, Sandbox, Tool, Toolbox
 from moonbox.adapters.langchain import LangChain
 from tests.adapters.loops import CUT, SUM, Loop, Say, Scripted, Use, answers, awaited, serve
 
@@ -208,3 +208,14 @@ def test_a_message_that_is_not_the_models(mode: CodeMode) -> None:
     middleware = LangChain(mode).middleware
     assert middleware.after_model({"messages": [SystemMessage("hi")]}, None) is None
     assert middleware.after_model({"messages": [AIMessage("hi")]}, None) is None
+
+
+def test_an_image_is_a_content_block() -> None:
+    picture = Media(b"\x89PNG\r\n\x1a\npixels", name="chart.png")
+    with LangChain([Tool.from_schema(name="chart", call=lambda given: picture)]) as box:
+        code = next(item for item in box.tools if item.name == "lua_repl")
+        script = {"source_code": "show(tools.chart{}) return 1"}
+        message = code.invoke({"name": "lua_repl", "args": script, "id": "1", "type": "tool_call"})
+    assert [block["type"] for block in message.content] == ["text", "image"]
+    assert message.content[1] == {"type": "image", "base64": picture.base64, "mime_type": "image/png"}
+    assert picture.base64 not in message.content[0]["text"]

@@ -130,3 +130,25 @@ def test_beside_other_tools_and_prefixed(mode: CodeMode, prefix: str) -> None:
 
         run(agent, "Go.", "async")
     assert answers(wire.seen[-1]) == ["20", "Hello, Ada."]
+
+
+def test_an_image_is_binary_content() -> None:
+    from pydantic_ai.messages import BinaryContent, ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+
+    from moonbox import Media, Tool
+
+    picture = Media(b"\x89PNG\r\n\x1a\npixels", name="chart.png")
+    seen: list[Any] = []
+
+    def model(messages: Any, info: Any) -> ModelResponse:
+        if len(messages) == 1:
+            return ModelResponse(parts=[ToolCallPart("lua_repl", {"source_code": "show(tools.chart{}) return 1"})])
+        seen.extend(messages[-1].parts)
+        return ModelResponse(parts=[TextPart("Nice.")])
+
+    with PydanticAI([Tool.from_schema(name="chart", call=lambda given: picture)]) as box:
+        assert Agent(FunctionModel(model), toolsets=[box.toolset]).run_sync("Draw.").output == "Nice."
+    text, image = seen[0].content
+    assert image == BinaryContent(data=picture.data, media_type="image/png")
+    assert picture.base64 not in text

@@ -21,7 +21,8 @@ def test_server_scenarios(run: str, tmp_path: Path) -> None:
 
 def test_nothing_is_lost_behind_moonbox() -> None:
     for name, row in conformance.expected("server scenarios").items():
-        assert row["alone"] == row["everything"] == row["everything-earlier"] == "passed", name
+        expected = "no checks" if name == "server-sse-polling" else "passed"
+        assert row["alone"] == row["everything"] == row["everything-earlier"] == expected, name
 
 
 @pytest.mark.parametrize("scenario", conformance.CLIENT_SCENARIOS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.server
 import os
 import resource
 import signal
@@ -232,6 +233,71 @@ def test_a_server_over_http_that_goes_away_is_found_again(web_server: tuple[str,
         start()
         wait_until(lambda: upstreams.status("web").state == "ready")
         assert upstreams.call("web.echo", {"message": "y"}) == "Echo: y"
+
+
+@pytest.mark.parametrize("length", [10_000, 5], ids=["too long", "too short"])
+def test_a_server_that_lies_about_lengths_costs_only_itself(length: int) -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(b'{"jsonrpc": "2.0", "id": 1, "result": {}}')
+            self.close_connection = True
+
+        def log_message(self, *_: Any) -> None:
+            """Nobody reads it."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as lying:
+        thread = threading.Thread(target=lying.serve_forever, daemon=True)
+        thread.start()
+        settings = ServerSettings(name="liar", url=f"http://127.0.0.1:{lying.server_port}/mcp", start_timeout=5)
+        try:
+            with started(settings, server("everything")) as upstreams:
+                assert upstreams.wait(100)
+                assert upstreams.status("liar").state != "ready"
+                assert upstreams.status("liar").reason
+                assert upstreams.call("everything.echo", {"message": "x"}) == "Echo: x"
+        finally:
+            lying.shutdown()
+            thread.join()
+
+
+def test_a_script_goes_on_when_a_server_changes_its_tools_under_it(tmp_path: Path) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "first.lua").write_text('tool = {description = "One."} function tool.execute() return "one" end')
+    (tmp_path / "inner.toml").write_text('[tools]\nfolders = ["scripts"]\n[codemode]\nmode = "never"\n')
+    args = ("-m", "moonbox", "serve", "--trust", "--config", str(tmp_path / "inner.toml"))
+    home = {"MOONBOX_HOME": str(tmp_path / "home")}
+    changing = ServerSettings(name="other", command=sys.executable, args=args, env=home)
+    with started(changing) as upstreams:
+
+        def change() -> None:
+            """Take one tool away and add another, and wait until that is known."""
+            (scripts / "first.lua").unlink()
+            (scripts / "second.lua").write_text(
+                'tool = {description = "Two."} function tool.execute() return "two" end'
+            )
+            toolbox = upstreams.toolbox
+            wait_until(lambda: "other.second" in toolbox and "other.first" not in toolbox)
+
+        assert upstreams.wait(100)
+        with Sandbox(tools=upstreams.toolbox, limits=Limits(timeout=100)) as box:
+            box.toolbox.add(change)
+            run = box.run("""
+                local before = tools.other.first()
+                tools.change()
+                local ok, problem = pcall(function() return tools.other.first() end)
+                return before, ok, tostring(problem)
+            """)
+            assert run.ok, run.error
+            before, ok, problem = run.values
+            assert (before, ok) == ("one", False)
+            assert "other.first" in problem
+            assert box.run("return tools.other.second()").value == "two"
 
 
 def test_a_process_is_ended_however_often_one_gives_up() -> None:

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from moonbox import ToolError
 from moonbox.config.serve import ServeSettings
-from moonbox.mcp.server.sessions import Client, Conversations, RequestRate, Shares, TooMany
+from moonbox.mcp.server.sessions import Client, Conversations, Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
 from moonbox.mcp.upstreams.tools import result_value
@@ -195,6 +195,31 @@ def test_a_call_is_refused_only_after_it_waited_and_its_client_was_told() -> Non
         assert len(shares) == 0
 
     asyncio.run(main())
+
+
+def test_quotas_count_calls_and_their_time_for_each_client() -> None:
+    now = [0.0]
+    quotas = Quotas(2, 10.0, clock=lambda: now[0])
+    for _ in range(2):
+        with quotas.call("alice"):
+            now[0] += 1.0
+    with (
+        pytest.raises(TooMany, match=r"^this client may make 2 calls a minute; try again in 59 s$"),
+        quotas.call("alice"),
+    ):
+        pass
+    with quotas.call("bob"):
+        now[0] += 11.0
+    expected = r"^the calls of this client may take 10 s a minute; try again in 60 s$"
+    with pytest.raises(TooMany, match=expected), quotas.call("bob"):
+        pass
+    now[0] += 60.0
+    for name in ("alice", "bob"):
+        with quotas.call(name):
+            pass
+    free = Quotas(None, None)
+    with free.call("anybody"):
+        assert len(free) == 0
 
 
 def test_a_rate_is_counted_for_each_address() -> None:

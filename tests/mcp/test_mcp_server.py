@@ -186,7 +186,7 @@ def test_an_image_that_a_script_returns_is_shown(session: Session) -> None:
     assert label.type == "text"
     assert isinstance(image, ImageContent)
     assert image.mime_type == "image/png"
-    uri = result.structured_content["value"]["uri"]
+    uri = result.structured_content["value"]["media"]
     read = session.driver.run(session.client.read_resource(uri)).contents[0]
     assert (read.mime_type, read.blob) == ("image/png", image.data)
 

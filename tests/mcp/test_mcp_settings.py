@@ -148,6 +148,8 @@ def test_a_file_that_makes_no_sense_is_named(text: str, message: str, tmp_path: 
         ({"token": "short"}, "[serve] a token must have at least 16 characters"),
         ({"tokens": {"a": "x" * 16, "b": "x" * 16}}, "[serve] two clients must not have the same token"),
         ({"max_calls": 0}, "[serve] max_calls must be more than 0, not 0"),
+        ({"calls_per_minute": 0}, "[serve] calls_per_minute must be more than 0, not 0"),
+        ({"seconds_per_minute": -1}, "[serve] seconds_per_minute must be more than 0, not -1"),
         (
             {"oauth": {"issuer": "http://example.com", "resource": "https://x"}},
             "[serve.oauth] issuer must begin with https://",

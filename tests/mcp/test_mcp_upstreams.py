@@ -107,7 +107,8 @@ def test_images_and_resources_are_references(upstreams: Upstreams) -> None:
     image = upstreams.call("everything.get-tiny-image")
     assert image["text"] == "Here's the image you requested:\nThe image above is the MCP logo."
     [reference] = image["content"]
-    assert (reference.kind, reference.type, reference.size) == ("image", "image/png", 4033)
+    assert reference["media"].startswith("moonbox://media/")
+    assert (reference["type"], reference["size"]) == ("image/png", 4033)
     links = upstreams.call("everything.get-resource-links", {"count": 2})["content"]
     assert [(link["type"], link["uri"]) for link in links] == [
         ("resource_link", "demo://resource/dynamic/blob/1"),

@@ -134,6 +134,8 @@ class ServerSettings:
     """Whether the server is used at all."""
     lazy: bool = False
     """Start it at the first call. Its tools are remembered from the last time; the first time it starts at once."""
+    idle_seconds: float | None = None
+    """Stop a lazy server when it was not called for this long; the next call starts it again. It loses its state."""
     start_timeout: float = 30.0
     """Seconds that it may take to start and list its tools."""
     timeout: float = 60.0
@@ -164,6 +166,10 @@ class ServerSettings:
     def __post_init__(self) -> None:
         for item in ("start_timeout", "timeout", "max_message"):
             positive(item, getattr(self, item))
+        if self.idle_seconds is not None:
+            positive("idle_seconds", self.idle_seconds)
+            if not self.lazy:
+                raise ConfigError("idle_seconds requires lazy = true")
         if (self.command is None) == (self.url is None):
             raise ConfigError("set either command or url" + (", not both" if self.command is not None else ""))
         if self.command is not None and not self.command.strip():

@@ -79,6 +79,10 @@ class ServeSettings:
     """Calls of one client that may wait; further ones are refused."""
     wait_seconds: float = 30.0
     """How long a call waits for its turn before it is refused."""
+    calls_per_minute: int | None = None
+    """Calls of tools and scripts of one client in a minute; further ones are refused. No limit by default."""
+    seconds_per_minute: float | None = None
+    """Seconds that the calls of one client may take in a minute, added up. No limit by default."""
     requests_per_minute: int = 6_000
     """HTTP requests from one address."""
     max_body: int = 4 * 1024 * 1024
@@ -102,6 +106,9 @@ class ServeSettings:
         names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
         for name in names:
             positive(name, getattr(self, name))
+        for name in ("calls_per_minute", "seconds_per_minute"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
         for name in ("max_waiting", "wait_seconds", "resume_seconds", "start_wait"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")

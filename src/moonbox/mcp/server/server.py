@@ -51,6 +51,8 @@ __all__ = ["MoonboxServer"]
 log = logging.getLogger("moonbox.mcp")
 
 NAME = "moonbox"
+CACHED_KEY = "moonbox/cached"
+"""In the `_meta` of a list of tools: the servers that have not listed theirs yet, and are shown as they were before."""
 _REFRESH_SECONDS = 1.0
 _SWEEP_SECONDS = 5.0
 
@@ -137,7 +139,9 @@ class MoonboxServer:
         client = Client.of(context)
         await self.upstreams.wait()
         self._notifier.add(client)
-        return ListToolsResult(tools=list(self._views.of(client).tools))
+        cached = self.upstreams.cached()
+        meta: Any = {CACHED_KEY: list(cached)} if cached else None
+        return ListToolsResult(tools=list(self._views.of(client).tools), _meta=meta)
 
     async def _call_tool(self, context: Request, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         client = Client.of(context)
@@ -214,6 +218,10 @@ class UpstreamStarter:
         """The same for their prompts and resources."""
         if self._upstreams is not None and self._wait_until is not None:
             await self._upstreams.wait_for_offers(max(0.0, self._wait_until - time.monotonic()))
+
+    def cached(self) -> tuple[str, ...]:
+        """The servers whose tools are those of an earlier start."""
+        return () if self._upstreams is None else self._upstreams.cached()
 
     async def stop(self) -> None:
         if self._upstreams is not None and self._wait_until is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import secrets
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -32,6 +33,7 @@ __all__ = [
     "Client",
     "Conversation",
     "Conversations",
+    "Quotas",
     "RequestRate",
     "SessionShares",
     "Shares",
@@ -50,6 +52,8 @@ _LOCAL = "local"
 """The owner of everything if clients need not authenticate."""
 _STDIO = "stdio"
 _MAX_HANDLE = 128
+_MAX_REMEMBERED = 10_000
+"""Clients whose use is remembered; of more only those with calls in the last minute."""
 _MAX_BLANK, _MAX_BLANK_EACH = 64, 16
 """Blank conversations that are kept, in all and for each client."""
 
@@ -315,6 +319,51 @@ class Shares:
             share.users -= 1
             if not share.users:
                 self._shares.pop(client, None)
+
+
+class Quotas:
+    """What each client may use in a minute: how many calls, and how long they take together."""
+
+    def __init__(
+        self, calls: int | None, seconds: float | None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._calls, self._seconds, self._clock = calls, seconds, clock
+        self._used: dict[str, deque[list[float]]] = {}
+
+    @contextlib.contextmanager
+    def call(self, client: str) -> Iterator[None]:
+        """Count a call; TooMany says when the next is possible."""
+        if self._calls is None and self._seconds is None:
+            yield
+            return
+        used = self._recent(client)
+        if self._calls is not None and len(used) >= self._calls:
+            raise TooMany(f"this client may make {counted(self._calls, 'call')} a minute; {self._next(used)}")
+        if self._seconds is not None and sum(seconds for _, seconds in used) >= self._seconds:
+            raise TooMany(f"the calls of this client may take {self._seconds:g} s a minute; {self._next(used)}")
+        entry = [self._clock(), 0.0]
+        used.append(entry)
+        try:
+            yield
+        finally:
+            entry[1] = self._clock() - entry[0]
+            entry[0] = self._clock()  # a call counts for a minute from its end on
+
+    def __len__(self) -> int:
+        """How many clients are remembered."""
+        return len(self._used)
+
+    def _recent(self, client: str) -> deque[list[float]]:
+        border = self._clock() - 60.0
+        if len(self._used) > _MAX_REMEMBERED:
+            self._used = {name: used for name, used in self._used.items() if used and used[-1][0] > border}
+        recent = deque(entry for entry in self._used.get(client, ()) if entry[0] > border)
+        self._used[client] = recent
+        return recent
+
+    def _next(self, used: deque[list[float]]) -> str:
+        wait = min(entry[0] for entry in used) + 60.0 - self._clock()
+        return f"try again in {max(1, math.ceil(wait))} s"
 
 
 class SessionShares:

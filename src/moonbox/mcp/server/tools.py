@@ -15,7 +15,7 @@ from moonbox.codemode.definitions import Definition, from_tool, portable_value, 
 from moonbox.codemode.mode import Reply
 from moonbox.errors import MoonboxError
 from moonbox.mcp.server.results import direct_result, error_result, script_result
-from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations, Shares, TooMany
+from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations, Quotas, Shares, TooMany
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 
 if TYPE_CHECKING:
@@ -198,6 +198,7 @@ class ToolRunner:
         self._settings = settings
         self._calls = calls
         self._on_run = on_run
+        self._quotas = Quotas(settings.calls_per_minute, settings.seconds_per_minute)
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         self.conversations = Conversations(
             mode.end, idle_seconds=settings.idle_seconds, max_count=settings.max_conversations
@@ -206,7 +207,9 @@ class ToolRunner:
     async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
-            async with self._shares.slot(client.share, call.waiting):
+            async with contextlib.AsyncExitStack() as stack:
+                await stack.enter_async_context(self._shares.slot(client.share, call.waiting))
+                stack.enter_context(self._quotas.call(client.share))
                 if params.name != view.code_tool:
                     return await self._run_direct(call, client, params, view)
                 conversation = self._conversation(client, params)

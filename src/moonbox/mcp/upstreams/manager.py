@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, ToolError, UsageError
@@ -98,7 +100,9 @@ class Upstreams:
             )
             self._upstreams[settings.name] = upstream
             self.toolbox.follow(upstream.toolbox)
-            if settings.enabled and not settings.problem:
+        # Only now: of equal names the first server's counts, while following a toolbox that has one would be an error.
+        for upstream in self._upstreams.values():
+            if upstream.settings.enabled and not upstream.settings.problem:
                 upstream.load_cached_tools()
 
     # Starting and closing
@@ -189,10 +193,35 @@ class Upstreams:
 
     def statuses(self) -> tuple[Status, ...]:
         """The status of each server, in the order of the configuration."""
-        return tuple(upstream.status for upstream in self._upstreams.values())
+        return tuple(self._status(upstream) for upstream in self._upstreams.values())
 
     def status(self, name: str) -> Status:
-        return self._find(name).status
+        return self._status(self._find(name))
+
+    def cached(self) -> tuple[str, ...]:
+        """The servers whose tools are those of an earlier start, because they have not listed them yet."""
+        return tuple(name for name, upstream in self._upstreams.items() if upstream.status.cached)
+
+    def _status(self, upstream: Upstream) -> Status:
+        """With the tools and prompts that nobody can reach: an earlier server of the configuration has their names."""
+        status, hidden = upstream.status, self._hidden_by_others(upstream)
+        return replace(status, problems=(*status.problems, *hidden)) if hidden else status
+
+    def _hidden_by_others(self, upstream: Upstream) -> list[str]:
+        hidden = []
+        for earlier in takewhile(lambda other: other is not upstream, self._upstreams.values()):
+            if earlier.settings.namespace != upstream.settings.namespace:
+                continue
+            for path in [tool.path for tool in upstream.toolbox if tool.path in earlier.toolbox]:
+                hidden.append(f"its tool '{path}' is not offered: the server '{earlier.settings.name}' has that name")
+            if upstream.settings.prompts and earlier.settings.prompts:
+                taken = {prompt.name for prompt in earlier.offers.prompts}
+                hidden += [
+                    f"its prompt '{prompt.name}' is not offered: the server '{earlier.settings.name}' has that name"
+                    for prompt in upstream.offers.prompts
+                    if prompt.name in taken
+                ]
+        return hidden
 
     def pid(self, name: str) -> int | None:
         """The process of a server that has one (diagnostics)."""

@@ -19,7 +19,7 @@ class Status:
     """How one server is.
 
     off        disabled in the configuration
-    idle       lazy, and not called yet
+    idle       lazy, and not called yet or not for a while
     starting   being started or connected to
     ready      connected
     retrying   lost or not reached; the next start is due after a while
@@ -33,6 +33,8 @@ class Status:
     reason: str = ""
     """Why it is not ready."""
     tools: int = 0
+    cached: bool = False
+    """Whether its tools are those of an earlier start, because it has not listed them yet."""
     problems: tuple[str, ...] = ()
     """What is wrong with its tools."""
     protocol: str = ""
@@ -75,6 +77,7 @@ class Status:
             "where": self.where,
             "reason": self.reason,
             "tools": self.tools,
+            "cached": self.cached,
             "problems": list(self.problems),
             "protocol": self.protocol,
             "server": self.server,

@@ -134,6 +134,8 @@ class Upstream:
         self._start_requested = asyncio.Event()
         self._status_changed = asyncio.Event()
         self._health_check: asyncio.Task[None] | None = None
+        self._used_at = 0.0
+        self._stopped_idle = False
 
     @property
     def pid(self) -> int | None:
@@ -146,7 +148,7 @@ class Upstream:
         """Offer the tools of an earlier run until the server has listed its own."""
         listed = self._cache.get(self.settings) if self._cache is not None else None
         if listed is not None:
-            self._publish(listed)
+            self._publish(listed, cached=True)
             self.settled.set()
             offers = None if self._cache is None else self._cache.get_offers(self.settings)
             if offers is not None:
@@ -176,6 +178,10 @@ class Upstream:
             while True:
                 began = time.monotonic()
                 reason = self._hide(await self._run_once(attempts))
+                if self._stopped_idle:
+                    attempts = 0
+                    await self._wait_for_call()
+                    continue
                 if time.monotonic() - began > _STABLE_SECONDS and self.status.state == "ready":
                     attempts = 0
                 attempts += 1
@@ -184,6 +190,14 @@ class Upstream:
         finally:
             self._connection = None
             self._set_state("closed")
+
+    async def _wait_for_call(self) -> None:
+        """Nobody needed the server for a while, and it was stopped."""
+        log.info("server stopped", extra={"fields": {"server": self.settings.name, "idle": self.settings.idle_seconds}})
+        self._stopped_idle, self._transport = False, None
+        self._start_requested.clear()
+        self._set_state("idle", reason="")
+        await self._start_requested.wait()
 
     async def _run_once(self, attempts: int) -> str:
         """Start the server and serve until it is lost; returns the reason."""
@@ -252,6 +266,7 @@ class Upstream:
             connection.follow(),
             self._follow_offers(connection),
             self._settle(connection),
+            self._stop_when_idle(connection),
         )
         tasks = [asyncio.create_task(item) for item in work]
         try:
@@ -260,6 +275,17 @@ class Upstream:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _stop_when_idle(self, connection: Connection) -> None:
+        """End the connection of a lazy server that nobody needs."""
+        seconds = self.settings.idle_seconds
+        if seconds is None:
+            return
+        self._used_at = time.monotonic()
+        while (rest := self._used_at + seconds - time.monotonic()) > 0 or self.callbacks.calls or self._subscribed:
+            await asyncio.sleep(max(rest, 0.05))
+        self._stopped_idle = True
+        connection.broken.set()  # from here on a call waits for the next start
 
     async def _relist(self, connection: Connection) -> None:
         """List the tools again when they changed; less and less often if the server never stops to say so."""
@@ -370,7 +396,7 @@ class Upstream:
 
     # The toolbox, which scripts in other threads read
 
-    def _publish(self, listed: list[McpTool]) -> None:
+    def _publish(self, listed: list[McpTool], *, cached: bool = False) -> None:
         async def invoke(tool: McpTool, arguments: dict[str, Any]) -> Any:
             return await self._invoke(self, tool, arguments)
 
@@ -379,7 +405,7 @@ class Upstream:
         if not self.settings.namespace:
             self.toolbox.set_namespace(self.settings.name, ())  # where the placeholder was
         self.toolbox.set_namespace(self.settings.namespace or None, converted.tools)
-        self.status = replace(self.status, tools=len(converted.tools), problems=converted.problems)
+        self.status = replace(self.status, tools=len(converted.tools), problems=converted.problems, cached=cached)
 
     def _offer_placeholder(self) -> None:
         if self._listed is None and not len(self.toolbox):
@@ -477,6 +503,7 @@ class Upstream:
         try:
             async with asyncio.timeout(seconds) as timer:
                 connection = await self._ready_connection()
+                self._used_at = time.monotonic()
                 with self.callbacks.call(timer) as caller:
                     try:
                         return self._cleaned(await work(connection, caller))
@@ -489,6 +516,8 @@ class Upstream:
                             raise call_error(problem, self.settings.name, connection.transport.refusal) from problem
                         connection.broken.set()
                         raise self._lost_during_call(connection, problem, harmless) from problem
+                    finally:
+                        self._used_at = time.monotonic()
         except TimeoutError:
             self._start_health_check()
             raise ToolError(
