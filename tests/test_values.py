@@ -293,7 +293,7 @@ _ANYTHING = st.recursive(
 def test_any_value_is_measured_alike_with_and_without_the_native_part(
     value: Any, max_string: int, max_array: int, max_depth: int, allow_nan: bool
 ) -> None:
-    limits = {"max_string": max_string, "max_array": max_array, "max_depth": max_depth}
+    limits: dict[str, Any] = {"max_string": max_string, "max_array": max_array, "max_depth": max_depth}
 
     def outcome(*, native: bool) -> Any:
         try:

@@ -7,7 +7,7 @@ import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from moonbox.audit.answer import MIN_CHARS, render
@@ -253,6 +253,7 @@ def test_too_small_a_bound_is_refused() -> None:
 
 
 @settings(max_examples=150, deadline=None)
+@example([b""], "", MIN_CHARS, True)
 @given(st.lists(values, max_size=3), st.text(), st.integers(MIN_CHARS, 2000), st.booleans())
 def test_any_run_gives_a_bounded_text_that_can_be_sent(returned: list[Any], output: str, room: int, ok: bool) -> None:
     error = None if ok else ScriptError("runtime", output * 9, hint=output, data=returned)

@@ -71,7 +71,7 @@ def test_the_record(repl: Repl) -> None:
     assert (first.output, first.output_cut) == ("hi\n", 0)
     assert second.values == (1, 2)
     usage = first.usage
-    assert 0 < usage.wall < 20
+    assert usage.wall > 0
     assert usage.cpu >= 0
     assert usage.operations is None
     assert usage.calls == 1

@@ -211,7 +211,7 @@ def _returned(values: Sequence[Any]) -> Iterator[str]:
         if isinstance(value, str):
             yield value if value.strip() else f'"{value}"'  # providers refuse an answer without a visible character
         elif isinstance(value, bytes):
-            yield binary(value)
+            yield binary(value) if value.strip() else f'"{binary(value)}"'
         else:
             yield from pieces(value)
         return

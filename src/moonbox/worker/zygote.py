@@ -89,7 +89,11 @@ class _Zygote:
                 answer = marshal.dumps(("failed", problem.errno, problem.strerror))
                 for fd in fds:
                     os.close(fd)
-            self._host.sendall(LENGTH.pack(len(answer)) + answer)
+            try:
+                self._host.sendall(LENGTH.pack(len(answer)) + answer)
+            except OSError:  # the host has hung up
+                self._end()
+                return
 
     def _receive(self) -> tuple[Any, list[int]]:
         fds = array.array("i")
