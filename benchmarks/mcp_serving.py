@@ -44,7 +44,7 @@ async def list_tools(context, params):
 async def call_tool(context, params):
     return types.CallToolResult(content=[types.TextContent(text="10")])
 
-listening = socket.socket()
+listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
 listening.bind(("127.0.0.1", 0))
 listening.listen(1024)
 print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", flush=True)
