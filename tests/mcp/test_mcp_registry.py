@@ -116,6 +116,24 @@ def test_refusals(args: tuple[str, ...], message: str) -> None:
     assert Path("moonbox.toml").read_text() == FILE
 
 
+def test_what_vscode_asks_for_is_a_variable_and_nobody_has_to_answer() -> None:
+    old = {"servers": {"one": {"command": "x", "env": {"K": "${input:api-key}", "D": "${env:DIR}/${input:2nd}"}}}}
+    file = Path(".vscode/mcp.json")
+    file.parent.mkdir()
+    file.write_text(json.dumps(old))
+    run("add", "--from", "vscode")
+    data = tomllib.loads(Path("moonbox.toml").read_text())
+    assert data["mcp"]["servers"]["one"]["env"] == {"K": "${API_KEY}", "D": "${DIR}/${INPUT_2ND}"}
+    assert json.loads(file.read_text()) == old
+
+
+def test_a_client_s_file_that_cannot_be_taken_over_changes_nothing() -> None:
+    Path("moonbox.toml").write_text(FILE)
+    Path(".mcp.json").write_text('{"mcpServers": {"a": {"command": "x", "args": ["${command:key}"]}}}')
+    assert "is not the name of an environment variable" in " ".join(run("add", "--from", "claude", fails=True).split())
+    assert Path("moonbox.toml").read_text() == FILE
+
+
 def test_replace() -> None:
     Path("moonbox.toml").write_text(FILE)
     run("add", "old", "--replace", "--url", "https://a.example/mcp")

@@ -124,7 +124,7 @@ def test_each_client_has_its_own_root(text: str, names: list[str], tmp_path: Pat
         ("[]", 'contains no "mcpServers": {…}'),
         ('{"mcpServers": {"a": 1}}', "a must be an object, not 1"),
         (
-            '{"mcpServers": {"a": {"command": "x", "args": ["${input:key}"]}}}',
+            '{"mcpServers": {"a": {"command": "x", "args": ["${command:key}"]}}}',
             "is not the name of an environment",
         ),
         ('{"mcpServers": {"a": {"type": "carrier-pigeon", "url": "x"}}}', "unknown type 'carrier-pigeon'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,9 +106,10 @@ def add(
 
 def _add_from(source: str, file: Path | None, path: Path, *, remove_old: bool | None, replace: bool) -> None:
     from moonbox.mcp import clients, registry
-    from moonbox.mcp.imports import tables_from_file
+    from moonbox.mcp.imports import servers_from_file, tables_from_file
 
     client, found = _client_file(source, file)
+    servers_from_file(found)  # what is wrong with one of them is told before anything is written
     tables = tables_from_file(found)
     if not tables:
         raise UsageError(f"{found} contains no servers")
@@ -116,7 +118,12 @@ def _add_from(source: str, file: Path | None, path: Path, *, remove_old: bool | 
     names = ", ".join(f"'{item}'" for item in tables)
     typer.echo(f"added {counted(len(tables), 'MCP server')} to {path}: {names}")
     if remove_old is None:
-        remove_old = typer.confirm(f"Remove these entries from {found}?", default=False, err=True)
+        try:
+            remove_old = typer.confirm(f"Remove these entries from {found}?", default=False, err=True)
+        except typer.Abort:
+            if sys.stdin.isatty():
+                raise
+            typer.echo("", err=True)  # nobody answers: the entries stay
     if remove_old:
         removed = clients.remove(client, list(tables), found)
         backup = f"; backup: {removed.backup}" if removed.backup is not None else ""

@@ -2,7 +2,7 @@
 
 Understood are the files of Claude Desktop, Claude Code, Cursor, Windsurf, Cline and Gemini CLI (`mcpServers`), VS Code
 (`servers`) and Zed (`context_servers`), with comments and trailing commas. Settings that only concern the other client
-are ignored; `${VAR}`, `${VAR:-default}` and `${env:VAR}` are replaced from the environment.
+are ignored; `${VAR}`, `${VAR:-default}`, `${env:VAR}` and VS Code's `${input:var}` are replaced from the environment.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _TRANSPORTS = {
     "sse": "sse",
 }
 _ENV_PREFIX = re.compile(r"\$\{env:")
+_INPUT = re.compile(r"\$\{input:([^}]*)\}")
+"""What VS Code asks its user for."""
 # Strings stay as they are; comments, and commas before a closing bracket, are removed.
 _JSONC = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*(?:(?://[^\n]*\s*)|(?:/\*.*?\*/\s*))*[}\]])', re.S)
 
@@ -116,12 +118,20 @@ def _is_moonbox(table: Mapping[str, Any]) -> bool:
 
 
 def _plain_variables(value: Any) -> Any:
-    """`${env:NAME}` as `${NAME}`."""
+    """`${env:NAME}` as `${NAME}`, and `${input:api-key}` as `${API_KEY}`."""
     if isinstance(value, dict):
         return {key: _plain_variables(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain_variables(item) for item in value]
-    return _ENV_PREFIX.sub("${", value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", _ENV_PREFIX.sub("${", value))
+
+
+def _variable(text: str) -> str:
+    """The name of an environment variable that is like this text."""
+    name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_").upper()
+    return f"INPUT_{name}".rstrip("_") if not name or name[0].isdigit() else name
 
 
 def _translated(table: dict[str, Any]) -> dict[str, Any]:
