@@ -20,6 +20,7 @@ from moonbox.knowledge.extract.formats import (
     read_rst,
 )
 from moonbox.knowledge.extract.html import read_html
+from tests.counting import count_calls
 
 from .pdfs import pdf
 
@@ -175,6 +176,15 @@ def test_html() -> None:
 )
 def test_html_of_all_sorts(page: str, text: str) -> None:
     assert read_html(page).text == text
+
+
+@pytest.mark.parametrize("unfinished", ["<a ", "<b", "<!--", "<!", "</a ", "<?", "<a x='"])
+def test_unfinished_html_is_not_searched_again_and_again(unfinished: str) -> None:
+    def calls(count: int) -> int:
+        return count_calls(lambda: read_html(unfinished * count))
+
+    assert calls(4000) < 2 * calls(100), "each search goes to the end of the page"
+    assert read_html("<p>" + unfinished * 4000).text.count(unfinished.strip()) == 4000
 
 
 def test_html_and_pdf_are_read_in_another_process(extractor: Extractor) -> None:

@@ -206,3 +206,21 @@ def test_many_repls_wait_at_once() -> None:
         for n, repl, pause in reversed(waiting):
             assert finished(pause.resume([n * 2])).value == n * 2
             repl.close()
+
+
+def test_the_timeout_of_a_tool_holds_as_in_run() -> None:
+    released = threading.Event()
+
+    @tool(timeout=0.05)
+    def slow() -> None:
+        """Answer when it is released."""
+        released.wait(60)
+
+    with Sandbox([slow], limits=Limits(timeout=30)) as box, box.repl() as repl:
+        pause = repl.start("return tools.slow()")
+        assert isinstance(pause, Pause)
+        run = pause.resume()
+        assert isinstance(run, Run)
+        assert run.error is not None
+        assert (run.error.code, run.error.tool) == ("timeout", "slow")
+        released.set()

@@ -7,6 +7,7 @@ headings, which chunks need, or bring a dozen packages with them.
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 from moonbox.knowledge.extract.formats import Extracted
@@ -30,6 +31,8 @@ PERMALINKS = frozenset({"", "¶", "#", "§", "🔗", "\u200b"})
 TIMES = frozenset({"article:modified_time", "article:published_time", "last-modified", "dcterms.modified", "date"})
 _SPACES = re.compile(r"[ \t\n\r\f\v]+")
 _BLANK = re.compile(r"\n{3,}")
+_MOST_UNFINISHED = 20
+"""Tags and comments without an end that are passed over. Each costs a search to the end of the page."""
 
 
 def read_html(text: str) -> Extracted:
@@ -56,6 +59,16 @@ class _Reader(HTMLParser):
         self._permalink: int | None = None
         self._code: int | None = None
         self._in_cell = False
+
+    def close(self) -> None:
+        """Pass over what is unfinished as text; after too much of it, the rest is text."""
+        for tries in range(_MOST_UNFINISHED + 1):
+            rest, self.rawdata = self.rawdata, ""
+            end = rest.find(">") + 1 if tries < _MOST_UNFINISHED else 0
+            self.handle_data(unescape(rest[: end or None]))
+            if not end:
+                return
+            self.feed(rest[end:])
 
     def title(self) -> str:
         names = (_SPACES.sub(" ", "".join(parts)).strip() for parts in (self._title, self._first_heading))
