@@ -217,6 +217,7 @@ class Upstream:
                     connection = await stack.enter_async_context(connecting)
                     listed = await connection.tools()
                 self._publish(listed)
+                await self._save(listed)  # before it is ready: whoever waited for it may close at once
                 self._connection = connection
                 self._set_state(
                     "ready",
@@ -229,7 +230,6 @@ class Upstream:
                 )
                 about = {"server": self.settings.name, "tools": self.status.tools, "seconds": self.status.seconds}
                 log.info("server ready", extra={"fields": about})
-                await self._save(listed)
                 await self._follow(connection)
                 return transport.end_reason()
         except TimeoutError:
