@@ -163,7 +163,10 @@ def _blocks(content: Any, where: str) -> list[dict[str, Any]]:
     for number, block in enumerate(a_list(content, where, empty=False)):
         place = f"{where}.{number}"
         kind = a_table(block, place).get("type")
-        needs(kind in ("text", "tool_use", "tool_result", "thinking"), f"{place}.type: {kind!r} is unknown")
+        needs(kind in ("text", "tool_use", "tool_result", "thinking", *_MEDIA), f"{place}.type: {kind!r} is unknown")
+        if kind in _MEDIA:
+            source = a_table(block.get("source"), f"{place}.source")
+            a_text(source.get("data"), f"{place}.source.data", empty=False)
         if kind == "text":
             a_text(block.get("text"), f"{place}.text", empty=False)
         if kind == "thinking":

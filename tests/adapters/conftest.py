@@ -12,7 +12,7 @@ from moonbox import CodeMode, Sandbox, tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest.register_assert_rewrite("adapters.conformance")
+pytest.register_assert_rewrite("tests.adapters.conformance")
 
 
 @tool

@@ -167,7 +167,7 @@ def test_mistakes_are_answered_to_the_model() -> None:
     assert [result.is_error for result in results] == [True] * 6 + [False, True]
     texts = [text(result) for result in results]
     assert texts[0].startswith("syntax error on line 1")
-    assert texts[1].startswith("tool error on line 2 (invalid_arguments): invalid arguments for add:\n- b: missing")
+    assert texts[1].startswith("check failed on line 2: invalid arguments for add:\n- b: missing")
     assert "call_tool('add') failed: a: Input should be a valid integer" in texts[2]
     assert "Valid parameters for add (* = required): a*, b*" in texts[2]
     assert "Unknown tool: ad" in texts[3]

@@ -299,6 +299,7 @@ def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
     screen.expect("[v]iew all: ")
     screen.type("v\n")
     screen.expect('xxx\\u001b[2J"\n')
+    screen.expect("[v]iew all: ")
     screen.type("\x04")
     screen.expect("denied: you denied the call of 'delete'\n")
     assert screen.ended() == 1

@@ -104,7 +104,8 @@ def proxied() -> None:
     """As a client of itself: both sides of the protocol."""
     program = str(Path(sys.executable).with_name("moonbox"))
     arguments = json.dumps(["serve", "--config", str(Path("moonbox.toml").absolute())])
-    Path("outer.toml").write_text(f'[mcp.servers.inner]\ncommand = "{program}"\nargs = {arguments}\n')
+    inner = f'command = "{program}"\nargs = {arguments}\nenv = {{MOONBOX_TRUST = "1"}}'
+    Path("outer.toml").write_text(f"[mcp.servers.inner]\n{inner}\n")
     told = moonbox("mcp", "call", "--config", "outer.toml", "inner.lua_repl", "source_code=return 6 * 7")
     assert "42" in told, told
 

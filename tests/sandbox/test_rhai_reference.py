@@ -54,7 +54,7 @@ def _first_line(text: str) -> str:
 def test_the_reference_cases_pass_through_the_public_api() -> None:
     cases = json.loads(CASES.read_text(encoding="utf-8"))
     passed: dict[str, bool] = {}
-    with Sandbox(language="rhai", limits=GENEROUS, min_workers=4) as box:
+    with Sandbox(language="rhai", limits=GENEROUS, min_workers=4, check=False) as box:
         for case in cases:
             limits = case.get("limits") or {}
             if case.get("method", "eval").startswith("compile") and (case["ok"] or limits):

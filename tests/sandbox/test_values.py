@@ -198,7 +198,7 @@ def test_floats_written_in_a_script(repl: Repl, number: float) -> None:
 def test_any_text_is_a_script_that_ends(repl: Repl, text: str) -> None:
     """Whatever it is, it runs or is refused with words, and the worker lives."""
     run = repl.run(text, limits=Limits(timeout=5, max_operations=10_000))
-    assert run.error is None or run.error.kind in ("syntax", "runtime", "limit")
+    assert run.error is None or run.error.kind in ("syntax", "check", "runtime", "limit")
     assert run.error is None or run.error.message
     assert not run.state_lost
 

@@ -24,6 +24,6 @@ def test_cases_of_the_reference() -> None:
 
 
 def test_the_script_says_why_it_is_skipped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("languages.rhai.conformance.load_cases", lambda: None)
+    monkeypatch.setattr("tests.languages.rhai.conformance.load_cases", lambda: None)
     assert main([]) == 0
     assert capsys.readouterr().out == f"skipped: {WHY_SKIPPED}\n"
