@@ -35,8 +35,11 @@ types: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/mypy tests examples benchmarks
 
+# Tests wait for processes more than they compute: two for each core.
+TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(2 * (os.cpu_count() or 1))")
+
 unit: $(VENV)/installed
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n auto --dist loadfile
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile
 
 # How long it goes on: make fuzz MINUTES=60
 MINUTES ?= 60

@@ -43,6 +43,15 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def settled_descriptors() -> int:
+    """How many there are once their number stays: what ran before may still open or close some in its threads."""
+    counts = [descriptors()]
+    while len(counts) < 1000 and counts[-20:] != [counts[-1]] * 20:
+        time.sleep(0.005)
+        counts.append(descriptors())
+    return counts[-1]
+
+
 def parent(pid: int) -> int:
     """Of a worker: its zygote."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -65,7 +74,7 @@ def zygote_pid() -> int | None:
 @contextmanager
 def nothing_leaks() -> Iterator[None]:
     """No descriptor and no process is left over."""
-    before, children = descriptors(), descendants(os.getpid())
+    before, children = settled_descriptors(), descendants(os.getpid())
     yield
     wait_until(lambda: descriptors() <= before, "descriptors leaked")
     wait_until(lambda: not {pid for pid in descendants(os.getpid()) - children if lives(pid)}, "processes leaked")
