@@ -117,18 +117,17 @@ def test_interrupt_keeps_the_state(box: Sandbox, script: str) -> None:
 def test_interrupt_before_anything_is_called(box: Sandbox) -> None:
     with box.repl() as repl:
         assert repl.run("x = 1").ok
-        press()
         with pytest.raises(KeyboardInterrupt), keyboard:
+            press()
             repl.run("while true do end")
         assert repl.run("return x").value == 1
 
 
 def test_interrupt_of_what_cannot_be_stopped() -> None:
-    with Sandbox(limits=Limits(timeout=30)) as box, box.repl() as repl:
+    with Sandbox([ready], limits=Limits(timeout=30)) as box, box.repl() as repl:
         assert repl.run("x = 1").ok
-        press()
         with pytest.raises(KeyboardInterrupt), keyboard:
-            repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
+            repl.run("tools.ready{ after = 0.1 } return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
         after = repl.run("return x")
         assert (after.values, after.error, after.state_lost) == ((None,), None, True)
 
@@ -137,9 +136,9 @@ def test_two_interrupts() -> None:
     with Sandbox(limits=Limits(timeout=30)) as box, box.repl() as repl:
         for _ in range(5):
             assert repl.run("x = 1").ok
-            press(0.02)
-            press(0.03)
             with contextlib.suppress(KeyboardInterrupt), keyboard:
+                press(0.02)
+                press(0.03)
                 repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
             join_timers()
             for number in range(3):
@@ -151,8 +150,8 @@ def test_interrupt_while_stepping(box: Sandbox) -> None:
         assert repl.run("x = 1").ok
         pause = repl.start("tools.blocked() x = 2 while true do end")
         assert isinstance(pause, Pause)
-        press()
         with pytest.raises(KeyboardInterrupt), keyboard:
+            press(0.2)
             pause.resume([None])
         assert repl.run("return x").value == 2
 
@@ -160,8 +159,8 @@ def test_interrupt_while_stepping(box: Sandbox) -> None:
 def test_interrupt_at_the_start_of_stepping(box: Sandbox) -> None:
     with box.repl() as repl:
         assert repl.run("x = 1").ok
-        press()
         with pytest.raises(KeyboardInterrupt), keyboard:
+            press()
             repl.start("while true do end")
         for _ in range(3):
             assert repl.run("return x").value == 1
@@ -179,12 +178,11 @@ def test_the_record_says_cancelled() -> None:
             pass
 
     keep = Keep()
-    with Sandbox([blocked], audit=keep, limits=Limits(timeout=30)) as box, box.repl() as repl:
-        press(0.05)
+    with Sandbox([ready, blocked], audit=keep, limits=Limits(timeout=30)) as box, box.repl() as repl:
         with pytest.raises(KeyboardInterrupt), keyboard:
-            repl.run("print('before') tools.blocked()")
+            repl.run("print('before') tools.ready{ after = 0.05 } tools.blocked()")
         (run,) = keep.runs
         assert run.error.kind == "cancelled"
         assert run.output == "before\n"
-        assert [(call.tool, call.status) for call in run.calls] == [("blocked", "in_flight")]
+        assert [(call.tool, call.status) for call in run.calls] == [("ready", "ok"), ("blocked", "in_flight")]
         assert not run.state_lost
