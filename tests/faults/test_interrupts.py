@@ -136,9 +136,9 @@ def test_two_interrupts() -> None:
     with Sandbox(limits=Limits(timeout=30)) as box, box.repl() as repl:
         for _ in range(5):
             assert repl.run("x = 1").ok
+            press(0.02)
+            press(0.03)
             with contextlib.suppress(KeyboardInterrupt), keyboard:
-                press(0.02)
-                press(0.03)
                 repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')")
             join_timers()
             for number in range(3):
