@@ -109,7 +109,7 @@ class Gate:
             except asyncio.CancelledError:
                 self.cancelled.set()
                 raise
-            return "done"
+            return "released"
 
         return hold
 
@@ -135,7 +135,7 @@ def test_an_answer_is_json_unless_the_client_wants_more() -> None:
             gate.open.set()
             await streamed.finished()
             assert streamed.type == "text/event-stream"
-            assert b'"value":"done"' in streamed.body
+            assert b'"value":"released"' in streamed.body
 
     asyncio.run(work())
 
@@ -155,7 +155,7 @@ def test_a_client_that_waits_long_gets_signs_of_life(monkeypatch: pytest.MonkeyP
             last = waiting.body.split(b"\r\n\r\n")[-2]
             event, data = last.split(b"\r\n")
             assert event == b"event: message"
-            assert json.loads(data.removeprefix(b"data: "))["result"]["structuredContent"]["value"] == "done"
+            assert json.loads(data.removeprefix(b"data: "))["result"]["structuredContent"]["value"] == "released"
             assert [message["type"] for message in waiting.sent].count("http.response.start") == 1
             assert waiting.sent[-1].get("more_body", False) is False
 
@@ -173,7 +173,7 @@ def test_a_client_that_hangs_up_stops_its_script(meta: dict[str, Any]) -> None:
                 call.hung_up.set()
                 await gate.cancelled.wait()
             await call.finished()
-            assert not [message for message in call.sent if b"done" in message.get("body", b"")]
+            assert not [message for message in call.sent if b"released" in message.get("body", b"")]
             after = Exchange(app, "return 1")
             await after.finished()
             assert json.loads(after.body)["result"]["structuredContent"]["value"] == 1
