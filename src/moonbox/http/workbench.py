@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.query import RunSummary
 from moonbox.http.events import Event, Events, TrailWatch
 from moonbox.http.playground import Playground, watch_call, watch_output
-from moonbox.http.reports import run_report
 from moonbox.sandbox.approvals import Answered, Approvals, Question
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Workbench:
         if hasattr(trail, "tail"):
             self._watch = TrailWatch(self.events, trail.tail)
         names = dict.fromkeys((sandbox.language, *(languages if make is not None else ())))
-        self._playground = Playground(self.events, self._sandbox, run_report, languages=tuple(names))
+        self._playground = Playground(self.events, self._sandbox, languages=tuple(names))
 
     @property
     def playground(self) -> Playground:
