@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.errors import ScriptError
+    from moonbox.media import Media
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
@@ -89,6 +90,11 @@ class Playground:
     def session_of(self, repl_id: str) -> str:
         """The session whose Repl has this id; empty when there is none."""
         return next((session.id for session in list(self._sessions.values()) if session.repl.id == repl_id), "")
+
+    def find_medium(self, address: str) -> Media | None:
+        """What a tool returned to the scripts of a session."""
+        sessions = list(self._sessions.values())
+        return next((found for each in sessions if (found := each.repl.find_medium(address)) is not None), None)
 
     async def close(self, id: str) -> None:
         session = self._sessions.pop(id, None)

@@ -11,7 +11,7 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from moonbox.audit.records import Call, Run
 
-__all__ = ["call_dict", "run_dict", "run_report", "timeline_of"]
+__all__ = ["call_dict", "media_of", "run_dict", "run_report", "timeline_of"]
 
 _LARGEST_VALUE = 2_000_000
 
@@ -55,9 +55,17 @@ def run_dict(run: Run) -> dict[str, Any]:
         "ok": run.ok,
         "values": [to_jsonable(value) for value in run.values] if small else [],
         "large": not small,
+        "media": media_of(run),
         "output_cut": run.output_cut,
         "calls": len(run.calls),
         "usage": run.usage.to_dict(),
         "error": None if run.error is None else to_jsonable(run.error.to_dict()),
         "state_lost": run.state_lost,
     }
+
+
+def media_of(run: Run) -> list[dict[str, Any]]:
+    """What the script returned or showed of images, sounds and files: where they are, without their bytes."""
+    return [
+        {"media": medium.address, "type": medium.type, "size": medium.size, "name": medium.name} for medium in run.media
+    ]
