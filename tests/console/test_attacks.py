@@ -176,7 +176,7 @@ def _hostile_diagnosis(text: str) -> dict[str, Any]:
         "moonbox": text[:100],
         "python": text[:100],
         "machine": text[:100],
-        **dict.fromkeys(("isolation", "fork", "interrupt"), check),
+        **dict.fromkeys(("isolation", "fork", "interrupt", "native"), check),
         "layers": [check],
         "configuration": [check],
     }

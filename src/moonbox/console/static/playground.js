@@ -1,7 +1,7 @@
 // The playground: write a script, run it or step through it, and see what it does while it does it.
 
 import { get, path, post, request } from "./api.js";
-import { $, $$, bytes, count, h, pageData, plural, seconds, toast } from "./dom.js";
+import { $, $$, count, h, pageData, plural, seconds, toast } from "./dom.js";
 import { Editor } from "./editor.js";
 import { key } from "./keys.js";
 import { questionCard, questionKeys } from "./question.js";
@@ -75,7 +75,7 @@ function compareQuestions({ pending }) {
 async function forget() {
   if (!session) return;
   await request("DELETE", path("sessions", session)).catch(() => null);
-  session = null;
+  session = ran = null;
   live.follow("", 0);
   history.replaceState(null, "", "/console/playground");
   for (const card of $$("#questions .question")) card.remove();
@@ -91,11 +91,14 @@ async function run(step = false) {
   setState("starting");
   say("starting…");
   problems.replaceChildren();
+  checks++; // what is being checked is not of interest any more
+  ran = editor.source;
   try {
     await begin();
     await post(path("sessions", session, "run"), { source_code: editor.source, step, limits: limits() });
   } catch (problem) {
     setState("idle");
+    ran = null;
     if (problem.status === 404) {
       session = null;
       return run(step);
@@ -142,6 +145,7 @@ function started(event) {
   $("#output").textContent = "";
   $("#values").replaceChildren();
   $("#model").replaceChildren();
+  $("#record").hidden = $("#share").hidden = true;
   problems.replaceChildren();
   editor.mark([]);
   timeline.show({ run: "", started: 0 });
@@ -196,7 +200,8 @@ function pausedCall({ id, tool, arguments: given }) {
 function done({ run, report }) {
   setState("idle");
   const error = run.error;
-  const facts = [seconds(run.usage.wall), plural(run.calls, "call"), bytes(run.usage.peak_memory)];
+  const waited = report.timeline.calls.reduce((sum, call) => sum + (call.approval ? call.queued : 0), 0);
+  const facts = [seconds(run.usage.wall), waited ? `${seconds(waited)} waiting for you` : "", plural(run.calls, "call")].filter(Boolean);
   if (error) say(`${error.kind}${error.limit ? ` (${error.limit})` : ""} · ${facts.join(" · ")}`, "bad");
   else say(`ok · ${facts.join(" · ")}`, "good");
   if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
@@ -300,10 +305,12 @@ function settled({ id }) {
 // The check, as one types
 
 let checks = 0;
+let ran = null; // the script whose run is shown: its error stays until the script is changed
 
 async function check() {
-  if (state !== "idle") return;
+  if (state !== "idle" || editor.source === ran) return;
   const mine = ++checks;
+  ran = null;
   const answer = await post("/check", { source_code: editor.source, language: language(), session }).catch(() => null);
   if (!answer || mine !== checks || state !== "idle") return;
   editor.mark(answer.findings);

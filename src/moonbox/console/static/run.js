@@ -10,7 +10,7 @@ import { runView } from "./value.js";
 
 for (const block of $$("[data-source]")) {
   const wrong = Number(block.dataset.line);
-  const lines = colouredLines(block.textContent, block.dataset.language).map((line, index) =>
+  const lines = colouredLines(block.textContent.replace(/\n$/, ""), block.dataset.language).map((line, index) =>
     h("span", { class: index + 1 === wrong ? "line here bad" : "line", id: block.dataset.anchor ? `L${index + 1}` : null }, h("span", { class: "number" }, String(index + 1)), line),
   );
   block.replaceChildren(...lines);
@@ -23,7 +23,7 @@ if (value?.dataset.run) {
   get(path("runs", value.dataset.run))
     .then((run) => {
       const views = runView(run.values, JSON.parse(value.dataset.media));
-      value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, "The script returned no value.")]));
+      value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, run.error ? "The script failed before it returned a value." : "The script returned no value.")]));
     })
     .catch((problem) => value.replaceChildren(h("p", { class: "bad-text" }, problem.message)));
 }
