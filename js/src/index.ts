@@ -5,6 +5,7 @@ export { Limits, type LimitFields, type LimitOptions } from "./limits.js";
 export { Sandbox, type ReplOptions, type SandboxOptions } from "./sandbox/sandbox.js";
 export { type Repl, type RunOptions } from "./sandbox/repl.js";
 export { type Approve, type Decision, type ToolCall } from "./sandbox/calls.js";
+export { Media, media, type MediaHandle, type MediaOptions } from "./media.js";
 export { Run, type Call, type CallError, type CallStatus, type Usage } from "./audit/records.js";
 export { type AuditOption, type Sink } from "./audit/sinks.js";
 export { Tool, tool, type Hints, type Policy, type ToolContext, type ToolOptions } from "./tools/tool.js";

@@ -3,6 +3,7 @@
 import type { Run } from "../audit/records.js";
 import { ClosedError, UsageError, WorkerError } from "../errors.js";
 import { filled, language, type Texts, written } from "../languages.js";
+import type { Media } from "../media.js";
 import type { Repl } from "../sandbox/repl.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { unknown } from "../suggest.js";
@@ -56,6 +57,8 @@ export interface Reply {
   text: string;
   is_error: boolean;
   run: Run | null;
+  /** What the script returned or showed of images, audio and files, or the tool returned. */
+  media: readonly Media[];
 }
 
 interface View {
@@ -357,12 +360,12 @@ export class CodeMode {
   }
 
   private answer(run: Run): Reply {
-    return { text: run.for_model(this.settings.max_chars), is_error: !run.ok, run };
+    return { text: run.for_model(this.settings.max_chars), is_error: !run.ok, run, media: run.media };
   }
 }
 
 function failed(text: string): Reply {
-  return { text, is_error: true, run: null };
+  return { text, is_error: true, run: null, media: [] };
 }
 
 function definitionsOf(tools: Map<string, Tool>): Definition[] {

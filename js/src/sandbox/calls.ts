@@ -10,13 +10,15 @@ import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { isObject, plain } from "../values.js";
 import { Docs } from "./docs.js";
+import { asAddresses, withContents, type MediaStore } from "./media.js";
 
 const MOST_LEFT = 64;
 
 /** A function of the host that scripts call by its bare name, with positional arguments. */
 export interface HostFunction {
   name: string;
-  call: (...given: unknown[]) => unknown;
+  /** Null for `show`, which the run itself carries out. */
+  call: ((...given: unknown[]) => unknown) | null;
   /** Whether it is spent from `max_tool_calls`. */
   counted: boolean;
 }
@@ -52,6 +54,8 @@ export interface RunInfo {
   pause(): () => void;
   /** When something is due earlier than it was. */
   changed(): void;
+  /** Gives the model these values besides the result. */
+  show(values: unknown[]): void;
 }
 
 /** One call, from its arrival to its answer. */
@@ -185,6 +189,8 @@ export interface CallSettings {
   approve: Approve | null;
   slots: ToolSlots;
   running: RunningCalls;
+  /** What the Repl was given of images, audio and files. */
+  media: MediaStore;
   /** The definitions, by the tools' paths, of which a person said "always": a changed one is another tool. */
   always: Map<string, Fingerprint>;
   /** A call by the model itself, not by a script. */
@@ -224,7 +230,9 @@ export class CallPath {
       const ended = settings.running.enter(entry);
       try {
         entry.begin(null);
-        return this.convert(await added.call(...entry.given));
+        if (added.call !== null) return this.convert(await added.call(...entry.given));
+        run.show(entry.given);
+        return null;
       } finally {
         ended();
       }
@@ -242,8 +250,8 @@ export class CallPath {
       entry.begin(tool.timeout);
       run.changed();
       const context = { run_id: run.id, repl_id: run.repl_id, tool: tool.path, index: entry.index, signal: entry.abort.signal };
-      const result = await tool.call(entry.arguments, context);
-      return convertResult(result, tool, settings.limits, settings.allow_nan);
+      const result = await tool.call(withContents(entry.arguments as Record<string, unknown>, tool, settings.media), context);
+      return convertResult(result, tool, settings.limits, settings.allow_nan, settings.media);
     } finally {
       leave();
       ended();
@@ -253,10 +261,11 @@ export class CallPath {
   private bind(tool: Tool, entry: CallEntry): void {
     entry.tool = tool.path;
     const first = this.settings.direct ? 0 : this.settings.language.first_index;
+    const given = this.settings.media.isEmpty ? entry.given : asAddresses(entry.given, tool);
     try {
-      entry.arguments = tool.binder.bind(entry.given, tool.path, first, this.settings.direct);
+      entry.arguments = tool.binder.bind(given, tool.path, first, this.settings.direct);
     } catch (problem) {
-      entry.arguments = tool.binder.named(entry.given, tool.path);
+      entry.arguments = tool.binder.named(given, tool.path);
       throw problem;
     }
   }
@@ -305,7 +314,7 @@ export class CallPath {
 
   private convert(result: unknown): unknown {
     try {
-      return convert(result, this.settings.limits, this.settings.allow_nan);
+      return convert(result, this.settings.limits, this.settings.allow_nan, this.settings.media);
     } catch (problem) {
       if (!(problem instanceof ConversionError)) throw problem;
       throw new ToolError(problem.message, { code: problem.limit ? "result_too_large" : "bad_result" });
