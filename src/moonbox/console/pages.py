@@ -106,6 +106,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
         "neighbours": {"earlier": earlier, "later": later},
         "timeline": as_json({"run": record.id, **report["timeline"]}),
         "usage": _usage(record),
+        "media": as_json([] if service.workbench is None else service.workbench.media_of(record.id)),
         "model": report["model"],
         "economy": report["economy"],
     }

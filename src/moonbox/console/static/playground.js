@@ -7,7 +7,7 @@ import { key } from "./keys.js";
 import { questionCard, questionKeys } from "./question.js";
 import { shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
-import { tree, valueView } from "./value.js";
+import { gallery, runView, tree } from "./value.js";
 
 const page = pageData("#playground");
 const status = $("#status");
@@ -202,7 +202,7 @@ function done({ run, report }) {
   if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
   showValues(run);
   showError(error, run.state_lost);
-  showModel(report);
+  showModel(report, run.media);
   timeline.show({ run: run.id, ...report.timeline });
   $("#record").hidden = false;
   $("#record").href = `/console/runs/${encodeURIComponent(run.id)}`;
@@ -216,9 +216,9 @@ function lost({ message }) {
 }
 
 function showValues(run) {
-  const views = run.values.map((item, index) => valueView(item, run.values.length > 1 ? `value ${index + 1}` : "value"));
-  if (!views.length && !run.error) views.push(h("p", { class: "dim" }, "no value returned"));
-  $("#values").replaceChildren(...views);
+  $("#values").replaceChildren(...runView(run.values, run.media));
+  if (run.large) $("#values").append(h("p", { class: "dim" }, "The value is too large for this page; its record has it."));
+  else if (!run.values.length && !run.error) $("#values").append(h("p", { class: "dim" }, "no value returned"));
 }
 
 /** To the person who denied a call; the tab "Model sees" shows what a model is told. */
@@ -261,11 +261,12 @@ function fix({ line, message, hint }) {
   return h("button", { type: "button", class: "chip", onClick: apply }, `change it to ${wanted}`);
 }
 
-function showModel({ model, economy }) {
+function showModel({ model, economy }, media) {
   const spared = economy.spared > 0 ? `${count(economy.spared)} tokens spared against ${plural(economy.calls, "direct call")}` : "";
   $("#model").replaceChildren(
     h("p", { class: "dim" }, [`about ${plural(model.tokens, "token")}`, spared].filter(Boolean).join(" · ")),
     h("pre", { tabindex: "0", role: "region", "aria-label": "What the model would be shown" }, model.text),
+    ...(media.length ? [h("p", { class: "dim" }, `and ${plural(media.length, "medium").replace("mediums", "media")}:`), gallery(media)] : []),
   );
 }
 

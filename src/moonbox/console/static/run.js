@@ -6,7 +6,7 @@ import { colouredLines } from "./highlight.js";
 import { key } from "./keys.js";
 import { shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
-import { valueView } from "./value.js";
+import { runView } from "./value.js";
 
 for (const block of $$("[data-source]")) {
   const wrong = Number(block.dataset.line);
@@ -22,7 +22,7 @@ const value = $("#values");
 if (value?.dataset.run) {
   get(path("runs", value.dataset.run))
     .then((run) => {
-      const views = run.values.map((item, index) => valueView(item, run.values.length > 1 ? `value ${index + 1}` : "value"));
+      const views = runView(run.values, JSON.parse(value.dataset.media));
       value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, "The script returned no value.")]));
     })
     .catch((problem) => value.replaceChildren(h("p", { class: "bad-text" }, problem.message)));

@@ -187,7 +187,8 @@ export class Timeline {
     this.pages.replaceChildren(go(first - MOST_ROWS, "earlier calls"), h("span", { class: "dim" }, `calls ${count(first + 1)} to ${count(until)} of ${count(calls.length)}`), go(first + MOST_ROWS, "later calls"));
   }
 
-  async open(call) {
+  open(call) {
+    this.wanted = call.index;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.fillCard(call), 60);
   }
@@ -203,6 +204,7 @@ export class Timeline {
         whole = { ...call, note: problem.message };
       }
     }
+    if (this.wanted !== call.index) return; // the pointer went on to another call meanwhile
     whole = this.cache.get(call.index) ?? whole;
     const facts = [
       WORDS[call.status] ?? call.status,
