@@ -14,8 +14,9 @@ from mcp_types import ToolAnnotations, ToolExecution
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
 from moonbox.errors import MoonboxError
+from moonbox.mcp.server.limits import Quotas, Shares, TooMany
 from moonbox.mcp.server.results import direct_result, error_result, script_result
-from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations, Quotas, Shares, TooMany
+from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 
 if TYPE_CHECKING:

@@ -22,9 +22,7 @@ from mcp_types import (
     CancelTaskResult,
     CompleteRequest,
     CompleteResult,
-    CreateMessageRequest,
     CreateTaskResult,
-    ElicitRequest,
     EmptyResult,
     ErrorData,
     GetPromptRequest,
@@ -36,8 +34,6 @@ from mcp_types import (
     GetTaskResult,
     Implementation,
     InputRequiredResult,
-    ListRootsRequest,
-    LoggingMessageNotificationParams,
     PaginatedRequestParams,
     PromptListChangedNotification,
     ReadResourceRequest,
@@ -58,7 +54,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
-from moonbox.mcp.upstreams.offers import MAX_OFFERS, Offers
+from moonbox.mcp.upstreams.callbacks import sdk_callbacks
+from moonbox.mcp.upstreams.offers import list_offers
 from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.tools import MAX_TOOLS
 from moonbox.mcp.upstreams.web import WebServer
@@ -81,12 +78,11 @@ if TYPE_CHECKING:
     from mcp_types import Tool as McpTool
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.upstreams.callbacks import ClientFeatures
+    from moonbox.mcp.upstreams.callbacks import Answer, ClientFeatures, Log
+    from moonbox.mcp.upstreams.offers import Offers
 
     Transport = ServerProcess | WebServer
-    Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
     Again = Callable[[dict[str, Any]], Awaitable["T | InputRequiredResult"]]
-    Log = Callable[[LoggingMessageNotificationParams], None]
 
 __all__ = ["Connection", "connect", "make_transport"]
 
@@ -195,6 +191,15 @@ class Connection:
             for task in waits:
                 task.cancel()
 
+    async def end_unless_healthy(self, seconds: float) -> None:
+        """After a call without an answer: end the connection if the server answers nothing else either."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.tools()
+        except Exception:  # noqa: BLE001 - any failure to answer counts
+            self.transport.end("it stopped answering")
+            self.broken.set()
+
     # Tools
 
     async def tools(self) -> list[McpTool]:
@@ -257,19 +262,7 @@ class Connection:
 
     async def offers(self) -> Offers:
         """Every prompt, resource and template that the server has now."""
-        session, capabilities = self.session, self.session.server_capabilities
-        if capabilities is None:
-            return Offers()
-        prompts: list[Any] = []
-        resources: list[Any] = []
-        templates: list[Any] = []
-        if capabilities.prompts is not None:
-            prompts = await _all_pages(session.list_prompts, "prompts")
-        if capabilities.resources is not None:
-            resources = await _all_pages(session.list_resources, "resources")
-            with contextlib.suppress(MCPError):  # many servers have no templates, and say so by an error
-                templates = await _all_pages(session.list_resource_templates, "resource_templates")
-        return Offers(tuple(prompts), tuple(resources), tuple(templates))
+        return await list_offers(self.session)
 
     async def get_prompt(self, params: GetPromptRequestParams) -> GetPromptResult:
         async def send(update: dict[str, Any]) -> GetPromptResult | InputRequiredResult:
@@ -377,7 +370,7 @@ async def connect(
             dispatcher=dispatcher,
             client_info=Implementation(name="moonbox", version=__version__),
             message_handler=connection.on_message,
-            **_callbacks(features, answer, log),
+            **sdk_callbacks(features, answer, log),
         )
         async with connection.session:
             await _negotiate(connection.session)
@@ -401,41 +394,3 @@ async def _negotiate(session: ClientSession) -> None:
                 raise
         else:
             return
-
-
-async def _all_pages(list_page: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
-    items: list[Any] = []
-    cursor: str | None = None
-    for _ in range(_MAX_PAGES):
-        page = await list_page(params=PaginatedRequestParams(cursor=cursor))
-        items += getattr(page, name)
-        cursor = page.next_cursor
-        if cursor is None or len(items) > MAX_OFFERS:
-            break
-    return items[:MAX_OFFERS]
-
-
-def _callbacks(features: ClientFeatures, answer: Answer, log: Log | None) -> dict[str, Any]:
-    """Callbacks for what the server may ask; the SDK announces exactly these."""
-
-    async def sample(_: Any, params: Any) -> Any:
-        return await answer(CreateMessageRequest(params=params))
-
-    async def elicit(_: Any, params: Any) -> Any:
-        return await answer(ElicitRequest(params=params))
-
-    async def list_roots(_: Any) -> Any:
-        return await answer(ListRootsRequest())
-
-    async def message(params: LoggingMessageNotificationParams) -> None:
-        if log is not None:
-            log(params)
-
-    callbacks: dict[str, Any] = {"logging_callback": message}
-    if features.sampling:
-        callbacks["sampling_callback"] = sample
-    if features.elicitation:
-        callbacks["elicitation_callback"] = elicit
-    if features.roots:
-        callbacks["list_roots_callback"] = list_roots
-    return callbacks
