@@ -34,7 +34,6 @@ from mcp_types import (
     GetTaskResult,
     Implementation,
     InputRequiredResult,
-    PaginatedRequestParams,
     PromptListChangedNotification,
     ReadResourceRequest,
     ReadResourceResult,
@@ -55,7 +54,7 @@ from pydantic import TypeAdapter, ValidationError
 from moonbox._version import __version__
 from moonbox.errors import ToolError
 from moonbox.mcp.upstreams.callbacks import sdk_callbacks
-from moonbox.mcp.upstreams.offers import list_offers
+from moonbox.mcp.upstreams.offers import all_pages, list_offers
 from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.tools import MAX_TOOLS
 from moonbox.mcp.upstreams.web import WebServer
@@ -88,7 +87,6 @@ __all__ = ["Connection", "connect", "make_transport"]
 
 T = TypeVar("T")
 
-_MAX_PAGES = 100
 _MAX_ROUNDS = 10
 """How often a server may answer one call with further questions."""
 _STATE_ONLY_SECONDS = 0.25
@@ -117,6 +115,7 @@ class Connection:
         self._dispatcher = dispatcher
         self._subscribed: set[str] = set()
         self._resubscribe = asyncio.Event()
+        self._listed = False
 
     @property
     def protocol(self) -> str:
@@ -137,8 +136,17 @@ class Connection:
             case ResourceUpdatedNotification():
                 self.resource_updated(str(message.params.uri))
 
-    async def follow(self) -> None:
-        """Keep a stream of change notifications open, which the current protocol requires."""
+    @contextlib.asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Meanwhile a stream of change notifications is kept open, which the current protocol requires."""
+        task = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self) -> None:
         while not self._follows_anything():
             await self._resubscribe.wait()
             self._resubscribe.clear()
@@ -157,8 +165,7 @@ class Connection:
             if listening.done() and not listening.cancelled() and listening.exception() is not None:
                 if isinstance(listening.exception(), ListenNotSupportedError):
                     return  # in the earlier protocol notifications come by themselves
-                self.tools_changed.set()  # changes may have been missed
-                self.offers_changed.set()
+                self._list_again()
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
 
     def _follows_anything(self) -> bool:
@@ -177,9 +184,15 @@ class Connection:
                 resources_list_changed=bool(capabilities.resources and capabilities.resources.list_changed),
                 resource_subscriptions=sorted(self._subscribed),
             ) as events:
+                if self._listed:
+                    self._list_again()
                 async for _ in events:
                     pass  # the session hands each event to `on_message` too
-        self.tools_changed.set()  # changes may have been missed
+        self._list_again()
+
+    def _list_again(self) -> None:
+        """Changes may have been missed, while no stream was open."""
+        self.tools_changed.set()
         self.offers_changed.set()
 
     async def wait_ended(self) -> None:
@@ -204,14 +217,8 @@ class Connection:
 
     async def tools(self) -> list[McpTool]:
         """Every tool that the server has now."""
-        tools: list[McpTool] = []
-        cursor: str | None = None
-        for _ in range(_MAX_PAGES):
-            page = await self.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
-            tools += page.tools
-            cursor = page.next_cursor
-            if cursor is None or len(tools) > MAX_TOOLS:
-                break
+        tools: list[McpTool] = await all_pages(self.session.list_tools, "tools", MAX_TOOLS)
+        self._listed = True
         return tools
 
     async def call(
@@ -337,18 +344,15 @@ class Connection:
                 request = GetTaskRequest(params=GetTaskRequestParams(task_id=task.task_id))
                 task = await self.session.send_request(request, GetTaskResult)
         except asyncio.CancelledError:
-            await self._cancel_task(task)
+            cancel = CancelTaskRequest(params=CancelTaskRequestParams(task_id=task.task_id))
+            with contextlib.suppress(MCPError, TimeoutError, ValueError):
+                async with asyncio.timeout(2):
+                    await self.session.send_request(cancel, CancelTaskResult)
             raise
         if task.status == "cancelled":
             raise ToolError("the server cancelled the task", code="cancelled")
         fetch = GetTaskPayloadRequest(params=GetTaskPayloadRequestParams(task_id=task.task_id))
         return await self.session.send_request(fetch, CallToolResult)
-
-    async def _cancel_task(self, task: Task) -> None:
-        cancel = CancelTaskRequest(params=CancelTaskRequestParams(task_id=task.task_id))
-        with contextlib.suppress(MCPError, TimeoutError, ValueError):
-            async with asyncio.timeout(2):
-                await self.session.send_request(cancel, CancelTaskResult)
 
 
 def make_transport(settings: ServerSettings, auth: httpx2.Auth | None = None) -> Transport:

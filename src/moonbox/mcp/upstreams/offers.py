@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.upstreams.upstream import Upstream
 
-__all__ = ["EMPTY", "NAMESPACE", "Directory", "Offers", "list_offers"]
+__all__ = ["EMPTY", "NAMESPACE", "Directory", "Offers", "all_pages", "list_offers"]
 
 NAMESPACE = "moonbox://servers/"
 MAX_OFFERS = 2_000
@@ -159,21 +159,22 @@ async def list_offers(session: ClientSession) -> Offers:
     resources: list[Any] = []
     templates: list[Any] = []
     if capabilities.prompts is not None:
-        prompts = await _all_pages(session.list_prompts, "prompts")
+        prompts = await all_pages(session.list_prompts, "prompts")
     if capabilities.resources is not None:
-        resources = await _all_pages(session.list_resources, "resources")
+        resources = await all_pages(session.list_resources, "resources")
         with contextlib.suppress(MCPError):  # many servers have no templates, and say so by an error
-            templates = await _all_pages(session.list_resource_templates, "resource_templates")
-    return Offers(tuple(prompts), tuple(resources), tuple(templates))
+            templates = await all_pages(session.list_resource_templates, "resource_templates")
+    return Offers(tuple(prompts[:MAX_OFFERS]), tuple(resources[:MAX_OFFERS]), tuple(templates[:MAX_OFFERS]))
 
 
-async def _all_pages(list_page: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
+async def all_pages(list_page: Callable[..., Awaitable[Any]], name: str, most: int = MAX_OFFERS) -> list[Any]:
+    """Everything on all pages of a list; a little more than `most` if there are more."""
     items: list[Any] = []
     cursor: str | None = None
     for _ in range(_MAX_PAGES):
         page = await list_page(params=PaginatedRequestParams(cursor=cursor))
         items += getattr(page, name)
         cursor = page.next_cursor
-        if cursor is None or len(items) > MAX_OFFERS:
+        if cursor is None or len(items) > most:
             break
-    return items[:MAX_OFFERS]
+    return items

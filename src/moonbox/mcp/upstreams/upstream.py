@@ -173,6 +173,7 @@ class Upstream:
                 async with asyncio.timeout(self.settings.start_timeout):
                     connecting = connect(transport, features, self.callbacks.answer, self._log)
                     connection = await stack.enter_async_context(connecting)
+                    await stack.enter_async_context(connection.following())  # before listing, to miss no change
                     listed = await connection.tools()
                 await self.catalog.take(listed)  # before it is ready: whoever waited for it may close at once
                 self._connection = connection
@@ -210,7 +211,6 @@ class Upstream:
         connection.resource_updated = lambda uri: self._resource_updated(self, uri)
         work = (
             self.catalog.follow_tools(connection),
-            connection.follow(),
             self.catalog.follow_offers(connection),
             self._settle(connection),
             self._stop_when_idle(connection),
