@@ -205,9 +205,8 @@ def main() -> None:
             for name, item in found.items():
                 rounds[name].append(asyncio.run(throughput(*item, options.clients, max(2, options.calls // 50))))
         rates = {name: statistics.median(items) for name, items in rounds.items()}
-    print(
-        f"{'':<10}{'ms (p50)':>10}{'× bare':>8}{'CPU ms':>10}{'× bare':>8}{f'calls/s with {options.clients}':>20}{'bare ÷':>8}"
-    )
+    many = f"calls/s with {options.clients}"
+    print(f"{'':<10}{'ms (p50)':>10}{'× bare':>8}{'CPU ms':>10}{'× bare':>8}{many:>20}{'bare ÷':>8}")
     for name in found:
         (latency, spent), (bare_latency, bare_spent) = times[name], times["bare"]
         cpu = f"{spent:>10.2f}{spent / bare_spent:>8.2f}" if bare_spent else f"{'–':>10}{'–':>8}"
