@@ -30,7 +30,6 @@ RHAI_FOLDER = TESTS / "scripts" / "rhai"
 NULLS = TESTS / "scripts" / "nulls.toml"
 REFERENCE = TESTS.parents[1] / "shared" / "rhai" / "cases.json"
 GROUPS = (*LUA_FOLDERS, "nulls", "rhai", "rhai reference")
-_USUAL_SECONDS = 20
 _ENOUGH_SECONDS = 200
 """What a case that is not about time may take: on a busy machine too, what it is about must end it."""
 _RHAI_NEXT = re.compile(r"^// next run\n", re.MULTILINE)
@@ -200,8 +199,7 @@ def _play_lua(case: Case, host: Host, *, attack: bool) -> list[str]:
 
 def _patient(case: Case) -> Limits:
     about_time = any(step.wanted()["error"] == "limit time" for step in case.steps)
-    own = about_time or case.limits.timeout != _USUAL_SECONDS
-    return case.limits if own else replace(case.limits, timeout=_ENOUGH_SECONDS)
+    return case.limits if about_time else replace(case.limits, timeout=_ENOUGH_SECONDS)
 
 
 def _aftermath(session: Session, case: Case, lost: bool) -> list[str]:
