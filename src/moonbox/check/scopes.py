@@ -6,7 +6,7 @@ anything else is unknown, and of the unknown nothing is said.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check.values import NUMBERS, TEXT, Made, Mapped, Results
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from moonbox.check.values import Value
     from moonbox.tools.document import Kinds
 
-__all__ = ["Scopes", "Variable"]
+__all__ = ["Scopes", "Variable", "caught_functions"]
+
+_CATCHING = frozenset({"pcall", "xpcall"})
 
 
 class Variable:
@@ -84,6 +86,36 @@ class Scopes:
         variable = self.lookup(node.name) if type(node) is p.Name else None
         if variable is not None and isinstance(variable.value, Made | Mapped | Results):
             variable.value = None
+
+
+def caught_functions(body: p.Block) -> frozenset[str]:
+    """The script's own functions that it calls where errors are caught, and those that they call."""
+    caught: set[str] = set()
+    mentions: dict[str, set[str]] = {}
+    waiting: list[tuple[Any, set[str]]] = [(body, set())]
+    while waiting:
+        node, names = waiting.pop()
+        if isinstance(node, tuple):
+            waiting.extend((part, names) for part in node)
+        elif type(node) is p.Name:
+            names.add(node.name)
+        elif type(node) is p.Guarded:
+            waiting.append((node.body, caught))
+        elif type(node) is p.Call and type(node.function) is p.Name and node.function.name in _CATCHING:
+            waiting.append((node.arguments, caught))
+        elif type(node) is p.Define and type(node.target) is p.Name:
+            waiting.append((node.function, mentions.setdefault(node.target.name, set())))
+        elif type(node) is p.Declare and len(node.names) == 1:
+            waiting.append((node.values, mentions.setdefault(node.names[0], set())))
+        elif is_dataclass(node):
+            waiting.extend((getattr(node, field.name), names) for field in fields(node))
+    reached = list(caught)
+    while reached:
+        for name in mentions.get(reached.pop(), ()):
+            if name not in caught:
+                caught.add(name)
+                reached.append(name)
+    return frozenset(caught)
 
 
 def _mentions(value: Any, name: str) -> bool:

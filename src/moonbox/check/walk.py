@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import calls, loops, operators, reads, slips
-from moonbox.check.scopes import Scopes
+from moonbox.check.scopes import Scopes, caught_functions
 from moonbox.check.values import (
     Data,
     Library,
@@ -63,13 +64,20 @@ class Walk(Scopes):
         self.quietly = False
         self._tested: set[str] = set()
         self._given: list[list[Value]] = []
+        self._within: list[str] = []
+        """The script's own functions, by name, that are being looked at."""
         self._parameters: set[str] = set()
 
     # What was found
 
     def error(self, at: int, message: str, hint: str | None = None, *, code: str = "", tool: str = "") -> None:
         """Something that cannot work; where errors are caught, a note."""
-        self._report("note" if self.lenient else "error", at, message, hint, code, tool)
+        is_caught = self.lenient or any(name in self._caught for name in self._within)
+        self._report("note" if is_caught else "error", at, message, hint, code, tool)
+
+    @cached_property
+    def _caught(self) -> frozenset[str]:
+        return caught_functions(self.program.body)
 
     def note(self, at: int, message: str, hint: str | None = None) -> None:
         """Something that is likely a mistake."""
@@ -118,7 +126,11 @@ class Walk(Scopes):
         self.lenient -= 1
 
     def _declare(self, node: p.Declare) -> None:
+        is_function = len(node.values) == 1 and type(node.values[0]) is p.Function
+        self._within += node.names if is_function else ()
         values = [slips.used(self, value, self.value(value)) for value in node.values]
+        if is_function:
+            del self._within[-len(node.names) :]
         slips.declaration(self, node, values)
         for index, name in enumerate(node.names):
             replaces = len(node.names) == 1 and bool(node.values) and self.is_replaced(name, node.values[0])
@@ -140,7 +152,9 @@ class Walk(Scopes):
         target = node.target
         if type(target) is p.Name and node.is_local:
             self.declare(target.name, None, node.at)
+        self._within.append(target.name if type(target) is p.Name else "")
         result = self.function(node.function)
+        self._within.pop()
         if type(target) is p.Name:
             if node.is_local:
                 self.declare(target.name, Script(result), node.at)
