@@ -49,6 +49,9 @@ __all__ = ["GRACE", "Execution"]
 
 GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
+PATIENCE = 5.0
+"""The same where the machine is so busy that the worker hardly got to run in them."""
+_ENOUGH_TO_STOP = 0.1  # seconds of processor time: many times what a worker needs
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
 _LONGEST_SHOWN = 10_000
@@ -117,6 +120,8 @@ class Execution:
         ).decode
         self._started = time()
         self._stop_until = 0.0
+        self._last_patience = 0.0
+        self._spent_before_stop = 0.0
         self._native = False
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []
@@ -208,7 +213,9 @@ class Execution:
         """Do what is due: the run's timeout, the timeouts of its calls, the end of a worker that does not stop."""
         if self.stopping:
             if now >= self._stop_until:
-                raise WorkerError("it did not stop")
+                if now >= self._last_patience or self._had_its_chance():
+                    raise WorkerError("it did not stop")
+                self._stop_until = min(now + GRACE / 4, self._last_patience)
             return
         if self.clock.is_late(now):
             self.stop(protocol.REASON_TIME, now)
@@ -225,7 +232,8 @@ class Execution:
         """End the run: the script has a moment to stop by itself, and gets no more answers."""
         if not self.stopping and not self.over:
             self.stopping = self.interrupting = reason
-            self._stop_until = now + GRACE
+            self._stop_until, self._last_patience = now + GRACE, now + PATIENCE
+            self._spent_before_stop = self.clock.worker_time() or 0.0
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
@@ -436,6 +444,11 @@ class Execution:
             if earlier.tool == entry.tool and earlier.arguments == entry.arguments:
                 entry.retry_of = earlier.index
                 return
+
+    def _had_its_chance(self) -> bool:
+        """Whether the worker has run long enough to stop, as far as the kernel tells it."""
+        spent = self.clock.worker_time()
+        return spent is None or spent - self._spent_before_stop >= _ENOUGH_TO_STOP
 
     # The end
 

@@ -64,11 +64,15 @@ class RunClock:
         """Where to read the processor time that the worker has spent; not while paused."""
         self._cpu = cpu
 
+    def worker_time(self) -> float | None:
+        """Seconds of processor time that the worker has spent, where the kernel tells it."""
+        return None if self._cpu is None else self._cpu()
+
     def pause(self) -> None:
         with self._lock:
             if self._pauses == 0:
                 self._paused_at = monotonic()
-                self._cpu_before = 0.0 if self._cpu is None else self._cpu()
+                self._cpu_before = self.worker_time() or 0.0
             self._pauses += 1
             self._look_ahead(self._paused_at)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.check.checker import Checker, refusal
 from moonbox.errors import ClosedError, UsageError, WorkerError
 from moonbox.languages.registry import EngineError
-from moonbox.media import MediaStore
+from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
@@ -227,6 +227,10 @@ class Repl:
             raise WorkerError(f"the worker was lost: {problem}") from None
         finally:
             self._turn.leave()
+
+    def find_medium(self, handle: Any) -> Media | None:
+        """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
+        return self._media.get(handle)
 
     async def aglobals(self) -> dict[str, str]:
         """The same, awaited."""
