@@ -12,11 +12,10 @@ from moonbox.languages.lua.syntax.parser import expression_end
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from moonbox.errors import ScriptError
     from moonbox.languages.language import EngineError
     from moonbox.languages.lua.syntax.listing import Listing
 
-__all__ = ["WIDEST", "Location", "frames_of", "locate", "render", "run_name", "split_prefix", "without_line"]
+__all__ = ["WIDEST", "Location", "frames_of", "locate", "render", "run_name", "split_prefix"]
 
 _PREFIX = re.compile(r"(?P<chunk>script(?:#\d{1,9})?|moonbox/\w{1,30}):(?P<line>\d{1,9}): ?")
 _FUNCTION = re.compile(
@@ -228,14 +227,6 @@ def _calls(frames: Sequence[Frame], current: str) -> list[str]:
         steps[_MOST_SHOWN - 3 : -3] = [f"… {left_out} more …"]
     separator = ", called from " if len(steps) <= 2 else ",\ncalled from "
     return f"in {separator.join(steps)}".split("\n")
-
-
-def without_line(error: ScriptError, line: int) -> ScriptError:
-    """The error as if its outermost call were not there: that of a line that was added after the script."""
-    if not error.frames or error.frames[-1].function != _MAIN or error.frames[-1].line != line:
-        return error
-    head, called, _ = error.traceback.rpartition("called from ")
-    return error.with_(frames=error.frames[:-1], traceback=head.rstrip(",\n ") if called else error.traceback)
 
 
 def _frame(frame: Frame, current: str) -> str:
