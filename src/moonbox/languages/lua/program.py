@@ -56,7 +56,7 @@ def lua_program(source: str) -> p.Program | None:
         text,
         reader.assigned,
         frozenset(reader.fields),
-        frozenset(reader.assigned),
+        frozenset(reader.globals),
         reader.filled,
     )
 
@@ -130,13 +130,19 @@ class _Reader:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.assigned: dict[str, int] = {}
+        self.globals: set[str] = set()
+        """What it assigns to, except for locals of the whole script; locals of inner blocks are counted."""
         self.fields: set[str] = set()
         self.filled: dict[str, int] = {}
         self.stops: dict[int, tuple[int, p.Expression]] = {}
         """Where values end, of those whose text a message may quote; with them, so that they live as long."""
+        self._depth = 0
+        self._locals: set[str] = set()  # of the whole script, declared so far
 
     def block(self, node: tree.Block) -> p.Block:
+        self._depth += 1
         made = [_STATEMENTS[type(statement)](self, statement) for statement in node.statements]
+        self._depth -= 1
         return p.Block(tuple([statement for statement in made if statement is not None]))
 
     def values(self, nodes: Sequence[tree.Expression]) -> tuple[p.Expression, ...]:
@@ -264,6 +270,8 @@ class _Reader:
     def _note_target(self, target: p.Expression) -> None:
         if type(target) is p.Name:
             self.assigned[target.name] = self.assigned.get(target.name, 0) + 1
+            if target.name not in self._locals:
+                self.globals.add(target.name)
         elif type(target) is p.Field:
             self.fields.add(target.name)
         elif type(target) is p.Item and type(target.key) is not p.Constant:
@@ -274,7 +282,14 @@ class _Reader:
 
     def _local_function(self, node: tree.LocalFunction) -> p.Statement:
         name = p.Name(node.name, self.tokens[node.name].text)
-        return p.Define(node.first, name, self.function(node.function), True)
+        made = p.Define(node.first, name, self.function(node.function), True)
+        self._declare((name.name,))
+        return made
+
+    def _declare(self, names: tuple[str, ...]) -> None:
+        """From here on these are locals: to the end of the script, if they are not of an inner block."""
+        if self._depth == 1:
+            self._locals.update(names)
 
     def _function_statement(self, node: tree.FunctionStatement) -> p.Statement:
         target = self.value(node.target)
@@ -289,7 +304,9 @@ class _Reader:
         return self.value(node.value)
 
     def _local(self, node: tree.Local) -> p.Statement:
-        return p.Declare(node.first, self._names(node.names), self.values(node.values))
+        made = p.Declare(node.first, self._names(node.names), self.values(node.values))
+        self._declare(made.names)
+        return made
 
     def _call_statement(self, node: tree.CallStatement) -> p.Statement:
         return p.Evaluate(node.first, self.value(node.call))
