@@ -83,7 +83,7 @@ def test_the_server_has_the_console_beside_its_api(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("console", "nothing.lua"), "cannot read nothing.lua: No such file or directory"),
+        (("console", "nothing.lua"), "the file 'nothing.lua' does not exist"),
         (("console", "--tools", "nothing_at_all"), "nothing_at_all"),
         (("console", "--port", "99999"), "65535"),
     ],

@@ -23,8 +23,10 @@ export interface HostFunction {
   counted: boolean;
 }
 
-/** A call as an approve callback sees it. */
+/** A call as `approve` and `client_calls` see it. */
 export interface ToolCall {
+  /** How answers to several calls of a run name it. */
+  id: number;
   tool: Tool;
   name: string;
   arguments: Record<string, unknown>;
@@ -45,6 +47,16 @@ export type Decision =
 
 export type Approve = (call: ToolCall) => Decision | Promise<Decision>;
 
+/** Answers a call of a client-side tool; a ToolError that it returns or throws is what the script gets. */
+export type ClientCalls = (call: ToolCall) => unknown;
+
+export interface ClientOptions {
+  /** Answers the calls of client-side tools, sync or async; without it they fail. */
+  client_calls?: ClientCalls;
+  /** Called when the script, and everything that it has under way, waits for `client_calls`. */
+  on_waiting?: () => void;
+}
+
 /** What a call needs to know of its run. */
 export interface RunInfo {
   id: string;
@@ -56,6 +68,8 @@ export interface RunInfo {
   changed(): void;
   /** Gives the model these values besides the result. */
   show(values: unknown[]): void;
+  /** Who answers the calls of client-side tools; null where nobody does. */
+  client: ClientCalls | null;
 }
 
 /** One call, from its arrival to its answer. */
@@ -243,6 +257,7 @@ export class CallPath {
     if (tool.policy === "direct" && !settings.direct) {
       throw new Denied(`scripts cannot call the tool '${tool.path}'; use a direct tool call instead`);
     }
+    if (tool.answered_by_caller && run.client !== null) return this.askClient(run.client, tool, entry, run);
     if (tool.policy === "approve") await this.approved(tool, entry, run);
     const ended = settings.running.enter(entry);
     const leave = await settings.slots.enter(tool);
@@ -270,6 +285,27 @@ export class CallPath {
     }
   }
 
+  /** Has the caller answer; the run's clock stands still meanwhile. */
+  private async askClient(client: ClientCalls, tool: Tool, entry: CallEntry, run: RunInfo): Promise<unknown> {
+    entry.begin(null);
+    const resume = run.pause();
+    try {
+      const answer = await client(this.view(tool, entry, run, []));
+      if (answer instanceof ToolError) throw answer;
+      return this.convert(answer);
+    } finally {
+      resume();
+    }
+  }
+
+  private view(tool: Tool, entry: CallEntry, run: RunInfo, changed: string[]): ToolCall {
+    const { language, direct } = this.settings;
+    return {
+      id: entry.id, tool, name: tool.path, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
+      run_id: run.id, repl_id: run.repl_id, source: run.source, language: direct ? "direct" : language.name, changed,
+    };
+  }
+
   /** Asks the person, unless they said "always" about the tool as it is defined now. */
   private async approved(tool: Tool, entry: CallEntry, run: RunInfo): Promise<void> {
     const before = this.settings.always.get(tool.path);
@@ -281,7 +317,7 @@ export class CallPath {
 
   /** Asks the person, whose answer may be "always"; the run's clock stands still meanwhile. */
   private async ask(tool: Tool, entry: CallEntry, run: RunInfo, changed: string[]): Promise<boolean> {
-    const { approve, language, direct } = this.settings;
+    const { approve } = this.settings;
     if (approve === null) {
       entry.approval = "denied";
       throw new Denied(
@@ -292,12 +328,7 @@ export class CallPath {
     const resume = run.pause();
     let decision: Exclude<Decision, boolean | string | null | undefined>;
     try {
-      decision = decisionOf(
-        await approve({
-          tool, name: tool.path, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
-          run_id: run.id, repl_id: run.repl_id, source: run.source, language: direct ? "direct" : language.name, changed,
-        }),
-      );
+      decision = decisionOf(await approve(this.view(tool, entry, run, changed)));
     } finally {
       resume();
     }

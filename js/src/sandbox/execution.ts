@@ -8,7 +8,7 @@ import type { EngineError } from "../explain/report.js";
 import { discoveryBudget, filled } from "../languages.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
 import { count, fromWire, isObject, toWire } from "../values.js";
-import { CallEntry, errorValue, type CallPath, type CallResult, type RunInfo } from "./calls.js";
+import { CallEntry, errorValue, type CallPath, type CallResult, type ClientCalls, type RunInfo } from "./calls.js";
 import { RunClock } from "./clock.js";
 import type { Link } from "./link.js";
 
@@ -30,6 +30,9 @@ export interface ExecutionOptions {
   /** JSON of pairs of a name and a value. */
   inputs: string | null;
   state_lost_before: boolean;
+  client_calls: ClientCalls | null;
+  /** Everything that is under way waits for `client_calls`. */
+  on_waiting: () => void;
 }
 
 export class Execution implements RunInfo {
@@ -48,6 +51,7 @@ export class Execution implements RunInfo {
   private budget: number | null;
   private discovery = discoveryBudget;
   private batches = 0;
+  private atClient = 0; // calls that wait for the client's answer
   private sent = 0;
   private received = 0;
   private readonly started = Date.now() / 1000;
@@ -119,6 +123,19 @@ export class Execution implements RunInfo {
     }
     for (const entry of this.open.values()) entry.abort.abort(); // what has begun goes on without us, in flight
     return this.record();
+  }
+
+  get client(): ClientCalls | null {
+    const { client_calls } = this.options;
+    if (client_calls === null) return null;
+    return async (call) => {
+      this.atClient += 1;
+      try {
+        return await client_calls(call);
+      } finally {
+        this.atClient -= 1;
+      }
+    };
   }
 
   /** What the script gives the model besides the result: media as such, all else as part of the output. */
@@ -316,7 +333,10 @@ export class Execution implements RunInfo {
       this.waits(false);
       return this.link.send(null);
     }
-    if (this.replies.length === 0) return;
+    if (this.replies.length === 0) {
+      if (this.atClient > 0 && this.atClient === this.open.size) this.options.on_waiting();
+      return;
+    }
     const answer = new TextEncoder().encode(`[${this.replies.join(",")}]`);
     for (const entry of this.answered) entry.bytes_out = Math.floor(answer.length / this.replies.length);
     this.replies = [];

@@ -10,7 +10,7 @@ import type { Fingerprint } from "../tools/fingerprint.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { fromWire, isObject, plain, toWire } from "../values.js";
-import { CallPath, type HostFunction } from "./calls.js";
+import { CallPath, type ClientOptions, type HostFunction } from "./calls.js";
 import { engineError, Execution } from "./execution.js";
 import { Link } from "./link.js";
 import { MediaStore } from "./media.js";
@@ -28,7 +28,7 @@ export interface Additions {
   revision: number;
 }
 
-export interface RunOptions {
+export interface RunOptions extends ClientOptions {
   limits?: Limits | LimitOptions;
   /** Ends the run when it is aborted; the Repl stays usable. */
   signal?: AbortSignal;
@@ -107,6 +107,8 @@ export class Repl {
       sources: this.sources,
       inputs: inputs.length > 0 ? toWire(inputs) : null,
       state_lost_before: this.lossUnseen,
+      client_calls: options.client_calls ?? null,
+      on_waiting: options.on_waiting ?? (() => undefined),
     });
     this.lossUnseen = false;
     this.running = execution;

@@ -8,7 +8,7 @@ import { Limits, type LimitOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
 import { unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
-import { CallEntry, CallPath, RunningCalls, ToolSlots, type Approve } from "./calls.js";
+import { CallEntry, CallPath, RunningCalls, ToolSlots, type Approve, type ClientOptions, type RunInfo } from "./calls.js";
 import { EngineModules, mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
 import { MediaStore } from "./media.js";
@@ -137,7 +137,7 @@ export class Sandbox {
   }
 
   /** Calls one tool without a script, as a model does directly; the Run has the call and its value. */
-  async call(name: string, given: Record<string, unknown> | unknown[] = {}): Promise<Run> {
+  async call(name: string, given: Record<string, unknown> | unknown[] = {}, options: ClientOptions = {}): Promise<Run> {
     this.checkOpen();
     const { setup } = this;
     const began = performance.now();
@@ -151,10 +151,20 @@ export class Sandbox {
     const entry = new CallEntry(1, `tools.${name}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const timeout = new Promise<never>((_, reject) => {
-      const seconds = this.toolbox.get(name)?.timeout ?? this.limits.timeout;
-      if (seconds !== null) timer = setTimeout(() => reject(new Error("timeout")), seconds * 1000);
+      const tool = this.toolbox.get(name);
+      const seconds = tool?.timeout ?? this.limits.timeout;
+      if (seconds !== null && !tool?.answered_by_caller) timer = setTimeout(() => reject(new Error("timeout")), seconds * 1000);
     });
-    const info = { id, repl_id: "", source: "", pause: () => () => undefined, changed: () => undefined, show: () => undefined };
+    const { client_calls } = options;
+    const info: RunInfo = {
+      id, repl_id: "", source: "", pause: () => () => undefined, changed: () => undefined, show: () => undefined,
+      client: client_calls === undefined ? null : (call) => {
+        const answer = client_calls(call);
+        options.on_waiting?.();
+        return answer;
+      },
+    };
+
     const [status, result, error] = await Promise.race([path.perform(entry, info), timeout]).catch(() => {
       entry.abort.abort();
       return ["timeout", null, new ScriptError("tool", `${name} did not answer within its timeout`, { code: "timeout", retryable: true, tool: name })] as const;
