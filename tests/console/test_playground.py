@@ -38,6 +38,17 @@ def test_a_run_shows_its_output_its_value_and_its_calls(page: Page) -> None:
     expect(page.locator(".tl-card")).to_contain_text("ada")
 
 
+def test_output_comes_while_the_script_goes_on(page: Page) -> None:
+    write(page, "print('before')\ntools.refund{order_id = 1, amount = 5}\nprint('after')")
+    page.click("#run")
+    expect(page.locator("#questions .question")).to_be_visible()
+    expect(page.locator("#output")).to_have_text("before\n")
+    expect(page.locator("#record")).to_be_hidden()
+    page.locator("#questions").get_by_role("button", name="Allow").click()
+    expect(page.locator("#output")).to_have_text("before\nafter\n")
+    expect(page.locator("#status")).to_contain_text("waiting for you · 1 call")
+
+
 def test_the_timeline_follows_the_script(page: Page) -> None:
     run(page, "tools.list_orders{customer = 'ada'}")
     expect(page.locator("#timeline .tl-row")).to_have_count(1)

@@ -69,6 +69,11 @@ class Checker:
             self._names |= program.defines
 
     @property
+    def has_globals(self) -> bool:
+        """Whether scripts may have set globals."""
+        return self._open or bool(self._names)
+
+    @property
     def may_miss_globals(self) -> bool:
         """Whether scripts may have set globals in ways that are not followed."""
         return self._open

@@ -144,6 +144,11 @@ class Execution:
         if telemetry is not None:
             self._span = telemetry.start_run(run_id, language, repl_id)
 
+    @property
+    def streams(self) -> bool:
+        """Whether somebody reads its output while it runs."""
+        return self._on_output is not None
+
     # What goes in
 
     def begin(self, update: bytes, program: bytes, *, native: bool = False) -> None:

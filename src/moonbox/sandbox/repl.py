@@ -247,6 +247,11 @@ class Repl:
             self._turn.leave()
 
     @property
+    def may_have_globals(self) -> bool:
+        """False where a look at its scripts has shown that none of them sets a global: `globals` tells of none."""
+        return self._checker.has_globals
+
+    @property
     def remembers(self) -> bool:
         """Whether it may keep more of earlier runs than `globals` tells: values that answers have cut, approvals, and
         what scripts put into the table of globals without naming it."""
