@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from PIL import Image
+from PIL import Image  # type: ignore[import-not-found]  # comes with smolagents
 from pydantic import BaseModel
 from smolagents import CodeAgent, OpenAIModel, ToolCallingAgent
 
