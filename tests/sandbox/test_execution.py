@@ -50,7 +50,7 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
         redactor=None,
     )
     path = CallPath(setup, setup.toolbox, additions or Additions(), setup.limits)
-    sources = {"script": "the source"}
+    sources = [(1, "the source")]
     return Execution(path, "the source", run_id="id", language="lua", sources=sources, **options)
 
 

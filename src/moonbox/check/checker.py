@@ -31,6 +31,8 @@ class Checker:
         self._language = language
         self._names: frozenset[str] = frozenset()
         self._open = False  # scripts may have set globals that were not seen
+        self.revision = 0
+        """Grows when it knows of other globals than before."""
         self._latest: tuple[str, p.Program | None] = ("", None)
         self._checked: tuple[tuple[Any, ...], tuple[Finding, ...]] = ((), ())  # the latest look, and what it was at
 
@@ -64,9 +66,10 @@ class Checker:
         """A script is being run: the globals that it sets exist from now on."""
         program = self._program(source)
         if program is None or _is_dynamic(source) or len(self._names) > _MOST_NAMES:
-            self._open = True
+            self.skip()
         elif not program.defines <= self._names:
             self._names |= program.defines
+            self.revision += 1
 
     @property
     def may_miss_globals(self) -> bool:
@@ -77,10 +80,13 @@ class Checker:
         """The globals of earlier scripts are gone."""
         self._names = frozenset()
         self._open = False
+        self.revision += 1
 
     def skip(self) -> None:
         """A script is being run that nobody looked at: it may set any global."""
-        self._open = True
+        if not self._open:
+            self._open = True
+            self.revision += 1
 
     def _program(self, source: str) -> p.Program | None:
         if self._language.program is None or len(source) > _LONGEST:

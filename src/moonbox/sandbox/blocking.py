@@ -22,6 +22,7 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
 from moonbox.values import ORDINARY
+from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
@@ -149,29 +150,25 @@ class BlockingDriver:
 
     def _step(self) -> None:
         """Send what is to be sent, take a frame, and do what is due."""
-        execution = self._execution
-        deadline = self._send()
-        frame = self._link.receive(deadline)
-        if frame is not None:
-            execution.frame(*frame)
-        if deadline is not None:  # looked at for every frame: a worker may send them without end
-            now = monotonic()
-            if now >= deadline and not execution.over:
-                execution.tick(now)
-
-    def _send(self) -> float | None:
-        """Send what is to be sent; when something is due next."""
-        execution = self._execution
+        execution, link = self._execution, self._link
         if execution.interrupting:
-            self._link.interrupt(execution.number, execution.interrupting)
+            link.interrupt(execution.number, execution.interrupting)
             execution.interrupting = 0
         data = execution.outgoing()
         deadline = execution.deadline()
-        # Half a frame would make the worker useless: it has some more time to take the rest.
-        if data and not self._link.send(data, None if deadline is None else deadline + GRACE):
+        try:
+            frame = link.exchange(data, deadline, GRACE)
+        except Unread:
             execution.stop(REASON_TIME, monotonic())
-            raise WorkerError("it does not read what it is sent")
-        return deadline
+            raise
+        if frame is not None:
+            execution.frame(*frame)
+            if execution.over:
+                return
+        if deadline is not None:  # looked at for every frame: a worker may send them without end
+            now = monotonic()
+            if now >= deadline:
+                execution.tick(now)
 
     def _stop_and_drain(self, reason: int) -> None:
         self._execution.stop(reason, monotonic())
@@ -180,8 +177,14 @@ class BlockingDriver:
 
     # The helper drives, the caller looks on
 
+    def _send_ahead(self) -> None:
+        """What is to be sent, so that the worker is at work while the helper wakes up; it sends what does not fit."""
+        data = self._execution.outgoing()
+        if data:
+            self._execution.give_back(self._link.send_now(data))
+
     def _drive_with_helper(self) -> None:
-        self._send()
+        self._send_ahead()
         self._baton = threading.Lock()
         self._turn = turn = threading.Condition(self._baton)
         self._helping = True

@@ -118,6 +118,8 @@ class CallPath:
         self.limits = limits
         self.language: Language = setup.language
         self.allow_nan = setup.allow_nan
+        self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
+        """So many may come from the worker in one run."""
         self._middleware: Sequence[Middleware] = setup.middleware
         self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
         self._slots: ToolSlots = setup.slots
@@ -160,11 +162,8 @@ class CallPath:
 
     async def perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
-        with self.media.active():
-            return await self._perform(entry, run, executor)
-
-    async def _perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
         running: RunningCall | None = None
+        active = self.media.activate()
         try:
             target = self.prepare(entry)
             running = entry.running = self._running_calls.enter(entry)
@@ -181,6 +180,7 @@ class CallPath:
             if running is not None:
                 entry.running = None  # no cycle is left for the garbage collector
                 running.let_go()
+            self.media.deactivate(active)
 
     def answered(self, answer: Answer) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
@@ -217,16 +217,24 @@ class CallPath:
             run.show(arguments)
             return None
         is_async = inspect.iscoroutinefunction(function.call)
-        result = await self._start(lambda: function.call(*arguments), entry, run, executor, is_async=is_async)
-        return self._convert(result)
+
+        def call() -> Any:
+            return function.call(*arguments)
+
+        if run.intents is None:
+            return self._convert(await executor.invoke(call, entry, is_async=is_async))
+        return self._convert(await self._start(call, entry, run.intents, run, executor, is_async))
 
     async def _start(
-        self, call: Callable[[], Any], entry: CallEntry, run: RunInfo, executor: Executor, *, is_async: bool
+        self,
+        call: Callable[[], Any],
+        entry: CallEntry,
+        intents: Intents,
+        run: RunInfo,
+        executor: Executor,
+        is_async: bool,
     ) -> Any:
         """Write the call down where the trail is durable, then invoke; not on an event loop: writing may wait."""
-        intents = run.intents
-        if intents is None:
-            return await executor.invoke(call, entry, is_async=is_async)
         if is_async:
             await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
             return await executor.invoke(call, entry, is_async=True)
@@ -238,20 +246,25 @@ class CallPath:
         return await executor.invoke(write_and_call, entry, is_async=False)
 
     async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+        limits, middleware = self.limits, self._middleware
         if tool.policy == "direct" and not self._direct:
             raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
-        for layer in self._middleware:
+        for layer in middleware:
             if layer.before is not None:
                 answer = await self._before(layer, tool, entry, run, executor)
                 if answer is not None:
                     return self._convert(answer.result)
         if tool.policy == "approve":
             await self._approved(tool, entry, run, executor)
-        slots = self._slots.of(tool)
-        if slots is not None:
-            await self._wait_for_slot(slots, tool, entry, executor)
-        result = await self._invoke(tool, entry, run, executor)
-        limits = self.limits
+        if tool.max_concurrency is not None:
+            await self._wait_for_slot(self._slots.of(tool), tool, entry, executor)
+        call = self._invocation(tool, entry, run)
+        entry.begin(tool.timeout)
+        CLOCK.set(run.clock)
+        if run.intents is None:
+            result = await executor.invoke(call, entry, is_async=tool.is_async)
+        else:
+            result = await self._start(call, entry, run.intents, run, executor, tool.is_async)
         result = tool.convert_result(
             result,
             max_string=limits.max_string,
@@ -260,7 +273,7 @@ class CallPath:
             allow_nan=self.allow_nan,
         )
         self._learn(tool, result, scripted=not self._direct)
-        for layer in reversed(self._middleware):
+        for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
                 if isinstance(changed, ToolCall):
@@ -269,7 +282,8 @@ class CallPath:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return result
 
-    async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+    def _invocation(self, tool: Tool, entry: CallEntry, run: RunInfo) -> Callable[[], Any]:
+        """What calls the tool's function."""
         context = None
         if tool.plan.injected:
             context = Context(
@@ -278,15 +292,7 @@ class CallPath:
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
         if self.media:
             arguments = with_contents(arguments, tool, self.media)
-        entry.begin(tool.timeout)
-        CLOCK.set(run.clock)
-        return await self._start(
-            lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most),
-            entry,
-            run,
-            executor,
-            is_async=tool.is_async,
-        )
+        return lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most)
 
     async def _before(
         self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor

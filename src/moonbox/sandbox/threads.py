@@ -224,21 +224,29 @@ class RunningCalls:
                 retryable=True,
             )
         call = RunningCall(self, entry)
-        with self._lock:
-            self._calls.add(call)
+        self._calls.add(call)  # as `discard` and the copy below, one step that no other thread comes between
         return call
 
-    def remove(self, call: RunningCall) -> None:
+    def let_go(self, call: RunningCall) -> None:
+        """One of those who hold it is done; it has ended when the last of them is."""
         with self._lock:
-            self._calls.discard(call)
+            call.holders -= 1
+            if call.holders:
+                return
+        self._calls.discard(call)
+        if call.slots is not None:
+            call.slots.leave()
+
+    def hold(self, call: RunningCall) -> None:
+        with self._lock:
+            call.holders += 1
 
     def all_left(self, slots: Slots) -> bool:
         """Whether every slot is held by a call that nobody waits for."""
         return self._left(slots) >= slots.most
 
     def _left(self, slots: Slots | None = None) -> int:
-        with self._lock:
-            return sum(call.entry.left for call in self._calls if slots is None or call.slots is slots)
+        return sum(call.entry.left for call in self._calls.copy() if slots is None or call.slots is slots)
 
 
 class RunningCall:
@@ -247,27 +255,20 @@ class RunningCall:
     Whoever carries the call out holds it: the call's own path, and the thread or task that its tool runs in.
     """
 
-    __slots__ = ("_calls", "_holders", "_lock", "entry", "slots")
+    __slots__ = ("_calls", "entry", "holders", "slots")
 
     def __init__(self, calls: RunningCalls, entry: CallEntry) -> None:
         self._calls = calls
-        self._lock = threading.Lock()
-        self._holders = 1
+        self.holders = 1
+        """How many hold it; changed by `RunningCalls` only."""
         self.entry = entry
         self.slots: Slots | None = None
 
     def hold(self) -> None:
-        with self._lock:
-            self._holders += 1
+        self._calls.hold(self)
 
     def let_go(self) -> None:
-        with self._lock:
-            self._holders -= 1
-            if self._holders:
-                return
-        self._calls.remove(self)
-        if self.slots is not None:
-            self.slots.leave()
+        self._calls.let_go(self)
 
 
 class ToolSlots:
@@ -277,9 +278,8 @@ class ToolSlots:
         self._lock = threading.Lock()
         self._slots: dict[str, Slots] = {}
 
-    def of(self, tool: Tool) -> Slots | None:
-        if tool.max_concurrency is None:
-            return None
+    def of(self, tool: Tool) -> Slots:
+        assert tool.max_concurrency is not None
         with self._lock:
             slots = self._slots.get(tool.path)
             if slots is None:

@@ -873,6 +873,18 @@ static int l_second(lua_State *L) {
   return 1;
 }
 
+/* fill(into, from): every field of `from`, whatever metatable `into` has. */
+static int l_fill(lua_State *L) {
+  p_lua_settop(L, 2);
+  p_lua_pushnil(L);
+  while (p_lua_next(L, 2)) {
+    p_lua_pushvalue(L, -2);
+    p_lua_rotate(L, -2, 1);
+    p_lua_rawset(L, 1);
+  }
+  return 0;
+}
+
 /* used(): bytes of Lua memory in use. */
 static int l_used(lua_State *L) {
   p_lua_pushinteger(L, (lua_Integer)W.used);
@@ -1097,7 +1109,7 @@ static const struct {
   lua_CFunction function;
 } FUNCTIONS[] = {{"exchange", l_exchange}, {"cancel", l_cancel}, {"emit", l_emit},     {"reason", l_reason},
                  {"enter", l_enter},       {"leave", l_leave},   {"adopt", l_adopt},   {"encode", l_encode},
-                 {"used", l_used},         {"second", l_second},         {"limits", l_limits}, {"bind", l_bind}};
+                 {"used", l_used},         {"second", l_second}, {"fill", l_fill},         {"limits", l_limits}, {"bind", l_bind}};
 
 /* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
 static PyObject *py_open(PyObject *module, PyObject *arguments) {

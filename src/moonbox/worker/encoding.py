@@ -94,7 +94,9 @@ def _columns(rows: list[Any]) -> Any:
 class Decoder:
     """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
 
-    def __init__(self, most: int, *, max_depth: int, allow_nan: bool = False) -> None:
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels")
+
+    def __init__(self, most: int, max_depth: int, allow_nan: bool = False) -> None:
         self._left = most
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND
