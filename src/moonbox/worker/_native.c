@@ -19,7 +19,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -1178,6 +1181,108 @@ static PyObject *py_serve(PyObject *module, PyObject *_) {
   Py_RETURN_NONE;
 }
 
+/* ---- A fresh worker: forked, locked in and at work without a step in Python -------------------------------------------- */
+
+/* One call of a plan of the jail, as jail/native.py writes it: a system call by its number, or one of these. */
+enum { PUT_PID = -1, PRCTL = -2, SET_LIMIT = -3, MOST_CALLS = 64 };
+typedef struct {
+  int64_t kind, words[4];
+} JailCall;
+/* What came of those that failed: an errno, or the number of a thread below 0. */
+static int failures[2][MOST_CALLS];
+
+static long make_call(const JailCall *call) {
+  const int64_t *w = call->words;
+  switch (call->kind) {
+    case PUT_PID: {
+      uint32_t pid = (uint32_t)getpid();
+      memcpy((void *)(uintptr_t)w[0], &pid, sizeof pid);
+      return 0;
+    }
+    case PRCTL: return prctl((int)w[0], (unsigned long)w[1], 0L, 0L, 0L);
+    case SET_LIMIT: {
+      struct rlimit limit = {(rlim_t)w[1], (rlim_t)w[2]};
+      return setrlimit((int)w[0], &limit);
+    }
+    default: return syscall((long)call->kind, w[0], w[1], w[2], w[3]);
+  }
+}
+
+/* Every call of a plan, whether or not others fail; how many did. */
+static int lock_in(const JailCall *calls, size_t count, int *failed) {
+  int wrong = 0;
+  for (size_t i = 0; i < count; i++) {
+    long result = make_call(&calls[i]);
+    failed[i] = result == -1 ? errno : (int)-result;
+    wrong += failed[i] != 0;
+  }
+  return wrong;
+}
+
+static void rehearse(void);
+
+static PyObject *failures_of(int plan, size_t count) {
+  PyObject *list = PyList_New((Py_ssize_t)count);
+  for (size_t i = 0; list && i < count; i++) {
+    PyObject *item = PyLong_FromLong(failures[plan][i]);
+    if (!item) Py_CLEAR(list);
+    else PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+  }
+  return list;
+}
+
+/* spawn(socket, control, parent, before, after, greeting): fork a worker; its process id. In the worker, whose calls of
+ * the two plans put the jail in force around the start of its control thread, it returns only when Python has something to
+ * do: (None, (kind, payload)) for a frame that it must answer, (failures of both plans, None) where a layer could not be
+ * put in force. Python's own state is as it was at the fork until then; the zygote has one thread, so that nothing is
+ * missing from it. */
+static PyObject *py_spawn(PyObject *module, PyObject *arguments) {
+  int main_socket, control;
+  long parent;
+  const char *plans[2], *greeting;
+  Py_ssize_t sizes[2], greeting_size;
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "iily#y#y#", &main_socket, &control, &parent, &plans[0], &sizes[0], &plans[1], &sizes[1],
+                        &greeting, &greeting_size))
+    return NULL;
+  size_t counts[2] = {(size_t)sizes[0] / sizeof(JailCall), (size_t)sizes[1] / sizeof(JailCall)};
+  if (counts[0] > MOST_CALLS || counts[1] > MOST_CALLS) return PyErr_Format(PyExc_ValueError, "too many calls");
+  PyOS_BeforeFork();
+  pid_t pid = fork();
+  if (pid) {
+    int problem = errno;
+    PyOS_AfterFork_Parent();
+    errno = problem;
+    return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(pid);
+  }
+  int wrong = lock_in((const JailCall *)plans[0], counts[0], failures[0]);
+  /* The zygote died before its death would be told: nothing would ever end this process, and nobody hears. */
+  if (getppid() != (pid_t)parent) _exit(1);
+  W.socket = main_socket;
+  W.control = control;
+  if (!start_watching()) _exit(70);
+  wrong += lock_in((const JailCall *)plans[1], counts[1], failures[1]);
+  if (wrong) {
+    PyOS_AfterFork_Child();
+    PyObject *before = failures_of(0, counts[0]), *after = before ? failures_of(1, counts[1]) : NULL;
+    if (!after) _exit(70);
+    return Py_BuildValue("((NN)O)", before, after, Py_None);
+  }
+  rehearse();
+  if (!send_frame(READY, greeting, (size_t)greeting_size)) _exit(0);
+  int kind;
+  char *payload;
+  size_t length;
+  while (receive(&kind, &payload, &length) > 0) {
+    if (kind != RUN) {
+      PyOS_AfterFork_Child();
+      return Py_BuildValue("(O(iy#))", Py_None, kind, payload, (Py_ssize_t)length);
+    }
+    if (!run(payload, length)) break;
+  }
+  _exit(0);
+}
+
 static PyObject *py_send(PyObject *module, PyObject *arguments) {
   int kind;
   const char *payload;
@@ -1191,10 +1296,9 @@ static PyObject *py_send(PyObject *module, PyObject *arguments) {
 }
 
 /* rehearse(): an empty run that nobody hears of: what it touches is ready before anybody waits for the first. */
-static PyObject *py_rehearse(PyObject *module, PyObject *_) {
+static void rehearse(void) {
   static const char source[] = "return 1";
   char frame[HEADER + RUN_HEAD + sizeof source - 1] = {0};
-  (void)module, (void)_;
   put_header(frame, RUN, sizeof frame - HEADER);
   memcpy(frame + HEADER + RUN_HEAD, source, sizeof source - 1);
   int socket = W.socket;
@@ -1207,6 +1311,11 @@ static PyObject *py_rehearse(PyObject *module, PyObject *_) {
   }
   W.in.size = W.in_start = 0;
   W.socket = socket;
+}
+
+static PyObject *py_rehearse(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  rehearse();
   Py_RETURN_NONE;
 }
 
@@ -1243,6 +1352,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {"take_hook", py_take_hook, METH_NOARGS, NULL},
                                 {"attach", py_attach, METH_VARARGS, NULL},
                                 {"serve", py_serve, METH_NOARGS, NULL},
+                                {"spawn", py_spawn, METH_VARARGS, NULL},
                                 {"send", py_send, METH_VARARGS, NULL},
                                 {"rehearse", py_rehearse, METH_NOARGS, NULL},
                                 {"watch", py_watch, METH_NOARGS, NULL},

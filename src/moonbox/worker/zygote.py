@@ -64,7 +64,7 @@ class _Zygote:
         self._serial = 0
         self._ended: dict[int, int] = {}
         self._limits: dict[str, Any] = {}
-        self._planned: dict[tuple[int, ...], tuple[Any, bytes]] = {}
+        self._planned: dict[tuple[int, ...], _PlannedJail] = {}
         self._pid = self._prepared.parent_pid()
         self._page = os.sysconf("SC_PAGE_SIZE")
 
@@ -182,18 +182,21 @@ class _Zygote:
         if not fds:  # the kernel drops what there is no room for
             raise OSError(_EMFILE, "no descriptors left")
         ours, theirs = _socket.socketpair()
-        config, greeting = self._jail_for((fds[0], theirs.fileno()))
+        control = theirs.fileno()
+        jail = self._jail_for((fds[0], control))
         try:
-            pid = os.fork()
+            if jail.calls is None:
+                pid = os.fork()
+                if pid == 0:
+                    self._be_worker(fds[0], theirs.detach(), jail)
+            else:
+                pid = self._native.spawn(fds[0], control, self._pid, *jail.calls, jail.greeting)
+                if type(pid) is tuple:  # this is the worker, and Python has something to do in it
+                    self._be_native_worker(pid, theirs, jail)
         except OSError:
             ours.close()
             theirs.close()
             raise
-        if pid == 0:
-            try:
-                self._be_worker(fds[0], theirs.detach(), config, greeting)
-            finally:
-                os._exit(70)
         os.close(fds[0])
         theirs.close()
         ours.setblocking(False)
@@ -202,8 +205,8 @@ class _Zygote:
         self._controls[self._serial] = pid, ours
         return ("ok", pid, self._serial, self._native is not None)
 
-    def _jail_for(self, keep: tuple[int, ...]) -> tuple[Any, bytes]:
-        """The jail, planned, of a worker that keeps these descriptors, and its greeting. Their numbers mostly recur."""
+    def _jail_for(self, keep: tuple[int, ...]) -> _PlannedJail:
+        """The jail of a worker that keeps these descriptors. Their numbers mostly recur."""
         planned = self._planned.get(keep)
         if planned is None:
             config = self._jail.JailConfig(
@@ -213,7 +216,7 @@ class _Zygote:
                 # Room for the script's own memory, and once more for its values on their way in and out.
                 memory=self._limits["max_memory"] * 2,
             )
-            planned = config, _greeting(config.before.layers + config.after.layers)
+            planned = _PlannedJail(config, self._jail, self._prepared.libc if self._native else None)
             if len(self._planned) >= _MOST_PLANS:
                 self._planned.clear()
             self._planned[keep] = planned
@@ -249,19 +252,54 @@ class _Zygote:
             self._wait(pid, 0)
         os._exit(0)
 
-    def _be_worker(self, main_fd: int, control_fd: int, config: Any, greeting: bytes) -> None:
-        before = self._jail.before_threads(config)
-        child: Child | NativeChild
-        if self._native:
+    def _be_worker(self, main_fd: int, control_fd: int, jail: _PlannedJail) -> None:
+        """Never returns."""
+        status = 70
+        try:
+            config = jail.config
+            before = self._jail.before_threads(config)
+            child: Child | NativeChild
+            if self._native:
+                child = NativeChild(self._native, self._vm)
+                child.attach(main_fd, control_fd)
+            else:
+                child = Child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
+                child.watch(lambda: os._exit(0))
+            after = self._jail.after_threads(config)
+            as_planned = before is config.before.layers and after is config.after.layers
+            child.serve(jail.greeting if as_planned else _greeting(before + after))
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _be_native_worker(self, state: Any, control: _socket.socket, jail: _PlannedJail) -> None:
+        """Go on where the native part needs Python; never returns."""
+        status = 70
+        try:
+            control.detach()  # the native part's by now
+            failures, request = state
             child = NativeChild(self._native, self._vm)
-            child.attach(main_fd, control_fd)
-        else:
-            child = Child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
-            child.watch(lambda: os._exit(0))
-        after = self._jail.after_threads(config)
-        as_planned = before is config.before.layers and after is config.after.layers
-        child.serve(greeting if as_planned else _greeting(before + after))
-        os._exit(0)
+            if failures is None:
+                child.go_on(request)
+            else:
+                plans = jail.config.before, jail.config.after
+                before, after = (self._jail.outcomes(*pair) for pair in zip(plans, failures))  # noqa: B905 - two each
+                child.serve(_greeting(before + after))
+            status = 0
+        finally:
+            os._exit(status)
+
+
+class _PlannedJail:
+    """A worker's jail, its greeting where nothing fails, and its calls for the native part, if that can make them."""
+
+    __slots__ = ("calls", "config", "greeting")
+
+    def __init__(self, config: Any, jail: Any, libc: Any) -> None:
+        self.config = config
+        self.greeting = _greeting(config.before.layers + config.after.layers)
+        before, after = (jail.native_form(plan, libc) for plan in (config.before, config.after))
+        self.calls: tuple[bytes, bytes] | None = None if before is None or after is None else (before, after)
 
 
 def _greeting(layers: Any) -> bytes:
