@@ -118,6 +118,12 @@ class CallPath:
         self.limits = limits
         self.language: Language = setup.language
         self.allow_nan = setup.allow_nan
+        self._bounds: dict[str, Any] = {
+            "max_string": limits.max_string,
+            "max_array": limits.max_array,
+            "max_depth": limits.max_depth,
+            "allow_nan": setup.allow_nan,
+        }
         self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
         """So many may come from the worker in one run."""
         self._middleware: Sequence[Middleware] = setup.middleware
@@ -246,7 +252,7 @@ class CallPath:
         return await executor.invoke(write_and_call, entry, is_async=False)
 
     async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
-        limits, middleware = self.limits, self._middleware
+        middleware = self._middleware
         if tool.policy == "direct" and not self._direct:
             raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
         for layer in middleware:
@@ -265,13 +271,7 @@ class CallPath:
             result = await executor.invoke(call, entry, is_async=tool.is_async)
         else:
             result = await self._start(call, entry, run.intents, run, executor, tool.is_async)
-        result = tool.convert_result(
-            result,
-            max_string=limits.max_string,
-            max_array=limits.max_array,
-            max_depth=limits.max_depth,
-            allow_nan=self.allow_nan,
-        )
+        result = tool.convert_result(result, **self._bounds)
         self._learn(tool, result, scripted=not self._direct)
         for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:
@@ -366,20 +366,11 @@ class CallPath:
         entry.running.slots = slots
 
     def _convert(self, result: Any) -> Any:
-        limits = self.limits
         try:
-            value = measured(
-                result,
-                max_string=limits.max_string,
-                max_array=limits.max_array,
-                max_depth=limits.max_depth,
-                allow_nan=self.allow_nan,
-                path="result",
-            )
+            return measured(result, **self._bounds, path="result")
         except ConversionError as problem:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None
-        return value
 
 
 def failure(error: ToolError) -> CallResult:

@@ -68,28 +68,37 @@ class HeldWorker:
         return protocol.pack(protocol.CONFIGURE, config) if config else b""
 
     def read_globals(self) -> dict[str, str]:
-        """Names and kinds of what scripts have defined in it, as it tells."""
-        assert self.link is not None
+        """Names and kinds of what scripts have defined, as the worker tells."""
         deadline = monotonic() + _ANSWER_SECONDS
-        with self.link as link:
-            frame = link.exchange(protocol.frame(protocol.GLOBALS, b""), deadline, 0.0)
-            while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
-                frame = link.receive(deadline)
-        if frame is None:
-            raise WorkerError("the worker did not answer")
-        return _globals_of(frame)
+        try:
+            with self.acquire() as link:
+                frame = link.exchange(protocol.frame(protocol.GLOBALS, b""), deadline, 0.0)
+                while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
+                    frame = link.receive(deadline)
+            if frame is None:
+                raise WorkerError("the worker did not answer")
+            return _globals_of(frame)
+        except (WorkerError, ValueError, TypeError) as problem:
+            self.lose()
+            raise WorkerError(f"the worker was lost: {problem}") from None
 
     async def aread_globals(self) -> dict[str, str]:
         """The same, awaited."""
         import asyncio
 
-        assert self.link is not None
-        with self.link as link:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                rest = link.send_now(protocol.frame(protocol.GLOBALS, b""))
-                if rest:
-                    await link.asend(rest)
-                return _globals_of(await link.areceive())
+        try:
+            with await self.aacquire() as link:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    rest = link.send_now(protocol.frame(protocol.GLOBALS, b""))
+                    if rest:
+                        await link.asend(rest)
+                    return _globals_of(await link.areceive())
+        except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
+            self.lose()
+            raise WorkerError(f"the worker was lost: {problem}") from None
+        except BaseException:  # cancelled: an answer may still come, which nobody would expect
+            self.lose()
+            raise
 
     def lose(self) -> None:
         """The worker is gone, and with it the script's state."""

@@ -7,7 +7,6 @@ from os import getpid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, UsageError, WorkerError
-from moonbox.languages.registry import EngineError
 from moonbox.media import MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
@@ -23,7 +22,6 @@ from moonbox.worker.encoding import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Repl"]
 
 _KEPT_SOURCES = 20
-_SOURCE_SHARE = 4  # the compiler holds a script more than once
 
 
 class Repl:
@@ -203,11 +200,7 @@ class Repl:
         """Names and kinds of what scripts have defined."""
         self._enter()
         try:
-            self._worker.acquire()
             return self._worker.read_globals()
-        except (WorkerError, ValueError, TypeError) as problem:
-            self._worker.lose()
-            raise WorkerError(f"the worker was lost: {problem}") from None
         finally:
             self._turn.leave()
 
@@ -215,14 +208,7 @@ class Repl:
         """The same, awaited."""
         await self._aenter()
         try:
-            await self._worker.aacquire()
             return await self._worker.aread_globals()
-        except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
-            self._worker.lose()
-            raise WorkerError(f"the worker was lost: {problem}") from None
-        except BaseException:  # cancelled: an answer may still come, which nobody would expect
-            self._worker.lose()
-            raise
         finally:
             self._turn.leave()
 
@@ -286,9 +272,7 @@ class Repl:
             self._turn.leave()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Repl:
@@ -299,9 +283,7 @@ class Repl:
             self._turn.leave()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
     # One run after another
@@ -312,11 +294,7 @@ class Repl:
             self._refuse_use()
         turn = self._turn.enter()
         if turn is not None:
-            try:
-                turn.result()
-            except BaseException:
-                self._turn.give_up(turn)
-                raise
+            self._turn.wait(turn)
             self._check_still_open()
 
     async def _aenter(self) -> None:
@@ -324,13 +302,7 @@ class Repl:
             self._refuse_use()
         turn = self._turn.enter()
         if turn is not None:
-            import asyncio
-
-            try:
-                await asyncio.wrap_future(turn)
-            except BaseException:
-                self._turn.give_up(turn)
-                raise
+            await self._turn.await_turn(turn)
             self._check_still_open()
 
     def _refuse_use(self) -> None:
@@ -380,15 +352,8 @@ class Repl:
         worker.loss_unseen = False
         execution.clock.worker = link
         program = source.encode("utf-8", "replace")
-        if len(program) > limits.max_source:
-            message = f"the script has {len(program)} bytes; max_source is {limits.max_source}"
-            execution.refuse(EngineError("stop", message, limit="source"))
-            return execution
-        if len(source) > limits.max_memory // _SOURCE_SHARE:
-            message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
-            execution.refuse(EngineError("stop", message, limit="memory"))
-            return execution
-        if not self._check.admits(source, execution, self._additions, [name for name, _ in inputs] if inputs else ()):
+        names = [name for name, _ in inputs] if inputs else ()
+        if not self._check.admits(source, len(program), limits, execution, self._additions, names):
             return execution
         # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
         execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check.checker import Checker, refusal
+from moonbox.languages.registry import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from moonbox.check.tools import ToolView
     from moonbox.findings import Finding
+    from moonbox.limits import Limits
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
 __all__ = ["ScriptCheck"]
+
+_SOURCE_SHARE = 4  # the compiler holds a script more than once
 
 
 class ScriptCheck:
@@ -26,7 +30,7 @@ class ScriptCheck:
         self._setup = setup
         self._toolbox = toolbox
         self._enabled = enabled
-        self._checker = Checker(setup.language)
+        self._checker = Checker(setup.language, setup.latest_check)
         self._view: ToolView | None = None
         self._added_of: tuple[Additions | None, frozenset[str]] = (None, frozenset())
         self._admitted: tuple[Any, ...] = ()  # the latest script without findings, and all that it was looked at with
@@ -40,8 +44,24 @@ class ScriptCheck:
             names = names | self.kept_names | set(inputs)
         return self._checker.check(source, self._current_view(), names)
 
-    def admits(self, source: str, execution: Execution, additions: Additions, inputs: Sequence[str] = ()) -> bool:
-        """Whether the script can be run; what else the look shows goes into the record."""
+    def admits(
+        self,
+        source: str,
+        size: int,
+        limits: Limits,
+        execution: Execution,
+        additions: Additions,
+        inputs: Sequence[str] = (),
+    ) -> bool:
+        """Whether the script, of `size` bytes, can be run; what else the look shows goes into the record."""
+        if size > limits.max_source:
+            message = f"the script has {size} bytes; max_source is {limits.max_source}"
+            execution.refuse(EngineError("stop", message, limit="source"))
+            return False
+        if len(source) > limits.max_memory // _SOURCE_SHARE:
+            message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
+            execution.refuse(EngineError("stop", message, limit="memory"))
+            return False
         checker = self._checker
         if not self._enabled:
             checker.skip()

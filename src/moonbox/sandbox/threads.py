@@ -200,6 +200,24 @@ class Slots:
                     return
             self.free += 1
 
+    def wait(self, future: Future[None]) -> None:
+        """Until it is our turn."""
+        try:
+            future.result()
+        except BaseException:
+            self.give_up(future)
+            raise
+
+    async def await_turn(self, future: Future[None]) -> None:
+        """The same, awaited."""
+        import asyncio
+
+        try:
+            await asyncio.wrap_future(future)
+        except BaseException:
+            self.give_up(future)
+            raise
+
     def give_up(self, future: Future[None]) -> None:
         """Whoever waited was interrupted: pass on the turn if it had come already."""
         if not future.cancel() and future.done():

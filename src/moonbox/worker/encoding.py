@@ -1,4 +1,4 @@
-"""How values travel between host and worker: as columns on the way out, as bounded JSON on the way in.
+"""How values travel between host and worker: as columns on the way out, as bounded frames of JSON on the way in.
 
 What goes out is trusted: lists of dicts with the same keys become columns, which unpack several times faster.
 What comes in is assumed hostile: it is counted and measured before it is parsed.
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
+from moonbox.worker.protocol import HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Decoder", "message_pack", "packed"]
+__all__ = ["Decoder", "Reader", "message_pack", "packed"]
 
 _NATIVE = extension("_values")
 _ROWS_FROM = 16
@@ -89,6 +90,41 @@ def _columns(rows: list[Any]) -> Any:
         return rows
     leaves = list(chain.from_iterable(map(dict.values, rows)))
     return (keys, *(leaves[column::width] for column in range(width)))
+
+
+class Reader:
+    """Cuts a stream of bytes into frames; refuses frames of more than `largest` bytes before they are read."""
+
+    __slots__ = ("buffer", "largest")
+
+    def __init__(self, largest: int) -> None:
+        self.buffer = bytearray()
+        """Bytes that have arrived and are not taken yet; add to it what arrives."""
+        self.largest = largest
+
+    def take(self, data: bytes) -> tuple[int, bytes] | None:
+        """Add what has arrived; the next whole frame, or None when more bytes are needed."""
+        if not self.buffer and len(data) >= HEADER.size:  # most often it is one whole frame
+            kind, length = HEADER.unpack_from(data)
+            if length == len(data) - HEADER.size and length <= self.largest:
+                return kind, data[HEADER.size :]
+        self.buffer += data
+        return self.next()
+
+    def next(self) -> tuple[int, bytes] | None:
+        """The next whole frame, or None when more bytes are needed."""
+        buffer = self.buffer
+        if len(buffer) < HEADER.size:
+            return None
+        kind, length = HEADER.unpack_from(buffer)
+        if length > self.largest:
+            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
+        end = HEADER.size + length
+        if len(buffer) < end:
+            return None
+        payload = bytes(memoryview(buffer)[HEADER.size : end])
+        del buffer[:end]
+        return kind, payload
 
 
 class Decoder:

@@ -8,19 +8,20 @@ import socket
 import threading
 import time
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
-from moonbox.worker.protocol import HEADER, READY
+from moonbox.worker.encoding import Reader
+from moonbox.worker.protocol import READY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.worker.control import Control
+    from moonbox.worker.control import Control, WorkerProcess
     from moonbox.worker.jail import Layer
 
-__all__ = ["Gone", "Link", "Reader", "Unread", "WorkerProcess", "socket_pairs"]
+__all__ = ["Gone", "Link", "Unread", "socket_pairs"]
 
 _WIRE = extension("worker._wire")
 
@@ -41,48 +42,6 @@ class Unread(WorkerError):
 
     def __init__(self) -> None:
         super().__init__("it does not read what it is sent")
-
-
-class WorkerProcess(Protocol):
-    """What a worker runs in."""
-
-    def kill(self) -> str:
-        """End it now; words for how it had ended, "" when nothing is known."""
-
-
-class Reader:
-    """Cuts a stream of bytes into frames; refuses frames of more than `largest` bytes before they are read."""
-
-    __slots__ = ("buffer", "largest")
-
-    def __init__(self, largest: int) -> None:
-        self.buffer = bytearray()
-        """Bytes that have arrived and are not taken yet; add to it what arrives."""
-        self.largest = largest
-
-    def take(self, data: bytes) -> tuple[int, bytes] | None:
-        """Add what has arrived; the next whole frame, or None when more bytes are needed."""
-        if not self.buffer and len(data) >= HEADER.size:  # most often it is one whole frame
-            kind, length = HEADER.unpack_from(data)
-            if length == len(data) - HEADER.size and length <= self.largest:
-                return kind, data[HEADER.size :]
-        self.buffer += data
-        return self.next()
-
-    def next(self) -> tuple[int, bytes] | None:
-        """The next whole frame, or None when more bytes are needed."""
-        buffer = self.buffer
-        if len(buffer) < HEADER.size:
-            return None
-        kind, length = HEADER.unpack_from(buffer)
-        if length > self.largest:
-            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
-        end = HEADER.size + length
-        if len(buffer) < end:
-            return None
-        payload = bytes(memoryview(buffer)[HEADER.size : end])
-        del buffer[:end]
-        return kind, payload
 
 
 class Link:
