@@ -23,9 +23,12 @@ TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`, and 
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FREEZE", "INTERRUPT", "LENGTH", "NOTE", "RELEASE", "THAW", "main"]
+__all__ = ["FREEZE", "INTERRUPT", "LENGTH", "NOTE", "RELEASE", "SPAWN", "THAW", "main"]
 
 LENGTH = struct.Struct("<I")
+_SPAWN = marshal.dumps(("spawn",), 0)  # as the first version of the format has it, which is the same in every process
+SPAWN = LENGTH.pack(len(_SPAWN)) + _SPAWN
+"""The request for a worker."""
 NOTE = struct.Struct("<BQQB")  # action, serial number of the worker; number and reason of a STOP, or bytes of memory
 INTERRUPT, FREEZE, THAW, RELEASE = 1, 2, 3, 4
 _NOTES_AT_ONCE = 256
@@ -35,6 +38,7 @@ _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 
 _EMFILE = 24
 _MOST_PLANS = 64
 _SLACK = 32 << 20
+_FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
 
@@ -67,33 +71,72 @@ class _Zygote:
         self._planned: dict[tuple[int, ...], _PlannedJail] = {}
         self._pid = self._prepared.parent_pid()
         self._page = os.sysconf("SC_PAGE_SIZE")
+        self._deaf = False  # the host has closed the socket of the notes
+        self._tended: _PlannedJail | None = None  # the jail of workers that the native part makes and looks after
 
     def serve(self) -> None:
+        while self._next_request():
+            request, fds = self._receive()
+            if request is None:
+                break
+            self._reap()
+            try:
+                answer = getattr(self, "_do_" + request[0])(*request[1:], fds)
+            except OSError as problem:  # no descriptors, processes or memory left: the workers that there are go on
+                answer = _failed(problem)
+                for fd in fds:
+                    os.close(fd)
+            if not self._answer(answer):
+                break
+        self._end()
+
+    def _next_request(self) -> bool:
+        """Wait for it, and act on notes meanwhile; False when the host has hung up."""
+        if self._tended is not None:
+            return self._tend(self._tended)
         poll = select.poll()
         poll.register(self._host.fileno(), select.POLLIN)
-        poll.register(self._notes.fileno(), select.POLLIN)
+        if not self._deaf:
+            poll.register(self._notes.fileno(), select.POLLIN)
         while True:
             ready = [fd for fd, _ in poll.poll()]
             if self._notes.fileno() in ready and not self._take_notes():
+                self._deaf = True
                 poll.unregister(self._notes.fileno())
-            if self._host.fileno() not in ready:
+            if self._host.fileno() in ready:
+                return True
+
+    def _tend(self, jail: _PlannedJail) -> bool:
+        """The same by the native part, which makes workers and looks after them by itself."""
+        assert jail.calls is not None
+        while True:
+            try:
+                state = self._native.tend(
+                    self._host.fileno(),
+                    self._notes.fileno(),
+                    SPAWN,
+                    *_ANSWER,
+                    self._limits["max_memory"],
+                    self._pid,
+                    *jail.calls,
+                    jail.greeting,
+                )
+            except OSError as problem:
+                if not self._answer(_failed(problem)):
+                    return False
                 continue
-            request, fds = self._receive()
-            if request is None:
-                self._end()
-                return
-            self._reap()
-            try:
-                answer = marshal.dumps(getattr(self, "_do_" + request[0])(*request[1:], fds))
-            except OSError as problem:  # no descriptors, processes or memory left: the workers that there are go on
-                answer = marshal.dumps(("failed", problem.errno, problem.strerror))
-                for fd in fds:
-                    os.close(fd)
-            try:
-                self._host.sendall(LENGTH.pack(len(answer)) + answer)
-            except OSError:  # the host has hung up
-                self._end()
-                return
+            if type(state) is tuple:  # this is a worker, and Python has something to do in it
+                self._be_native_worker(state, jail)
+            return state is True
+
+    def _answer(self, answer: tuple[Any, ...]) -> bool:
+        """False when the host has hung up."""
+        data = marshal.dumps(answer)
+        try:
+            self._host.sendall(LENGTH.pack(len(data)) + data)
+        except OSError:
+            return False
+        return True
 
     def _receive(self) -> tuple[Any, list[int]]:
         fds = array.array("i")
@@ -128,6 +171,9 @@ class _Zygote:
         gc.freeze()  # workers share these pages as long as no collection touches them
         gc.disable()
         self._rehearse()
+        if self._native is not None:
+            jail = self._jail_for(_FIXED)
+            self._tended = jail if jail.calls is not None else None
         return ("ok",)
 
     def _rehearse(self) -> None:
@@ -182,21 +228,15 @@ class _Zygote:
         if not fds:  # the kernel drops what there is no room for
             raise OSError(_EMFILE, "no descriptors left")
         ours, theirs = _socket.socketpair()
-        control = theirs.fileno()
-        jail = self._jail_for((fds[0], control))
+        jail = self._jail_for((fds[0], theirs.fileno()))
         try:
-            if jail.calls is None:
-                pid = os.fork()
-                if pid == 0:
-                    self._be_worker(fds[0], theirs.detach(), jail)
-            else:
-                pid = self._native.spawn(fds[0], control, self._pid, *jail.calls, jail.greeting)
-                if type(pid) is tuple:  # this is the worker, and Python has something to do in it
-                    self._be_native_worker(pid, theirs, jail)
+            pid = os.fork()
         except OSError:
             ours.close()
             theirs.close()
             raise
+        if pid == 0:
+            self._be_worker(fds[0], theirs.detach(), jail)
         os.close(fds[0])
         theirs.close()
         ours.setblocking(False)
@@ -224,6 +264,8 @@ class _Zygote:
 
     def _do_kill(self, pid: int, _: list[int]) -> tuple[str, int | None]:
         """Kill that worker if it still lives, and tell its wait status."""
+        if self._tended is not None:
+            return ("ok", self._native.kill_worker(pid))
         if pid in self._children:
             os.kill(pid, _SIGKILL)
             self._wait(pid, 0)
@@ -246,6 +288,8 @@ class _Zygote:
         return pid > 0
 
     def _end(self) -> None:
+        if self._native is not None:
+            self._native.end_workers()
         for pid in self._children:
             os.kill(pid, _SIGKILL)
         for pid in tuple(self._children):
@@ -272,11 +316,10 @@ class _Zygote:
         finally:
             os._exit(status)
 
-    def _be_native_worker(self, state: Any, control: _socket.socket, jail: _PlannedJail) -> None:
+    def _be_native_worker(self, state: Any, jail: _PlannedJail) -> None:
         """Go on where the native part needs Python; never returns."""
         status = 70
         try:
-            control.detach()  # the native part's by now
             failures, request = state
             child = NativeChild(self._native, self._vm)
             if failures is None:
@@ -300,6 +343,21 @@ class _PlannedJail:
         self.greeting = _greeting(config.before.layers + config.after.layers)
         before, after = (jail.native_form(plan, libc) for plan in (config.before, config.after))
         self.calls: tuple[bytes, bytes] | None = None if before is None or after is None else (before, after)
+
+
+def _failed(problem: OSError) -> tuple[Any, ...]:
+    return "failed", problem.errno, problem.strerror
+
+
+def _answer_with_gaps() -> tuple[bytes, int, int]:
+    """The answer to a request for a worker, and where in it the process id and the serial number go."""
+    pid, serial = 0x5A5A5A51, 0x5A5A5A52
+    data = marshal.dumps(("ok", pid, serial, True))
+    message = LENGTH.pack(len(data)) + data
+    return message, message.index(pid.to_bytes(4, "little")), message.index(serial.to_bytes(4, "little"))
+
+
+_ANSWER = _answer_with_gaps()
 
 
 def _greeting(layers: Any) -> bytes:
