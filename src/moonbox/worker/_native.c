@@ -1187,7 +1187,7 @@ static PyObject *py_serve(PyObject *module, PyObject *_) {
 
 /* ---- A fresh worker: locked in and at work without a step in Python ------------------------------------------------------ */
 
-enum { MAIN_FD = 3, CONTROL_FD = 4, ABOVE_THEM = 10 };
+enum { MAIN_FD = 3, CONTROL_FD = 4 };
 
 /* One call of a plan of the jail, as jail/native.py writes it: a system call by its number, or one of these. */
 enum { PUT_PID = -1, PRCTL = -2, SET_LIMIT = -3, MOST_CALLS = 64 };
@@ -1401,10 +1401,11 @@ static int take_socket(int fd, size_t size) {
   return passed;
 }
 
-/* The worker's sockets at their fixed numbers, for which its jail is planned. */
-static int move_sockets(int main_socket, int control) {
-  int a = fcntl(main_socket, F_DUPFD, ABOVE_THEM), b = fcntl(control, F_DUPFD, ABOVE_THEM);
-  return a >= 0 && b >= 0 && dup2(a, MAIN_FD) == MAIN_FD && dup2(b, CONTROL_FD) == CONTROL_FD;
+/* The worker's sockets at their fixed numbers, for which its jail is planned; `spare` is one that it has no need of. */
+static int move_sockets(int main_socket, int control, int spare) {
+  close(spare);
+  if (control == MAIN_FD) control = dup(control);
+  return control >= 0 && dup2(main_socket, MAIN_FD) == MAIN_FD && dup2(control, CONTROL_FD) == CONTROL_FD;
 }
 
 /* A worker for this socket, which is closed here: its process id, 0 in the worker itself, -1 where there is none. */
@@ -1419,7 +1420,7 @@ static pid_t fork_worker(int main_socket) {
   }
   if (Z.count < Z.room && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
     pid = fork();
-    if (!pid && !move_sockets(main_socket, pair[1])) _exit(70);
+    if (!pid && !move_sockets(main_socket, pair[1], pair[0])) _exit(70);
     if (!pid) return 0;
     int problem = errno;
     close(pair[1]);
