@@ -13,6 +13,7 @@ console: $(VENV)/console
 	$(BIN)/moonbox console examples/console.lua --tools examples/expenses.py --tools examples/payments.py $(CONSOLE)
 
 screenshots: $(VENV)/installed
+	$(BIN)/python docs/images/make.py
 	$(BIN)/python docs/images/console.py
 
 test: lint types $(if $(shell command -v node),js,without-js) unit

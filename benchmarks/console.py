@@ -25,7 +25,7 @@ from moonbox.http.browser import BrowserAccess
 from moonbox.http.guard import Access
 from moonbox.http.workbench import Workbench
 from moonbox.knowledge import Item, KnowledgeBase
-from moonbox.project.diagnosis import diagnose
+from moonbox.project.diagnosis import Doctor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,11 +92,11 @@ def fill(path: Path, runs: int) -> float:
 
 async def measure(path: Path, runs: int) -> list[tuple[str, float, float, int]]:
     """For each view: the median and the slowest server time in milliseconds, and its bytes."""
-    bench, trail = Workbench(), SqliteSink(path)
+    bench, trail, doctor = Workbench(), SqliteSink(path), Doctor()
     with Sandbox([list_orders], audit=bench.sink(trail), min_workers=0, **bench.hooks) as box:
         knowledge = KnowledgeBase(path.with_suffix(".knowledge"), sources={"notes": Notes()})
         knowledge.sync("notes")
-        bench.attach(box, trail=trail, knowledge=knowledge, diagnose=lambda: diagnose().to_dict())
+        bench.attach(box, trail=trail, knowledge=knowledge, diagnose=lambda: doctor.diagnose().to_dict())
         browser = BrowserAccess(public=True)
         service = Service(box, trail=trail, workbench=bench)
         app = create_app(service, Access(browser=browser, open_paths=OPEN_PATHS), more=console_routes(service, browser))

@@ -4,12 +4,15 @@
 local ids = {1, 2, 3, 4, 5, 6}
 local totals = parallel.map(ids, function(id)
   local cents = 0
-  for _, item in ipairs(tools.get_expenses{employee_id = id}) do
-    if item.category == "meals" then cents = cents + item.cents end
+  local items = tools.get_expenses{employee_id = id}
+  for _, item in ipairs(items) do
+    local meal = item.category == "meals"
+    cents = cents + (meal and item.cents or 0)
   end
-  return {employee = id, cents = cents}
+  return {employee_id = id, cents = cents}
 end, {concurrency = 3})
 
-table.sort(totals, function(a, b) return a.cents > b.cents end)
-print(tools.pay_back{employee_id = totals[1].employee, cents = totals[1].cents})
+local function most(a, b) return a.cents > b.cents end
+table.sort(totals, most)
+print(tools.pay_back(totals[1]))
 return totals

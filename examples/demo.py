@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from pathlib import Path
+import random
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from expenses import get_expenses
 from rich import box
 from rich.console import Console, Group
 from rich.panel import Panel
@@ -14,7 +16,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from moonbox import Sandbox
+from moonbox import Sandbox, tool
 from moonbox.audit.terminal import seconds, size
 from moonbox.audit.timeline import timeline_text
 from moonbox.tools.signature import render
@@ -22,8 +24,26 @@ from moonbox.tools.signature import render
 if TYPE_CHECKING:
     from moonbox import Run
 
-SCRIPT = Path(__file__).with_name("expenses.lua")
 WIDTH = 92
+SCRIPT = """
+-- What did the team spend on travel in the first quarter?
+local ids = {}
+for id = 1, 20 do ids[id] = id end
+
+local totals = parallel.map(ids, function(id)
+  local sum = 0
+  for _, item in ipairs(tools.get_expenses{employee_id = id}) do
+    if item.category == "travel" and item.date < "2026-04-01" then
+      sum = sum + item.cents
+    end
+  end
+  return sum
+end, {concurrency = 5})
+
+local cents = 0
+for _, sum in ipairs(totals) do cents = cents + sum end
+return cents / 100
+"""
 
 
 def main() -> None:
@@ -34,15 +54,17 @@ def main() -> None:
 def run() -> Run:
     """What a model's script comes to, in a sandbox with one tool."""
     with Sandbox(tools=[get_expenses]) as sandbox:
-        return sandbox.run(SCRIPT.read_text(encoding="utf-8"))
+        return sandbox.run(SCRIPT)
 
 
 def show(console: Console, run: Run) -> None:
     """The question, the script, its result, its calls, and what it saved."""
     run.unwrap()
     source = Syntax(run.source.strip(), "lua", theme="ansi_dark", background_color="default")
-    tool = Text("it may call  ", "dim") + Text(render(get_expenses, "signature", name="tools.get_expenses"), "cyan")
-    console.print(Panel(Group(source, Text(), tool), title="what the model wrote", box=box.ROUNDED, border_style="dim"))
+    listed = Text("it may call  ", "dim") + Text(render(get_expenses, "signature", name="tools.get_expenses"), "cyan")
+    console.print(
+        Panel(Group(source, Text(), listed), title="what the model wrote", box=box.ROUNDED, border_style="dim")
+    )
     console.print(Text.assemble("\nit returns  ", (f"{run.value:,.2f}", "bold green"), "\n"))
     console.print(Text(f"its {len(run.calls)} calls, five at a time, in {seconds(run.usage.wall)}", "bold"))
     for line in timeline_text(run, console.width):
@@ -74,6 +96,52 @@ def _comparison(run: Run) -> Table:
 
 def _bytes(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+# The tool: the expenses of a team of twenty, behind a service that takes its time
+
+ITEMS = 100
+_MERCHANTS = {
+    "travel": ("Northline Rail", "Blue Harbour Air", "City Cabs", "Hotel Meridian"),
+    "meals": ("Corner Bakery", "Noodle House", "Café Lumen"),
+    "software": ("Plotwise", "Inkdrop Studio", "Cloud Attic"),
+    "office": ("Paper & Pine", "Deskworks"),
+}
+
+
+@dataclass(frozen=True)
+class Expense:
+    """One item."""
+
+    id: int
+    date: str
+    category: str
+    merchant: str
+    cents: int
+    note: str
+
+
+@tool(hints={"read_only": True})
+def get_expenses(employee_id: int) -> list[Expense]:
+    """Expense items of one employee (1 to 20) in this half-year."""
+    if not 1 <= employee_id <= 20:
+        raise ValueError(f"there is no employee {employee_id}")
+    chance = random.Random(employee_id)
+    time.sleep(chance.uniform(0.010, 0.035))  # as a service on the network would
+    return [_item(chance, employee_id * 1000 + number) for number in range(ITEMS)]
+
+
+def _item(chance: random.Random, id: int) -> Expense:
+    category = chance.choice(tuple(_MERCHANTS))
+    day = dt.date(2026, 1, 1) + dt.timedelta(days=chance.randrange(181))
+    return Expense(
+        id=id,
+        date=day.isoformat(),
+        category=category,
+        merchant=chance.choice(_MERCHANTS[category]),
+        cents=chance.randrange(400, 48_000),
+        note=chance.choice(("", "client visit", "team day", "approved by phone", "see attached receipt")),
+    )
 
 
 if __name__ == "__main__":

@@ -98,6 +98,7 @@ def take(page: Page, home: str, view: str, name: str) -> None:
 
 
 def save(page: Page, name: str) -> None:
+    page.mouse.move(0, 0)
     page.wait_for_timeout(250)  # fonts and layout
     page.screenshot(path=HERE / f"console-{name}.png")
 

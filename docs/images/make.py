@@ -1,4 +1,4 @@
-"""The pictures of the documentation, made from actual runs: `.venv/bin/python docs/images/make.py`."""
+"""The pictures of terminals in the documentation, made from actual runs: `make screenshots`."""
 
 from __future__ import annotations
 

@@ -1,33 +1,34 @@
-"""LangChain: `python examples/frameworks/langchain_agent.py`, with OPENAI_API_KEY or without."""
+"""LangChain: an agent with moonbox's middleware.
+
+pip install 'moonbox[langchain]' langchain-openai
+OPENAI_API_KEY=… python langchain_agent.py
+"""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from moonbox.adapters.langchain import LangChain  # first: it says what to install
 
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
-
+# isort: split
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 
-from moonbox.adapters.langchain import LangChain
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
 
 
 def main() -> None:
-    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, LangChain([get_expenses]) as box:
-        model = ChatOpenAI(model=api.model, base_url=api.at("/v1"), api_key=api.key)
-        agent = create_agent(model, middleware=[box.middleware])
-        for task in TASKS:
-            done = agent.invoke({"messages": [("user", task.question)]})
-            calls = [call for said in done["messages"] for call in getattr(said, "tool_calls", ())]
-            show(task, done["messages"][-1].text, [call["args"]["source_code"] for call in calls])
+    with LangChain([get_expenses]) as box:
+        agent = create_agent(ChatOpenAI(model="gpt-5.5"), middleware=[box.middleware])
+        done = agent.invoke({"messages": [("user", QUESTION)]})
+        for call in (call for message in done["messages"] for call in getattr(message, "tool_calls", ())):
+            print(call["args"]["source_code"])
+        print(done["messages"][-1].text)
 
 
 if __name__ == "__main__":

@@ -1,30 +1,32 @@
-"""LangGraph, with a graph of one's own: `python examples/frameworks/langgraph_graph.py`, with a key or without."""
+"""LangGraph, with a graph of your own.
+
+pip install 'moonbox[langchain]' langchain-openai
+OPENAI_API_KEY=… python langgraph_graph.py
+"""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from moonbox.adapters.langchain import LangChain  # first: it says what to install
 
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
-
+# isort: split
 from langchain_core.messages import SystemMessage
 from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
-from moonbox.adapters.langchain import LangChain
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
 
 
 def main() -> None:
-    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, LangChain([get_expenses]) as box:
-        model = ChatOpenAI(model=api.model, base_url=api.at("/v1"), api_key=api.key).bind_tools(box.tools)
+    with LangChain([get_expenses]) as box:
+        model = ChatOpenAI(model="gpt-5.5").bind_tools(box.tools)
         system = SystemMessage(box.system_prompt)
 
         def ask(state: MessagesState) -> dict[str, list[object]]:
@@ -36,11 +38,9 @@ def main() -> None:
         graph.add_edge(START, "model")
         graph.add_conditional_edges("model", tools_condition)
         graph.add_edge("tools", "model")
-        agent = graph.compile()
-        for number, task in enumerate(TASKS):
-            config = {"configurable": {"thread_id": str(number)}}
-            done = agent.invoke({"messages": [("user", task.question)]}, config)
-            show(task, done["messages"][-1].text)
+        thread = {"configurable": {"thread_id": "ada"}}
+        done = graph.compile().invoke({"messages": [("user", QUESTION)]}, thread)
+        print(done["messages"][-1].text)
 
 
 if __name__ == "__main__":

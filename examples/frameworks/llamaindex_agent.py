@@ -1,40 +1,44 @@
-"""LlamaIndex: `python examples/frameworks/llamaindex_agent.py`, with OPENAI_API_KEY or without."""
+"""LlamaIndex: a FunctionAgent with moonbox's tools.
+
+pip install 'moonbox[llamaindex]' llama-index-llms-openai-like
+OPENAI_API_KEY=… python llamaindex_agent.py
+"""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from pathlib import Path
+import os
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from moonbox.adapters.llamaindex import LlamaIndex  # first: it says what to install
 
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
-
+# isort: split
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.llms.openai_like import OpenAILike
 
-from moonbox.adapters.llamaindex import LlamaIndex
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
 
 
 async def main() -> None:
-    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, LlamaIndex([get_expenses]) as box:
-        llm = OpenAILike(
-            model=api.model,
-            api_base=api.at("/v1") or "https://api.openai.com/v1",
-            api_key=api.key,
-            is_chat_model=True,
-            is_function_calling_model=True,
-            context_window=200_000,
-        )
+    llm = OpenAILike(
+        model="gpt-5.5",
+        api_base=os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        api_key=os.environ["OPENAI_API_KEY"],
+        is_chat_model=True,
+        is_function_calling_model=True,
+        context_window=200_000,
+    )
+    with LlamaIndex([get_expenses]) as box:
         agent = FunctionAgent(llm=llm, tools=box.tools, system_prompt=box.system_prompt)
-        for task in TASKS:
-            done = await agent.run(task.question)
-            show(task, str(done), [call.tool_kwargs["source_code"] for call in done.tool_calls])
+        done = await agent.run(QUESTION)
+        for call in done.tool_calls:
+            print(call.tool_kwargs["source_code"])
+        print(done)
 
 
 if __name__ == "__main__":

@@ -1,35 +1,32 @@
-"""The OpenAI Agents SDK: `python examples/frameworks/openai_agents_runner.py`, with OPENAI_API_KEY or without."""
+"""The OpenAI Agents SDK: a Runner with moonbox's tools.
+
+pip install 'moonbox[openai-agents]'
+OPENAI_API_KEY=… python openai_agents_runner.py
+"""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from moonbox.adapters.openai_agents import OpenAIAgents  # first: it says what to install
 
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
+# isort: split
+from agents import Agent, Runner
 
-from agents import Agent, OpenAIResponsesModel, Runner, set_tracing_disabled
-from openai import AsyncOpenAI
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
 
-from moonbox.adapters.openai_agents import OpenAIAgents
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
 
 
 async def main() -> None:
-    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, OpenAIAgents([get_expenses]) as box:
-        set_tracing_disabled(api.url is not None)  # traces go to OpenAI
-        async with AsyncOpenAI(base_url=api.at("/v1"), api_key=api.key) as client:
-            model = OpenAIResponsesModel(api.model, openai_client=client)
-            agent = Agent("Clerk", instructions=box.system_prompt, model=model, tools=box.tools)
-            for task in TASKS:
-                done = await Runner.run(agent, task.question, run_config=box.run_config())
-                show(task, done.final_output)
+    with OpenAIAgents([get_expenses]) as box:
+        agent = Agent("Clerk", instructions=box.system_prompt, model="gpt-5.5", tools=box.tools)
+        done = await Runner.run(agent, QUESTION, run_config=box.run_config())
+        print(done.final_output)
 
 
 if __name__ == "__main__":

@@ -1,35 +1,35 @@
-"""Pydantic AI: `python examples/frameworks/pydantic_ai_agent.py`, with OPENAI_API_KEY or without."""
+"""Pydantic AI: an Agent with moonbox's toolset.
+
+pip install 'moonbox[pydantic-ai]' 'pydantic-ai-slim[openai]'
+OPENAI_API_KEY=… python pydantic_ai_agent.py
+"""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from moonbox.adapters.pydantic_ai import PydanticAI  # first: it says what to install
 
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
-
+# isort: split
 from pydantic_ai import Agent
 from pydantic_ai.messages import ToolCallPart
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
-from moonbox.adapters.pydantic_ai import PydanticAI
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
 
 
 def main() -> None:
-    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, PydanticAI([get_expenses]) as box:
-        model = OpenAIChatModel(api.model, provider=OpenAIProvider(base_url=api.at("/v1"), api_key=api.key))
-        agent = Agent(model, toolsets=[box.toolset])
-        for task in TASKS:
-            done = agent.run_sync(task.question)
-            calls = [part for said in done.all_messages() for part in said.parts if isinstance(part, ToolCallPart)]
-            show(task, done.output, [call.args_as_dict()["source_code"] for call in calls])
+    with PydanticAI([get_expenses]) as box:
+        agent = Agent("openai-chat:gpt-5.5", toolsets=[box.toolset])
+        done = agent.run_sync(QUESTION)
+        for part in (part for message in done.all_messages() for part in message.parts):
+            if isinstance(part, ToolCallPart):
+                print(part.args_as_dict()["source_code"])
+        print(done.output)
 
 
 if __name__ == "__main__":

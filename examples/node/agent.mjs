@@ -1,15 +1,33 @@
 /**
- * An agent loop in Node: a model, one code tool, and the team's expenses. Run it with: node examples/node/agent.mjs
+ * An agent loop in Node: a model, one code tool, and the team's expenses.
+ *
+ *   npm install moonbox
+ *   node agent.mjs
  *
  * Without OPENAI_API_KEY a stand-in for the model answers on loopback, in the wire format of chat completions.
- * In a project of your own, import from "moonbox".
  */
 
 import { createServer } from "node:http";
-import { CodeMode, Sandbox, tool } from "../../js/dist/index.js";
-import { expenses, SCRIPT, travelOfTheFirstQuarter } from "../browser/expenses.js";
+import { CodeMode, Sandbox, tool } from "moonbox";
 
-const QUESTION = "What did the team spend on travel in the first quarter?";
+const QUESTION = "What did the employees 1 to 20 spend together, in cents?";
+
+const getExpenses = tool({
+  name: "get_expenses",
+  description: "Expense items of one employee (1 to 20).",
+  parameters: { type: "object", properties: { employee_id: { type: "integer" } }, required: ["employee_id"] },
+  call: ({ employee_id }) => [
+    { item: "train", cents: 1250 * employee_id },
+    { item: "hotel", cents: 9900 },
+  ],
+});
+
+/** What the stand-in writes. */
+const SCRIPT = `local total = 0
+for id = 1, 20 do
+  for _, item in ipairs(tools.get_expenses{employee_id = id}) do total = total + item.cents end
+end
+return total`;
 
 /** Asks the model until it answers without calling a tool. */
 async function converse(mode, ask, question) {
@@ -41,7 +59,7 @@ async function standIn() {
     const source = results.length === 0 ? SCRIPT.replace("get_expenses", "get_expense") : SCRIPT;
     const done = results.length > 0 && !last.includes("error");
     const message = done
-      ? { role: "assistant", content: `The team spent ${last} on travel.` }
+      ? { role: "assistant", content: `They spent ${last} cents.` }
       : {
           role: "assistant",
           content: null,
@@ -73,10 +91,9 @@ async function ask(body) {
   return (await response.json()).choices[0].message;
 }
 
-const box = new Sandbox({ tools: [tool(expenses)], limits: { timeout: 10 } });
+const box = new Sandbox({ tools: [getExpenses], limits: { timeout: 10 } });
 const mode = new CodeMode(box);
 console.log(await converse(mode, ask, QUESTION));
-console.log(`in plain JavaScript: ${travelOfTheFirstQuarter()}`);
 await mode.close();
 await box.close();
 model.close();

@@ -1,34 +1,26 @@
-"""Anthropic, awaited: `python examples/providers/anthropic_messages.py`, with ANTHROPIC_API_KEY or without."""
+"""Anthropic, awaited: `pip install 'moonbox[anthropic]'`, then `ANTHROPIC_API_KEY=… python anthropic_messages.py`."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
-
-from anthropic import AsyncAnthropic
+from typing import Any
 
 from moonbox.adapters.anthropic import AnthropicMessages
 
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
+
 
 async def main() -> None:
-    with endpoint("ANTHROPIC_API_KEY", "claude-sonnet-5-5") as api:
-        async with (
-            AnthropicMessages([get_expenses]) as agent,
-            AsyncAnthropic(base_url=api.url, api_key=api.key) as client,
-        ):
-            for task in TASKS:
-                done = await agent.arun(task.question, client=client, model=api.model)
-                show(task, done.text, [reply.run.source for reply in done.replies if reply.run])
+    async with AnthropicMessages([get_expenses]) as agent:
+        done = await agent.arun(QUESTION, model="claude-sonnet-5-5")
+        for reply in done.replies:
+            print(reply.run.source if reply.run else reply.text)
+        print(done.text)
 
 
 if __name__ == "__main__":

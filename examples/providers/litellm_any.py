@@ -1,31 +1,26 @@
-"""LiteLLM: `python examples/providers/litellm_any.py`, with OPENAI_API_KEY or without."""
+"""LiteLLM: `pip install 'moonbox[litellm]'`, then `OPENAI_API_KEY=… python litellm_any.py`."""
 
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # no request to the web on import
-
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
 
 from moonbox.adapters.litellm import LiteLLM
 
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
+
 
 def main() -> None:
-    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, LiteLLM([get_expenses]) as agent:
-        where: dict[str, Any] = {} if api.url is None else {"api_base": api.at("/v1"), "api_key": api.key}
-        for task in TASKS:
-            done = agent.run(task.question, model=f"openai/{api.model}", **where)
-            show(task, done.text, [reply.run.source for reply in done.replies if reply.run])
+    with LiteLLM([get_expenses]) as agent:
+        done = agent.run(QUESTION, model=os.environ.get("MOONBOX_MODEL", "openai/gpt-5.5"))
+        for reply in done.replies:
+            print(reply.run.source if reply.run else reply.text)
+        print(done.text)
 
 
 if __name__ == "__main__":

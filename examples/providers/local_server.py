@@ -1,32 +1,31 @@
-"""A local server: `python examples/providers/local_server.py`, with MOONBOX_SERVER=ollama (or vllm, …) or without."""
+"""A local server: `pip install 'moonbox[openai]'`, then `MOONBOX_SERVER=ollama python local_server.py`."""
 
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
-
-from openai import OpenAI
+from typing import Any
 
 from moonbox.adapters.local import server
 from moonbox.adapters.openai import OpenAIChat
 
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
+
 
 def main() -> None:
-    with endpoint("MOONBOX_SERVER", "qwen3") as api, OpenAIChat([get_expenses]) as agent:
-        client = OpenAI(**server(api.at("/v1") or os.environ["MOONBOX_SERVER"]))
-        for task in TASKS:
-            done = agent.run(task.question, client=client, model=api.model)
-            show(task, done.text, [reply.run.source for reply in done.replies if reply.run])
+    with OpenAIChat([get_expenses]) as agent:
+        from openai import OpenAI
+
+        client = OpenAI(**server(os.environ.get("MOONBOX_SERVER", "ollama")))
+        done = agent.run(QUESTION, client=client, model=os.environ.get("MOONBOX_MODEL", "qwen3"))
+        client.close()
+        for reply in done.replies:
+            print(reply.run.source if reply.run else reply.text)
+        print(done.text)
 
 
 if __name__ == "__main__":

@@ -1,37 +1,25 @@
-"""OpenAI's responses, streamed: `python examples/providers/openai_responses.py`, with OPENAI_API_KEY or without."""
+"""OpenAI's responses, streamed: `pip install 'moonbox[openai]'`, then `OPENAI_API_KEY=… python openai_responses.py`."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
-
-from openai import OpenAI
+from typing import Any
 
 from moonbox.adapters.openai import OpenAIResponses
 
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
+
 
 def main() -> None:
-    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, OpenAIResponses([get_expenses]) as agent:
-        client = OpenAI(base_url=api.at("/v1"), api_key=api.key)
-        for task in TASKS:
-            print("> ", end="")
-            done = agent.run(
-                task.question,
-                client=client,
-                model=api.model,
-                on_text=lambda text: print(text, end="", flush=True),
-            )
-            print()
-            show(task, done.text, [reply.run.source for reply in done.replies if reply.run])
+    with OpenAIResponses([get_expenses]) as agent:
+        done = agent.run(QUESTION, model="gpt-5.5", on_text=lambda text: print(text, end="", flush=True))
+        print()
+        for reply in done.replies:
+            print(reply.run.source if reply.run else reply.text)
 
 
 if __name__ == "__main__":

@@ -1,52 +1,48 @@
-"""No package at all: definitions and calls as dicts, requests by `urllib`, with OPENAI_API_KEY or without."""
+"""No other package: definitions and calls as dicts, requests by `urllib`: `OPENAI_API_KEY=… python plain_dicts.py`."""
 
 from __future__ import annotations
 
 import json
-import sys
+import os
 import urllib.request
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-try:
-    from common import TASKS, endpoint, get_expenses, show
-except ModuleNotFoundError as problem:
-    if problem.name != "common":
-        raise
-    raise SystemExit("common.py is missing: copy the whole folder 'examples', not one file of it") from None
 
 from moonbox import CodeMode, Sandbox
 
+QUESTION = "What did the employees 1 to 20 spend together, in cents?"
+
+
+def get_expenses(employee_id: int) -> list[dict[str, Any]]:
+    """Expense items of one employee (1 to 20)."""
+    return [{"item": "train", "cents": 1250 * employee_id}, {"item": "hotel", "cents": 9900}]
+
 
 def main() -> None:
-    with endpoint("OPENAI_API_KEY", "gpt-5.5") as api, Sandbox([get_expenses]) as box, CodeMode(box) as mode:
-        url = api.at("/v1/chat/completions") or "https://api.openai.com/v1/chat/completions"
-        for task in TASKS:
-            messages: list[dict[str, Any]] = [
-                {"role": "system", "content": mode.system_prompt},
-                {"role": "user", "content": task.question},
-            ]
-            scripts = []
-            while True:
-                answer = post(
-                    url, api.key, {"model": api.model, "messages": messages, "tools": mode.definitions("openai")}
-                )
-                message = answer["choices"][0]["message"]
-                messages.append(message)
-                if not message.get("tool_calls"):
-                    break
-                for call in message["tool_calls"]:
-                    reply = mode.reply(call["function"]["name"], call["function"]["arguments"])
-                    messages.append({"role": "tool", "tool_call_id": call["id"], "content": reply.text})
-                    scripts += [reply.run.source] if reply.run else []
-            show(task, message["content"], scripts)
+    with Sandbox([get_expenses]) as box, CodeMode(box) as mode:
+        messages: list[dict[str, Any]] = [
+            {"role": "system", "content": mode.system_prompt},
+            {"role": "user", "content": QUESTION},
+        ]
+        while True:
+            answer = post({"model": "gpt-5.5", "messages": messages, "tools": mode.definitions("openai")})
+            message = answer["choices"][0]["message"]
+            messages.append(message)
+            if not message.get("tool_calls"):
+                break
+            for call in message["tool_calls"]:
+                reply = mode.reply(call["function"]["name"], call["function"]["arguments"])
+                print(reply.run.source if reply.run else reply.text)
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": reply.text})
+        print(message["content"])
 
 
-def post(url: str, key: str, body: dict[str, Any]) -> Any:
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as response:
+def post(body: dict[str, Any]) -> Any:
+    if "OPENAI_API_KEY" not in os.environ:
+        raise SystemExit("set OPENAI_API_KEY first")
+    url = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
+    headers = {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request) as response:
         return json.load(response)
 
 

@@ -15,6 +15,7 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.languages.rhai.vocabulary import rhai_words
 from moonbox.limits import Limits
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
+from moonbox.sandbox.environment import SHOW
 from moonbox.tools import search
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def main() -> None:
             name: Limits.preset(name).to_dict() for name in ("default", "quick", "standard", "extended", "untrusted")
         },
         "discovery": DISCOVERY_BUDGET,
+        "show": SHOW,
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
     }
     json.dump(bundle, sys.stdout, ensure_ascii=False)

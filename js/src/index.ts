@@ -4,7 +4,8 @@
 export { Limits, type LimitFields, type LimitOptions } from "./limits.js";
 export { Sandbox, type ReplOptions, type SandboxOptions } from "./sandbox/sandbox.js";
 export { type Repl, type RunOptions } from "./sandbox/repl.js";
-export { type Approve, type Decision, type ToolCall } from "./sandbox/calls.js";
+export { type Approve, type ClientCalls, type ClientOptions, type Decision, type ToolCall } from "./sandbox/calls.js";
+export { Media, media, type MediaHandle, type MediaOptions } from "./media.js";
 export { Run, type Call, type CallError, type CallStatus, type Usage } from "./audit/records.js";
 export { type AuditOption, type Sink } from "./audit/sinks.js";
 export { Tool, tool, type Hints, type Policy, type ToolContext, type ToolOptions } from "./tools/tool.js";
@@ -16,6 +17,10 @@ export {
 } from "./errors.js";
 export { version } from "./languages.js";
 export { isolate } from "./isolate.js";
-export { CodeMode, type CodeModeOptions, type CodeModeSettings, type Reply } from "./codemode/mode.js";
+export {
+  CodeMode, type CallOptions, type CodeModeOptions, type CodeModeSettings, type Reply, type ReplyOptions,
+} from "./codemode/mode.js";
+export { type Answers, type Paused } from "./codemode/paused.js";
+export { results, type Answered } from "./codemode/results.js";
 export { type Catalog, type Choice } from "./codemode/catalog.js";
 export { type Format } from "./codemode/definitions.js";

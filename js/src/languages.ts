@@ -60,6 +60,7 @@ interface Bundle {
   languages: Record<string, Language>;
   limits: Record<string, LimitFields>;
   discovery: number;
+  show: string;
   search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
 }
 
@@ -75,6 +76,8 @@ export const prelude = bundle.prelude;
 export const presets = bundle.limits;
 /** What one run may spend on questions to `docs`. */
 export const discoveryBudget = bundle.discovery;
+/** The documentation of `show`. */
+export const showDoc = bundle.show;
 export const searchWords = bundle.search;
 export const LANGUAGES = bundle.languages;
 

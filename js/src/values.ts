@@ -10,6 +10,7 @@
  *     array, Set                       array
  *     object, Map                      table; keys of a Map may be integers
  *     Date                             string, ISO 8601
+ *     Media                            table: the handle of a medium, see media.ts
  *     anything with toJSON()           what that gives
  *
  * Back from a script: an integer beyond 2^53 is a bigint, a string that is not UTF-8 a Uint8Array, and a table whose
@@ -17,6 +18,7 @@
  */
 
 import { ConversionError } from "./errors.js";
+import { base64, Media } from "./media.js";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
@@ -27,8 +29,15 @@ const TAG = "\u0001";
 
 type Path = string | [Path, string | number];
 
+/** What keeps the media that cross. */
+export interface MediaKeeper {
+  keep(medium: Media): void;
+}
+
 /** Lowers any supported value to what can cross; throws ConversionError naming the path. */
-export function plain(value: unknown, allowNan = true, maxDepth = 64, path: Path = "value"): unknown {
+export function plain(
+  value: unknown, allowNan = true, maxDepth = 64, path: Path = "value", media: MediaKeeper | null = null,
+): unknown {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -42,20 +51,24 @@ export function plain(value: unknown, allowNan = true, maxDepth = 64, path: Path
       if (value >= INT64_MIN && value <= INT64_MAX) return value >= -SAFE && value <= SAFE ? Number(value) : value;
       throw new ConversionError(`${where(path)} is an integer of more than 64 bits (${value}); send it as a string`);
     case "object":
-      return value === null ? null : plainObject(value, allowNan, maxDepth, path);
+      return value === null ? null : plainObject(value, allowNan, maxDepth, path, media);
     default:
       throw new ConversionError(`${where(path)} is a ${typeof value}, which cannot cross to a script; return JSON-like data`);
   }
 }
 
-function plainObject(value: object, allowNan: boolean, maxDepth: number, path: Path): unknown {
+function plainObject(value: object, allowNan: boolean, maxDepth: number, path: Path, media: MediaKeeper | null): unknown {
   if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   if (maxDepth <= 0) throw new ConversionError(`${where(path)} is nested too deeply (or contains itself)`, "depth");
-  const inner = (item: unknown, key: string | number): unknown => plain(item, allowNan, maxDepth - 1, [path, key]);
+  const inner = (item: unknown, key: string | number): unknown => plain(item, allowNan, maxDepth - 1, [path, key], media);
   if (Array.isArray(value)) return value.map(inner);
   if (value instanceof Set) return [...value].map(inner);
+  if (value instanceof Media) {
+    media?.keep(value);
+    return value.handle();
+  }
   if (value instanceof Map) {
     const entries = [...value].map(([key, item]): [string | number, unknown] => {
       if (typeof key !== "string" && !Number.isSafeInteger(key)) {
@@ -66,7 +79,7 @@ function plainObject(value: object, allowNan: boolean, maxDepth: number, path: P
     return entries.every(([key]) => typeof key === "string") ? fromEntries(entries) : new Map(entries);
   }
   const toJson = (value as { toJSON?: unknown }).toJSON;
-  if (typeof toJson === "function") return plain(toJson.call(value), allowNan, maxDepth, path);
+  if (typeof toJson === "function") return plain(toJson.call(value), allowNan, maxDepth, path, media);
   const made: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
@@ -279,12 +292,6 @@ function rowsOf(names: string[], columns: unknown[][]): Record<string, unknown>[
     }
   });
   return rows;
-}
-
-export function base64(bytes: Uint8Array): string {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
-  return btoa(text);
 }
 
 function where(path: Path): string {

@@ -4,7 +4,7 @@
  */
 
 export function createDriver(moonbox) {
-  const { CodeMode, Sandbox, Toolbox, ToolError, tool } = moonbox;
+  const { CodeMode, media, Sandbox, Toolbox, ToolError, tool } = moonbox;
   const boxes = new Map();
   const repls = new Map();
   const definitions = new Map();
@@ -23,7 +23,8 @@ export function createDriver(moonbox) {
     list: () => [],
     decoded: ({ text }) => JSON.parse(text),
     sent: () => null,
-    later: (given) => given.value ?? null,
+    later: ({ value }) => [value],
+    medium: ({ data, type, name }) => media({ data: Uint8Array.from(atob(data), (char) => char.charCodeAt(0)), type, name }),
   };
 
   function toolOf(given) {
@@ -75,6 +76,19 @@ export function createDriver(moonbox) {
         system_prompt: mode.system_prompt,
         definitions: Object.fromEntries(formats.map((form) => [form, mode.definitions(form)])),
       };
+    },
+    async replies({ tools, settings = {}, calls, formats }) {
+      const box = new Sandbox({ tools: tools.map(toolOf) });
+      const mode = new CodeMode(box, settings);
+      try {
+        const answered = [];
+        for (const { id, name, arguments: given } of calls) answered.push({ id, name, reply: await mode.reply(name, given) });
+        const texts = answered.map(({ reply }) => reply.text);
+        return { texts, results: Object.fromEntries(formats.map((form) => [form, moonbox.results(form, answered)])) };
+      } finally {
+        await mode.close();
+        await box.close();
+      }
     },
     async levels({ tools, levels }) {
       return { texts: tools.map((given) => levels.map((level) => moonbox.render(toolOf(given), level))) };

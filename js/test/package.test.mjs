@@ -133,11 +133,13 @@ test("approvals: denied, allowed, edited, once for all", async () => {
 test("the clock stands still while a person is asked, but not for a script that computes meanwhile", async () => {
   const guarded = add.with({ name: "guarded", policy: "approve" });
   let answer;
-  const approve = () => new Promise((resolve) => { answer = resolve; });
-  await within({ tools: [add, guarded], approve, limits: { timeout: 0.3 } }, async (repl) => {
-    const waiting = repl.run("return tools.guarded{a = 1}");
-    setTimeout(() => answer(true), 600);
-    assert.equal((await waiting).value, 2);
+  const approve = () =>
+    new Promise((resolve) => {
+      if (answer === undefined) setTimeout(() => resolve(true), 1500);
+      answer = resolve;
+    });
+  await within({ tools: [add, guarded], approve, limits: { timeout: 1 } }, async (repl) => {
+    assert.equal((await repl.run("return tools.guarded{a = 1}")).value, 2);
     const run = await repl.run("return parallel{function() return tools.guarded{a = 1} end, function() tools.add{a = 1} while true do end end}");
     assert.deepEqual([run.error?.kind, run.error?.limit], ["limit", "time"]);
     answer(false);
@@ -165,14 +167,16 @@ test("a run by itself has no Repl to speak of", async () => {
 });
 
 test("a tool's own timeout, and an aborted run", () => {
-  const stuck = tool({ name: "stuck", timeout: 0.05, call: (_, { signal }) => new Promise((resolve) => signal.addEventListener("abort", resolve)) });
-  return within({ tools: [stuck] }, async (repl) => {
+  const control = new AbortController();
+  const tools = [
+    tool({ name: "stuck", timeout: 0.05, call: (_, { signal }) => new Promise((resolve) => signal.addEventListener("abort", resolve)) }),
+    tool({ name: "abort", call: () => void setTimeout(() => control.abort(), 0) }),
+  ];
+  return within({ tools }, async (repl) => {
     const run = await repl.run("local ok, e = pcall(tools.stuck, {}) return e.code");
     assert.equal(run.value, "timeout");
-    const control = new AbortController();
-    const going = repl.run("x = 1 while true do end", { signal: control.signal });
-    setTimeout(() => control.abort(), 30);
-    assert.equal((await going).error.kind, "cancelled");
+    const aborted = await repl.run("x = 1 tools.abort{} while true do end", { signal: control.signal });
+    assert.equal(aborted.error.kind, "cancelled");
     assert.equal((await repl.run("return x")).value, 1);
   });
 });

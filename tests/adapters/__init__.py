@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-# The model on loopback is part of the examples, so that they run without a key wherever they are copied to.
+# The model on loopback is part of the examples, so that they run without a key too.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.adapters.venvs import TESTS, check_inside, run_in
+import shutil
+from typing import TYPE_CHECKING
+
+from loopback import answer, environment
+from wire import serve
+
+from tests.adapters.venvs import ROOT, TESTS, check_inside, run_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 REQUIREMENTS = {
     "fastmcp": ["fastmcp>=4.1,<5", "openai>=3,<4"],
@@ -31,12 +41,15 @@ def check(name: str) -> None:
     check_inside(name, REQUIREMENTS[name], first.name, *map(str, others), timeout=SECONDS)
 
 
-def check_examples(name: str) -> None:
-    """Run a framework's examples, in its environment."""
-    for example in EXAMPLES[name]:
-        done = run_in(name, REQUIREMENTS[name], f"examples/frameworks/{example}.py", "--loopback", timeout=SECONDS)
-        assert done.returncode == 0, done.stderr
-        assert [part for part in ("It is 129.", "It is 58232.09.") if part not in done.stdout] == []
+def check_example(path: str, name: str, requirements: Sequence[str], folder: Path) -> None:
+    """Copy an example, alone, into an empty folder and run it in an environment, with a model on loopback."""
+    (folder / path).parent.mkdir(parents=True)
+    copy = shutil.copy(ROOT / "examples" / path, folder / path)
+    with serve(answer) as wire:
+        done = run_in(name, requirements, copy, timeout=SECONDS, env=environment(wire.url), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "460500" in done.stdout.splitlines()[-1], done.stdout
+    assert wire.refused == []
 
 
 def run_page(name: str) -> str:

@@ -332,7 +332,7 @@ def test_the_example_server_over_stdio() -> None:
             result = await client.call_tool("execute", {"code": "return #tools.get_expenses{employee_id = 1}"})
             return names, text(result)
 
-    assert asyncio.run(go()) == (["search", "get_schema", "execute"], "100")
+    assert asyncio.run(go()) == (["search", "get_schema", "execute"], "2")
 
 
 def test_wrong_options() -> None:

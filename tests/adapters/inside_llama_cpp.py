@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from llama_cpp import Llama, LogitsProcessorList
-from tiny_gguf import PLAIN, WITH_TOOLS, Teacher, write
 
 from moonbox.adapters.local import LlamaCpp
 from moonbox.errors import UsageError
+from tests.adapters.tiny_gguf import PLAIN, WITH_TOOLS, Teacher, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

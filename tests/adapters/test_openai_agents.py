@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from moonbox.errors import MissingExtra
-from tests.adapters.frameworks import check, check_examples, run_page
+from tests.adapters.frameworks import EXAMPLES, REQUIREMENTS, check, check_example, run_page
 from tests.environments import INSTALL_SECONDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
@@ -18,8 +22,9 @@ def test_inside() -> None:
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_the_examples() -> None:
-    check_examples("openai_agents")
+@pytest.mark.parametrize("example", EXAMPLES["openai_agents"])
+def test_an_example_alone(example: str, tmp_path: Path) -> None:
+    check_example(f"frameworks/{example}.py", "openai_agents", REQUIREMENTS["openai_agents"], tmp_path)
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)

@@ -1,7 +1,7 @@
 """Virtual environments for packages that do not fit into the main one, made on demand and kept in `.cache/adapters`.
 
     python = venv("litellm", ["litellm>=1.90,<2"])              its interpreter, with moonbox installed from here
-    done = run_in("litellm", [...], "examples/providers/litellm.py", "--loopback")
+    done = run_in("litellm", [...], "tests/adapters/page.py", "docs/frameworks/litellm.md")
     check_inside("litellm", [...], "inside_litellm.py")         a file of tests, run by the pytest in there
 
 Files of tests for such an environment are called `inside_*.py`, so that the main pytest does not collect them.
@@ -64,10 +64,11 @@ def run_in(
     *arguments: str,
     timeout: float = 120.0,
     env: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
 ) -> subprocess.CompletedProcess[str]:
     """Run a script (a path, from the repository's root if it is relative) in the environment."""
     command = [str(venv(name, requirements)), str(ROOT / script), *arguments]
-    return run(command, cwd=ROOT, timeout=timeout, env=env)
+    return run(command, cwd=cwd, timeout=timeout, env=env)
 
 
 def check_inside(

@@ -212,6 +212,36 @@ def test_nothing_to_say_in_rhai(source: str, find: Find) -> None:
     assert [item for item in find(source, "rhai") if item.severity == "error"] == []
 
 
+@pytest.mark.parametrize(
+    ("source", "language"),
+    [
+        ("return pcall(tools.nope, {})", "lua"),
+        ("return pcall(function() return tools.nope{} end)", "lua"),
+        ("local function f() return tools.nope{} end return pcall(f)", "lua"),
+        ("local f = function() return tools.nope{} end return xpcall(f, print)", "lua"),
+        ("function f() return tools.nope{} end return pcall(function() f() end)", "lua"),
+        ("local function g() return tools.nope{} end local function f() return g() end return pcall(f)", "lua"),
+        ("try { nope(1) } catch { 7 }", "rhai"),
+        ("fn f() { nope(1) } try { f() } catch { 7 }", "rhai"),
+        ("let f = || nope(1); try { f.call() } catch { 7 }", "rhai"),
+    ],
+)
+def test_what_a_script_catches_is_a_note(source: str, language: str, find: Find) -> None:
+    assert [item.severity for item in find(source, language)] == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("source", "language"),
+    [
+        ("local function f() return tools.nope{} end local ok = pcall(print) return f()", "lua"),
+        ("pcall(print) return tools.nope{}", "lua"),
+        ("fn f() { nope(1) } try { 1 } catch { 7 } f()", "rhai"),
+    ],
+)
+def test_what_a_script_does_not_catch_is_an_error(source: str, language: str, find: Find) -> None:
+    assert [item.severity for item in find(source, language)] == ["error"]
+
+
 def test_where_and_what_instead(find: Find) -> None:
     (finding,) = find("local r = 1\nreturn tools.serch{query = 'x'}")
     assert (finding.line, finding.column, finding.hint) == (2, 14, "did you mean tools.search?")

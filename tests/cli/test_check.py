@@ -54,3 +54,11 @@ def test_a_syntax_error_in_each_language(moonbox: Moonbox, tmp_path: Path) -> No
 def test_a_missing_file(moonbox: Moonbox) -> None:
     done = moonbox("check", "nope.lua")
     assert (done.returncode, done.stderr) == (2, "error: the file 'nope.lua' does not exist\n")
+
+
+def test_a_server_is_started_only_for_scripts_that_may_use_it(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text("[mcp.servers.gone]\ncommand = 'no-such'\n")
+    done = moonbox("check", "-", input="return 1")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = moonbox("check", "-", input="return tools.gone")
+    assert "the MCP server 'gone' is not available" in done.stderr

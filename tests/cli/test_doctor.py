@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from moonbox.project.diagnosis import Doctor
 from moonbox.worker.jail.config import LAYERS
 
 if TYPE_CHECKING:
@@ -123,3 +124,15 @@ def test_a_repl_tells_the_layers_of_its_worker() -> None:
     with Sandbox(isolation="inline") as box, box.repl() as repl:
         repl.run("return 1")
         assert repl.worker_jail == ()
+
+
+def test_a_console_tries_the_machine_once_and_reads_the_configuration_each_time(tmp_path: Path) -> None:
+    config = tmp_path / "moonbox.toml"
+    config.write_text("[limits]\ntimeout = 5\n", encoding="utf-8")
+    doctor = Doctor(config)
+    first = doctor.diagnose()
+    config.write_text("[limits]\ntimeout = -1\n", encoding="utf-8")
+    second = doctor.diagnose()
+    assert second.isolation is first.isolation and second.layers is first.layers
+    assert (first.ok, second.ok) == (True, False)
+    assert "timeout" in second.configuration[-1].detail

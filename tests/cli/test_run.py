@@ -46,6 +46,26 @@ def test_media_are_saved(moonbox: Moonbox, tmp_path: Path) -> None:
     assert "pixels" not in again.stdout and again.stderr.splitlines()[-1].endswith("c-2.png")
 
 
+@pytest.mark.parametrize(
+    ("script", "complains"),
+    [
+        ("return 6 * 7", False),
+        ("return tools.add{a = 41}", False),
+        ("return tools['add']{a = 41}", False),
+        ("return pcall(tools.gone.list) and 1 or 42", True),
+        ("local count = 0 for _ in pairs(tools) do count = count + 1 end return 42", True),
+        ("local name = 'add' return tools[name]{a = 41}", True),
+    ],
+)
+def test_a_server_is_started_only_for_scripts_that_may_use_it(
+    moonbox: Moonbox, tmp_path: Path, script: str, complains: bool
+) -> None:
+    (tmp_path / "moonbox.toml").write_text("[tools]\npython = ['kit:add']\n[mcp.servers.gone]\ncommand = 'no-such'\n")
+    done = moonbox("run", "-e", script)
+    warning = "the MCP server 'gone' is not available: there is no program 'no-such'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", warning if complains else "")
+
+
 def test_a_string_that_is_not_utf8_goes_out_as_its_bytes(moonbox: Moonbox) -> None:
     done = moonbox("run", "-e", 'return "\\xff\\x00"')
     assert done.stdout.encode("utf-8", "surrogateescape") == b"\xff\x00"

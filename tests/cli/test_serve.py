@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Moonbox = Callable[..., subprocess.CompletedProcess[str]]
 
 pytest.importorskip("mcp")
-pytestmark = pytest.mark.timeout(200)  # a machine may be slow
+pytestmark = pytest.mark.timeout(600)  # a machine may be slow
 
 HELLO = {
     "jsonrpc": "2.0",

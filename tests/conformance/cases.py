@@ -158,13 +158,9 @@ def conformance_tools() -> dict[str, Toolbox]:
 def _rhai_tools() -> Toolbox:
     """Those of Lua's cases, and those that Rhai's cases call beside them."""
 
-    def anything(name: str, namespace: str | None = None) -> Tool:
-        return Tool.from_schema(
-            name=name, namespace=namespace, parameters={"type": "object"}, call=lambda arguments: arguments.get("value")
-        )
-
     tools = case_tools()
-    tools.add(anything("later"))
+    value = {"type": "object", "properties": {"value": {}}}
+    tools.add(Tool.from_schema(name="later", parameters=value, call=lambda arguments: [arguments["value"]]))
     tools.add(Tool.from_schema(name="nothing", parameters={"type": "object"}, call=lambda arguments: None))
     issue = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
     tools.add(
@@ -256,7 +252,17 @@ def _facts(run: Run) -> dict[str, Any]:
         "values": [_one_number(json.dumps(to_jsonable(value))) for value in run.values],
         "output": run.output,
         "error": None if error is None else [getattr(error, name) for name in facts],
-        "calls": [(call.tool, call.status) for call in run.calls],
+        "calls": _calls(run),
         "operations": run.usage.operations,
         "state_lost": run.state_lost,
     }
+
+
+def _calls(run: Run) -> list[tuple[str, str]]:
+    """The calls and what became of them. One that is made beside a call that fails may be answered before the failure
+    is, and is cancelled otherwise."""
+    failed = {call.batch for call in run.calls if call.status == "error"}
+    beside = {"ok": "ok or cancelled", "cancelled": "ok or cancelled"}
+    return [
+        (call.tool, beside.get(call.status, call.status) if call.batch in failed else call.status) for call in run.calls
+    ]

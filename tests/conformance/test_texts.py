@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox
+from moonbox import CodeMode, Limits, Media, Sandbox, Tool, Toolbox
+from moonbox.adapters.base import ModelCall
 from moonbox.errors import ArgumentError
+from moonbox.mcp.server.results import media_block
 from moonbox.tools.signature import LEVELS, render
 from tests.conformance.cases import conformance_tools
 from tests.conformance.hosts import DriverHost, describe, why_missing
@@ -160,6 +164,105 @@ def test_a_code_mode_without_tools(node: DriverHost) -> None:
         answer = node.ask("codemode", tools=[])
         assert answer["description"] == mode.description
         assert answer["system_prompt"] == mode.system_prompt
+
+
+def _medium(arguments: dict[str, Any]) -> Media:
+    return Media.from_base64(arguments["data"], arguments["type"], arguments["name"])
+
+
+MEDIUM = Tool.from_schema(
+    name="medium",
+    parameters=fields(data={"type": "string"}, type={"type": "string"}, name={"type": "string"}),
+    call=_medium,
+)
+MEDIA = [
+    "image/png a.png",
+    "image/bmp b.bmp",
+    "audio/wav c.wav",
+    "audio/ogg d.ogg",
+    "application/pdf e.pdf",
+    "text/csv f",
+]
+ADAPTERS = {
+    "openai": "OpenAIChat",
+    "openai-responses": "OpenAIResponses",
+    "anthropic": "AnthropicMessages",
+    "gemini": "GoogleGenAI",
+}
+
+
+def test_results_with_media(node: DriverHost) -> None:
+    """Answers to calls as each provider's adapter gives them, images, audio and files included."""
+    shows = [
+        f"local m = tools.medium{{data = 'eA==', type = '{type}', name = '{name}'}} show({{m.name, m.hash}})"
+        for type, name in (item.split() for item in MEDIA)
+    ]
+    scripts = [
+        *(f"{line} return m.type, show(m)" for line in shows),
+        "return 1",
+        "error('no')",
+        f"{shows[0]} show(m) error('no')",
+    ]
+    calls: list[dict[str, Any]] = [
+        {"id": f"call_{number}", "name": "lua_repl", "arguments": {"source_code": source}}
+        for number, source in enumerate(scripts)
+    ]
+    answer = node.ask("replies", tools=[describe(MEDIUM)], calls=calls, formats=[*ADAPTERS, "mcp"])
+    with Sandbox([MEDIUM], check=False) as box, CodeMode(box) as mode:
+        made = [ModelCall(**call) for call in calls]
+        replies = [mode.reply(call.name, call.arguments) for call in made]
+        assert _without_addresses(answer["texts"]) == _without_addresses([reply.text for reply in replies])
+        for form, name in ADAPTERS.items():
+            adapter = getattr(import_module(f"moonbox.adapters.{MODULES[form]}"), name)(mode)
+            results = [adapter.to_result(call, reply) for call, reply in zip(made, replies, strict=True)]
+            messages = [*adapter.result_messages(results), *adapter.media_messages(replies)]
+            wanted = [_as_json(message) for message in messages]
+            assert _without_addresses(answer["results"][form]) == _without_addresses(wanted), form
+    told = [
+        {
+            "content": [
+                {"type": "text", "text": reply.text},
+                *(_as_json(media_block(medium)) for medium in reply.media),
+            ],
+            "isError": reply.is_error,
+        }
+        for reply in replies
+    ]
+    assert _without_addresses(answer["results"]["mcp"]) == _without_addresses(told)
+
+
+MODULES = {"openai": "openai", "openai-responses": "openai", "anthropic": "anthropic", "gemini": "google"}
+
+
+def _as_json(message: Any) -> Any:
+    return message if isinstance(message, dict) else message.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _without_addresses(data: Any) -> Any:
+    """Each host makes addresses of its own."""
+    return json.loads(re.sub(r"moonbox://media/[\w-]{22}", "moonbox://media/…", json.dumps(data)))
+
+
+REPLIES = [
+    "return 1",
+    "return 'a', {b = 2}",
+    "print('x')",
+    "print('x') return {1, 'é'}",
+    "error('no')",
+    "return ('long \"text\" '):rep(200)",
+    "print(('y'):rep(2000)) error(('z'):rep(2000))",
+]
+
+
+def test_replies_as_json(node: DriverHost) -> None:
+    calls: list[dict[str, Any]] = [
+        {"id": "", "name": "lua_repl", "arguments": {"source_code": source}} for source in REPLIES
+    ]
+    settings: dict[str, Any] = {"reply": "json", "max_chars": 600}
+    answer = node.ask("replies", tools=[], settings=settings, calls=calls, formats=[])
+    with Sandbox(check=False) as box, CodeMode(box, **settings) as mode:
+        wanted = [mode.handle(call["name"], call["arguments"]) for call in calls]
+    assert answer["texts"] == wanted
 
 
 def test_signatures(node: DriverHost) -> None:

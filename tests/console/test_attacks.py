@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from .conftest import Visitor
 
 CORPUS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).with_name("attacks").glob("*"))}
-UNTOUCHED = """() => {
+UNTOUCHED = r"""() => {
   const wrong = [];
   if (window.hacked !== undefined) wrong.push("a script ran");
   if (document.getElementById("hacked")) wrong.push("markup was parsed");
   if (document.querySelector("iframe, object, embed, base")) wrong.push("a frame was made");
   for (const link of document.querySelectorAll("a[href]"))
     if (!["http:", "https:"].includes(new URL(link.href).protocol)) wrong.push("a link to " + link.href);
-  if (document.title.includes("49")) wrong.push("a template ran");
+  if (/\b49\b/.test(document.title)) wrong.push("a template ran");
   if (({}).hacked !== undefined) wrong.push("a prototype was changed");
   if (document.documentElement.scrollWidth > innerWidth + 1) wrong.push("the page is wider than the window");
   return wrong;
@@ -176,7 +176,7 @@ def _hostile_diagnosis(text: str) -> dict[str, Any]:
         "moonbox": text[:100],
         "python": text[:100],
         "machine": text[:100],
-        **dict.fromkeys(("isolation", "fork", "interrupt"), check),
+        **dict.fromkeys(("isolation", "fork", "interrupt", "native"), check),
         "layers": [check],
         "configuration": [check],
     }

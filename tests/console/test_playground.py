@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from .serving import running_console
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from .conftest import Visitor
     from .serving import Console
@@ -36,6 +36,17 @@ def test_a_run_shows_its_output_its_value_and_its_calls(page: Page) -> None:
     page.locator("#timeline .tl-row").hover()
     expect(page.locator(".tl-card")).to_contain_text("customer")
     expect(page.locator(".tl-card")).to_contain_text("ada")
+
+
+def test_output_comes_while_the_script_goes_on(page: Page) -> None:
+    write(page, "print('before')\ntools.refund{order_id = 1, amount = 5}\nprint('after')")
+    page.click("#run")
+    expect(page.locator("#questions .question")).to_be_visible()
+    expect(page.locator("#output")).to_have_text("before\n")
+    expect(page.locator("#record")).to_be_hidden()
+    page.locator("#questions").get_by_role("button", name="Allow").click()
+    expect(page.locator("#output")).to_have_text("before\nafter\n")
+    expect(page.locator("#status")).to_contain_text("waiting for you · 1 call")
 
 
 def test_the_timeline_follows_the_script(page: Page) -> None:
@@ -91,6 +102,23 @@ def test_an_error_is_marked_at_its_line_with_its_hint(page: Page) -> None:
     expect(page.locator("#problems")).to_contain_text("line 2")
     expect(page.locator("#problems")).to_contain_text("list_orders")
     expect(page.locator(".gutter .number.error")).to_have_text("2")
+
+
+def test_an_error_stays_where_a_check_answers_late(page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/check", lambda route: held.append(route))
+    with page.expect_request("**/check"):
+        write(page, "local order\nreturn order.total")
+    page.click("#run")
+    expect(page.locator("#problems")).to_contain_text("line 2")
+    with page.expect_response("**/check"):
+        held[0].continue_()
+    page.unroute("**/check")
+    expect(page.locator("#problems")).to_contain_text("line 2")
+    expect(page.locator(".gutter .number.error")).to_have_text("2")
+    write(page, "return 1")
+    expect(page.locator("#problems")).to_be_empty()
+    expect(page.locator(".gutter .number.error")).to_have_count(0)
 
 
 def test_the_check_marks_mistakes_while_one_types(page: Page) -> None:
@@ -210,6 +238,34 @@ def test_tools_and_fields_are_completed(page: Page) -> None:
     expect(page.locator("#choices li").first).to_contain_text("customer")
     page.keyboard.press("Escape")
     expect(page.locator("#choices")).to_be_hidden()
+    assert page.locator("#editor .paper").evaluate("paper => paper.scrollLeft") == 0, "the text stays where it is"
+
+
+def test_code_is_coloured_in_both_languages(page: Page) -> None:
+    write(page, "local name = 'ada' -- who\nreturn tools.list_orders{customer = name}")
+    behind = page.locator("#editor .behind")
+    for kind, text in (("word", "local"), ("string", "'ada'"), ("comment", "-- who"), ("call", "list_orders")):
+        expect(behind.locator(f".t-{kind}", has_text=text).first).to_be_visible()
+    page.get_by_label("Language").select_option("rhai")
+    write(page, 'let name = "ada"; // who')
+    for kind, text in (("word", "let"), ("string", '"ada"'), ("comment", "// who")):
+        expect(behind.locator(f".t-{kind}", has_text=text).first).to_be_visible()
+
+
+def test_light_and_dark_follow_the_system_and_the_button(page: Page, console: Console) -> None:
+    def ground() -> str:
+        return str(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+
+    light, dark = "rgb(246, 247, 249)", "rgb(15, 19, 26)"
+    page.emulate_media(color_scheme="dark")
+    assert ground() == dark
+    page.click("#theme")
+    assert ground() == light
+    page.goto(console.address("runs"))
+    assert ground() == light, "the choice holds for every page"
+    page.emulate_media(color_scheme="light")
+    page.click("#theme")
+    assert ground() == dark
 
 
 def test_the_keyboard_is_enough(page: Page) -> None:
@@ -242,6 +298,8 @@ def test_a_large_script_value_and_timeline_stay_usable(page: Page) -> None:
     expect(page.locator("#timeline .tl-row")).to_have_count(400)
     page.get_by_role("button", name="later calls").click()
     expect(page.locator(".tl-pages")).to_contain_text("calls 401 to 800 of 1,000")
+    run(page, "return ('x'):rep(3000000)")
+    expect(page.locator("#values")).to_contain_text("The value is too large for this page; its record has it.")
 
 
 def test_the_timeline_is_zoomed_and_walked_by_keys(page: Page) -> None:

@@ -159,6 +159,7 @@ def diagnosis(**changes: Any) -> dict[str, Any]:
         "isolation": check("process"),
         "fork": check("fork"),
         "interrupt": check("interrupt"),
+        "native": check("native"),
         "layers": [],
         "configuration": [],
         **changes,
@@ -171,11 +172,11 @@ HOSTILE = "<img src=x onerror=alert(1)>{{7*7}}</td></table>\u202e"
 @pytest.mark.parametrize(
     ("changes", "verdict", "rows"),
     [
-        ({}, "scripts are isolated", 3),
+        ({}, "scripts are isolated", 4),
         (
             {"ok": False, "isolation": {"name": "process", "active": False, "detail": "no fork"}},
             "scripts are not isolated",
-            3,
+            4,
         ),
         (
             {
@@ -185,7 +186,7 @@ HOSTILE = "<img src=x onerror=alert(1)>{{7*7}}</td></table>\u202e"
                 ],
             },
             "scripts are isolated, the configuration needs attention",
-            503,
+            504,
         ),
         (
             {
@@ -195,7 +196,7 @@ HOSTILE = "<img src=x onerror=alert(1)>{{7*7}}</td></table>\u202e"
                 "layers": [{"name": HOSTILE, "active": False, "detail": HOSTILE}],
             },
             "scripts are isolated, the configuration needs attention",
-            5,
+            6,
         ),
     ],
     ids=["empty", "without isolation", "large", "hostile"],

@@ -24,7 +24,6 @@ def needs_its_framework(page: Path) -> bool:
     return page.parent == DOCS / "frameworks" and tests.is_file() and "run_page(" in tests.read_text("utf-8")
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("page", with_code())
 def test_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = blocks(page)

@@ -33,8 +33,10 @@ def quick() -> int:
 
 
 @tool
-def blocked() -> None:
+def blocked(press_first: bool = False) -> None:
     """Wait for long."""
+    if press_first:
+        press(0)
     release.wait(20)
 
 
@@ -178,11 +180,11 @@ def test_the_record_says_cancelled() -> None:
             pass
 
     keep = Keep()
-    with Sandbox([ready, blocked], audit=keep, limits=Limits(timeout=30)) as box, box.repl() as repl:
+    with Sandbox([quick, blocked], audit=keep, limits=Limits(timeout=30)) as box, box.repl() as repl:
         with pytest.raises(KeyboardInterrupt), keyboard:
-            repl.run("print('before') tools.ready{ after = 0.05 } tools.blocked()")
+            repl.run("print('before') tools.quick() tools.blocked{ press_first = true }")
         (run,) = keep.runs
         assert run.error.kind == "cancelled"
         assert run.output == "before\n"
-        assert [(call.tool, call.status) for call in run.calls] == [("ready", "ok"), ("blocked", "in_flight")]
+        assert [(call.tool, call.status) for call in run.calls] == [("quick", "ok"), ("blocked", "in_flight")]
         assert not run.state_lost

@@ -60,7 +60,7 @@ def serving(app: Any) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[Service]:
-    with Sandbox([add, fail, crash, risky], limits=Limits(timeout=2)) as box:
+    with Sandbox([add, fail, crash, risky], limits=Limits(timeout=2, max_tool_calls=20)) as box:
         yield Service(box, builtin={"add"})
 
 
@@ -78,5 +78,5 @@ def guarded(service: Service) -> Iterator[str]:
 
 @pytest.fixture
 def client(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address) as http:
+    with httpx.Client(base_url=address, timeout=30) as http:
         yield http

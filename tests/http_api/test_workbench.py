@@ -10,7 +10,7 @@ import httpx
 import jsonschema_rs
 import pytest
 
-from moonbox import Limits, Sandbox
+from moonbox import Limits, Media, Sandbox, tool
 from moonbox.audit.sinks import MemorySink
 from moonbox.http import openapi
 from moonbox.http.app import Service, create_app, routes
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+@tool
+def plan() -> Media:
+    """A file."""
+    return Media(b"a plan", "text/plain", "pläne.txt")
+
+
 @pytest.fixture(scope="module")
 def api() -> Iterator[httpx.Client]:
     bench, trail = Workbench(timeout=30), MemorySink()
-    with Sandbox([add, risky], limits=Limits(timeout=10), audit=bench.sink(trail), **bench.hooks) as box:
+    with Sandbox([add, risky, plan], limits=Limits(timeout=10), audit=bench.sink(trail), **bench.hooks) as box:
         bench.attach(box, trail=trail, diagnose=lambda: {"ok": True})
         app = create_app(Service(box, trail=trail, workbench=bench))
         with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
@@ -219,11 +225,28 @@ def test_runs_are_paged_filtered_and_compared(api: httpx.Client) -> None:
     assert api.get(f"/runs/{ids[0]}/calls/1").json()["error"]["code"] == "unknown_call"
 
 
+def test_media_are_fetched_by_their_address(api: httpx.Client) -> None:
+    value = api.post("/run", json={"source_code": "show(tools.plan{}) return tools.plan{}"}).json()["values"][0]
+    answer = api.get(f"/media/{value['media'].rpartition('/')[2]}")
+    assert (answer.content, answer.headers["content-type"]) == (b"a plan", "application/octet-stream")
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''pl%C3%A4ne.txt"
+    assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    session = open_session(api)
+    with events(api, session) as stream:
+        api.post(f"/sessions/{session}/run", json={"source_code": "kept = tools.plan{}"})
+        done = next(data for name, _, data in stream if name == "done")
+    assert done["run"]["media"] == [], "neither returned nor shown"
+    call = api.get(f"/runs/{done['run']['id']}/calls/1").json()
+    address = f"/media/{call['result']['media'].rpartition('/')[2]}"
+    assert api.get(address).content == b"a plan"
+    api.delete(f"/sessions/{session}")
+    assert api.get(address).json()["error"]["code"] == "unknown_medium"
+
+
 def test_tools_are_searched_and_what_is_missing_is_said(api: httpx.Client) -> None:
     assert api.get("/tools/search", params={"q": "add numbers"}).json()["tools"][0]["name"] == "add"
     assert api.get("/tools/search").status_code == 400
     assert api.get("/knowledge/search", params={"q": "x"}).status_code == 404
-    assert api.get("/media/unknown").status_code == 404
     assert api.get("/doctor").json() == {"ok": True}
 
 

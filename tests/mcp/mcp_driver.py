@@ -23,10 +23,34 @@ if TYPE_CHECKING:
 
     from mcp_types import CallToolResult
 
-__all__ = ["Driver", "Session", "abandoned", "http_server", "moonbox", "over_http", "stdio", "text", "wait_until"]
+__all__ = [
+    "ACCEPT",
+    "HELLO",
+    "TOKENS",
+    "Driver",
+    "Session",
+    "abandoned",
+    "bearer",
+    "http_server",
+    "moonbox",
+    "over_http",
+    "served",
+    "stdio",
+    "text",
+    "wait_until",
+]
 
 SECONDS = 100
 """For whatever must happen; a machine may be slow."""
+TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
+"""For a server with two clients."""
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 class Driver:
@@ -188,6 +212,21 @@ def http_server(*args: str | Path, env: dict[str, str], cwd: Path) -> Iterator[s
     finally:
         process.terminate()
         assert process.wait(SECONDS) == 0, log.read_text()
+
+
+@contextmanager
+def served(folder: Path, config: str, tools: str = "") -> Iterator[str]:
+    """The same for a configuration and a file of tools."""
+    (folder / "moonbox.toml").write_text(config)
+    (folder / "kit.py").write_text(tools)
+    options = ("--tools", "kit.py") if tools else ()
+    with http_server(*options, env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as url:
+        yield url
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header of a client with this token, which may be the name of one of TOKENS."""
+    return {"Authorization": f"Bearer {TOKENS.get(token, token)}"}
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:

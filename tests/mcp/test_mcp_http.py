@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, MCPError
 
 from moonbox.audit.sinks import open_trail
-from tests.mcp.mcp_driver import Session, abandoned, http_server, over_http, text, wait_until
+from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, abandoned, bearer, over_http, served, text, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tests.mcp.mcp_driver import Driver
 
-TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
 CONFIG = f"""
 [serve]
 tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
@@ -44,13 +43,6 @@ async def hold(path: str) -> bool:
         await asyncio.sleep(0.01)
     return True
 """
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
-}
-ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture(scope="module")
@@ -60,22 +52,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(folder: Path) -> Iterator[str]:
-    (folder / "moonbox.toml").write_text(CONFIG)
-    (folder / "kit.py").write_text(TOOLS)
-    with http_server("--tools", "kit.py", env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as address:
+    with served(folder, CONFIG, TOOLS) as address:
         yield address
 
 
 @pytest.fixture
 def as_(driver: Driver, url: str) -> Callable[..., AbstractContextManager[Session]]:
     def connected(name: str, mode: str = "auto") -> AbstractContextManager[Session]:
-        return driver.session(over_http(url, _bearer(TOKENS[name])), mode=mode)
+        return driver.session(over_http(url, bearer(name)), mode=mode)
 
     return connected
-
-
-def _bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 def _post(url: str, **headers: str) -> httpx2.Response:
@@ -83,15 +69,15 @@ def _post(url: str, **headers: str) -> httpx2.Response:
 
 
 def test_a_token_is_demanded(url: str) -> None:
-    for headers in ({}, _bearer("wrong"), _bearer(TOKENS["alice"] + "x"), {"Authorization": TOKENS["alice"]}):
+    for headers in ({}, bearer("wrong"), bearer(TOKENS["alice"] + "x"), {"Authorization": TOKENS["alice"]}):
         refused = _post(url, **headers)
         assert refused.status_code == 401
         assert refused.headers["www-authenticate"].startswith('Bearer error="invalid_token"')
-    assert _post(url, **_bearer(TOKENS["alice"])).status_code == 200
+    assert _post(url, **bearer("alice")).status_code == 200
 
 
 def test_pages_of_other_sites_are_kept_out(url: str) -> None:
-    token = _bearer(TOKENS["alice"])
+    token = bearer("alice")
     foreign = _post(url, Origin="https://evil.example", **token)
     assert (foreign.status_code, foreign.json()["error"]["code"]) == (403, "wrong_origin")
     rebound = _post(url, Host="evil.example", **token)
@@ -104,7 +90,7 @@ def test_pages_of_other_sites_are_kept_out(url: str) -> None:
 
 
 def test_a_body_is_bounded(url: str) -> None:
-    large = httpx2.post(url, content=b"x" * 200_000, headers={**ACCEPT, **_bearer(TOKENS["alice"])}, timeout=100)
+    large = httpx2.post(url, content=b"x" * 200_000, headers={**ACCEPT, **bearer("alice")}, timeout=100)
     assert large.status_code == 413
 
 
@@ -163,14 +149,14 @@ def test_the_earlier_protocol_has_sessions(as_: Any, url: str) -> None:
         alice.lua("mine = 1")
         assert alice.value("return mine") == 1
         assert other.value("return mine") is None
-    opened = _post(url, **_bearer(TOKENS["alice"]))
+    opened = _post(url, **bearer("alice"))
     session = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-06-18"}
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    stolen = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **_bearer(TOKENS["bob"])}, timeout=100)
+    stolen = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **bearer("bob")}, timeout=100)
     assert stolen.status_code == 404, "a session belongs to the token that opened it"
-    ended = httpx2.delete(url, headers={**session, **_bearer(TOKENS["alice"])}, timeout=100)
+    ended = httpx2.delete(url, headers={**session, **bearer("alice")}, timeout=100)
     assert ended.status_code == 200
-    gone = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **_bearer(TOKENS["alice"])}, timeout=100)
+    gone = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **bearer("alice")}, timeout=100)
     assert gone.status_code == 404
 
 
@@ -210,8 +196,6 @@ def test_the_http_api_is_not_served_to_clients_it_cannot_tell_apart(url: str) ->
 
 def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("fifty")
-    (folder / "moonbox.toml").write_text("")
-    (folder / "kit.py").write_text(TOOLS)
 
     async def client(url: str, number: int) -> list[Any]:
         mode = "legacy" if number % 2 else "auto"
@@ -231,7 +215,7 @@ def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPath
     async def crowd(url: str) -> list[list[Any]]:
         return await asyncio.gather(*(client(url, number) for number in range(50)))
 
-    with http_server("--tools", "kit.py", env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as url:
+    with served(folder, "", TOOLS) as url:
         results = driver.run(crowd(url), 250)
         assert results == [[number + 1, number + 2, number + 3] for number in range(50)]
         beside = httpx2.get(url.replace("/mcp", "/health"), timeout=100).json()

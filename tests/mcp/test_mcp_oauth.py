@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,8 +13,9 @@ import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from mcp import MCPError
 
-from tests.mcp.mcp_driver import http_server, over_http
+from tests.mcp.mcp_driver import ACCEPT, HELLO, bearer, over_http, served, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +24,6 @@ if TYPE_CHECKING:
     from tests.mcp.mcp_driver import Driver
 
 RESOURCE = "https://tools.example.com/mcp"
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
-}
 
 
 class Issuer:
@@ -85,21 +81,22 @@ def issuer() -> Iterator[Issuer]:
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("oauth")
-    (folder / "moonbox.toml").write_text(
-        f'[serve.oauth]\nissuer = "{issuer.url}"\nresource = "{RESOURCE}"\nscopes = ["moonbox"]\n'
-    )
-    with http_server(env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as address:
+    with served(folder, _config(issuer)) as address:
         yield address
 
 
+def _config(issuer: Issuer, more: str = "") -> str:
+    oauth = f'[serve.oauth]\nissuer = "{issuer.url}"\nresource = "{RESOURCE}"\nscopes = ["moonbox"]\n'
+    return f"[serve]\n{more}\n{oauth}"
+
+
 def _status(url: str, token: str) -> int:
-    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
-    return httpx2.post(url, json=HELLO, headers=headers, timeout=100).status_code
+    return httpx2.post(url, json=HELLO, headers={**ACCEPT, **bearer(token)}, timeout=100).status_code
 
 
 def test_a_token_for_us_is_taken(url: str, issuer: Issuer, driver: Driver) -> None:
     assert _status(url, issuer.token()) == 200
-    with driver.session(over_http(url, {"Authorization": f"Bearer {issuer.token()}"})) as session:
+    with driver.session(over_http(url, bearer(issuer.token()))) as session:
         assert session.value("return 6 * 7") == 42
 
 
@@ -124,7 +121,7 @@ def test_scopes_are_demanded(url: str, issuer: Issuer) -> None:
 
 
 def test_clients_are_told_where_to_get_a_token(url: str, issuer: Issuer) -> None:
-    refused = httpx2.post(url, json=HELLO, headers={"Accept": "application/json, text/event-stream"}, timeout=100)
+    refused = httpx2.post(url, json=HELLO, headers=ACCEPT, timeout=100)
     assert refused.status_code == 401
     assert (
         'resource_metadata="https://tools.example.com/.well-known/oauth-protected-resource/mcp"'
@@ -134,6 +131,58 @@ def test_clients_are_told_where_to_get_a_token(url: str, issuer: Issuer) -> None
     assert metadata["resource"] == RESOURCE
     assert [server.rstrip("/") for server in metadata["authorization_servers"]] == [issuer.url]
     assert metadata["scopes_supported"] == ["moonbox"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_two_persons_share_nothing(url: str, issuer: Issuer, driver: Driver, mode: str) -> None:
+    """The same application, two persons: `sub` of their tokens tells them apart."""
+
+    def as_(person: str) -> Any:
+        return driver.session(over_http(url, bearer(issuer.token(sub=person))), mode=mode)
+
+    with as_("ada") as ada, as_("ben") as ben:
+        mine = ada.lua("secret = 'hers' return secret")
+        run = mine.meta["moonbox/run"]
+        handle = (mine.structured_content or {}).get("state")
+        state = {"state": handle} if handle else {}
+        assert ada.value("return secret", **state) == "hers"
+        assert ben.value("return secret", **state) is None
+        named = {"moonbox/conversation": "ours"}
+        assert ada.value("shared = 1 return shared", meta=named) == 1
+        assert ben.value("return shared", meta=named) is None, "a name is a person's own"
+        assert f"moonbox://runs/{run}" in ada.resources()
+        assert f"moonbox://runs/{run}" not in ben.resources()
+        with pytest.raises(MCPError, match="unknown resource"):
+            ben.read(f"moonbox://runs/{run}")
+        with as_("ada") as again:
+            assert f"moonbox://runs/{run}" in again.resources(), "another token of the same person"
+
+
+def test_a_session_is_not_taken_over_with_another_persons_token(url: str, issuer: Issuer) -> None:
+    opened = httpx2.post(url, json=HELLO, headers={**ACCEPT, **bearer(issuer.token())}, timeout=100)
+    session = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-06-18"}
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+
+    def status(person: str) -> int:
+        headers = {**ACCEPT, **session, **bearer(issuer.token(sub=person))}
+        return httpx2.post(url, json=listing, headers=headers, timeout=100).status_code
+
+    assert (status("ben"), status("ada")) == (404, 200)
+
+
+def test_quotas_are_a_persons_own(tmp_path: Path, issuer: Issuer, driver: Driver) -> None:
+    with served(tmp_path, _config(issuer, "calls_per_minute = 3")) as url:
+        ada, ben = (over_http(url, bearer(issuer.token(sub=person))) for person in ("ada", "ben"))
+        with driver.session(ada) as first, driver.session(ben) as second:
+            assert [first.value(f"return {number}") for number in range(3)] == [0, 1, 2]
+            refused = first.lua("return 3")
+            assert refused.is_error
+            assert re.fullmatch(r"error: this client may make 3 calls a minute; try again in \d+ s", text(refused)), (
+                text(refused)
+            )
+            assert second.value("return 1") == 1, "the other person has a quota of their own"
+        with driver.session(over_http(url, bearer(issuer.token(sub="ada")))) as again:
+            assert again.lua("return 4").is_error, "a new token or session gives no new quota"
 
 
 def _confused(issuer: Issuer) -> str:

@@ -165,12 +165,83 @@ def test_take_over_what_a_client_has(client: str, file: str, root: str, yes: boo
     servers = tomllib.loads(Path("moonbox.toml").read_text())["mcp"]["servers"]
     assert servers == {
         "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"ZONE": "${ZONE}"}},
-        "docs": {"url": "https://a.example/mcp", "headers": {}},
+        "docs": {"url": "https://a.example/mcp"},
     }
     left = json.loads(path.read_text())
     assert left["other"] == 1
     assert set(left[root]) == ({"off"} if yes else set(entries))
     assert bool(list(path.parent.glob("*.backup"))) is yes
+
+
+SECRETS = {
+    "github": {"command": "npx", "args": ["-y", "x"], "env": {"GITHUB_TOKEN": "ghp_literal1", "LEVEL": "debug"}},
+    "other": {
+        "command": "y",
+        "args": ["--api-key", "k3y-literal2", "-v"],
+        "env": {"GITHUB_TOKEN": "ghp_mine22"},
+    },
+    "linear": {"url": "https://a.example/mcp?api_key=q-literal3", "headers": {"Authorization": "Bearer lin_literal4"}},
+    "clean": {"command": "z", "env": {"TOKEN": "${env:Z_TOKEN}"}},
+}
+LITERALS = ("ghp_literal1", "k3y-literal2", "ghp_mine22", "q-literal3", "lin_literal4")
+PLACES = (
+    "[mcp.servers.github] env.GITHUB_TOKEN, [mcp.servers.other] env.GITHUB_TOKEN, [mcp.servers.other] args[1], "
+    "[mcp.servers.linear] headers.Authorization, [mcp.servers.linear] url.api_key"
+)
+
+
+def _secretive_client() -> Path:
+    path = Path("me/.cursor/mcp.json")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"mcpServers": SECRETS}))
+    return path
+
+
+@pytest.mark.parametrize("options", [("--secrets-as-variables", "--keep-old"), ()], ids=["option", "answer"])
+def test_secrets_of_a_client_become_variables(options: tuple[str, ...]) -> None:
+    path = _secretive_client()
+    output = " ".join(run("add", "--from", "cursor", *options, answer=None if options else "y\nn\n").split())
+    text = Path("moonbox.toml").read_text()
+    assert not [secret for secret in LITERALS if secret in text or secret in output]
+    servers = tomllib.loads(text)["mcp"]["servers"]
+    assert servers["github"]["env"] == {"GITHUB_TOKEN": "${GITHUB_TOKEN}", "LEVEL": "debug"}
+    assert servers["other"]["env"] == {"GITHUB_TOKEN": "${OTHER_GITHUB_TOKEN}"}, "it has a value of its own"
+    assert servers["other"]["args"] == ["--api-key", "${OTHER_API_KEY}", "-v"]
+    assert servers["linear"]["headers"] == {"Authorization": "Bearer ${LINEAR_AUTHORIZATION}"}
+    assert servers["linear"]["url"] == "https://a.example/mcp?api_key=${LINEAR_API_KEY}"
+    assert servers["clean"]["env"] == {"TOKEN": "${Z_TOKEN}"}
+    assert (
+        "set these variables before you start moonbox: GITHUB_TOKEN, OTHER_GITHUB_TOKEN, OTHER_API_KEY, "
+        f"LINEAR_AUTHORIZATION, LINEAR_API_KEY; their values are in {path.resolve()}" in output
+    )
+    if not options:
+        assert f"contains 5 secrets: {PLACES} Write ${{NAME}} in their place? [y/N]" in output
+
+
+def test_secrets_that_stay_in_the_file_are_named_and_the_file_is_for_its_owner_alone() -> None:
+    _secretive_client()
+    path = Path("moonbox.toml")
+    path.write_text(FILE)
+    path.chmod(0o644)
+    output = " ".join(run("add", "--from", "cursor", "--keep-secrets", "--keep-old").split())
+    servers = tomllib.loads(path.read_text())["mcp"]["servers"]
+    assert servers["github"]["env"]["GITHUB_TOKEN"] == "ghp_literal1"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert f"contains 5 secrets: {PLACES}; only you can read the file now." in output
+    assert not [secret for secret in LITERALS if secret in output]
+
+
+def test_a_secret_of_one_server_is_named_too() -> None:
+    path = Path("moonbox.toml")
+    path.write_text(FILE)
+    path.chmod(0o664)
+    plain = run("add", "plain", "--env", "LEVEL=debug", "--", "x")
+    assert ("warning" in plain, stat.S_IMODE(path.stat().st_mode)) == (False, 0o664)
+    output = " ".join(
+        run("add", "new", "--header", "Authorization=Bearer abcdefgh", "--url", "https://a.example").split()
+    )
+    assert "contains 1 secret: [mcp.servers.new] headers.Authorization; only you can read the file now." in output
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("name", ["cursor", "codex"])

@@ -14,7 +14,7 @@ import pytest
 from mcp import MCPError
 
 from moonbox.audit.sinks import open_trail
-from tests.mcp.mcp_driver import Session, http_server, over_http, text
+from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, bearer, over_http, served, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tests.mcp.mcp_driver import Driver
 
-TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
 CONFIG = f"""
 [serve]
 tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
@@ -43,33 +42,20 @@ def fail(text: str) -> str:
 def delete(path: str) -> str:
     return path
 """
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
-}
-ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[str]:
-    (tmp_path / "moonbox.toml").write_text(CONFIG)
-    (tmp_path / "kit.py").write_text(TOOLS)
-    with http_server("--tools", "kit.py", env={"MOONBOX_HOME": str(tmp_path / "home")}, cwd=tmp_path) as url:
-        yield url
+def url(tmp_path: Path) -> Iterator[str]:
+    with served(tmp_path, CONFIG, TOOLS) as address:
+        yield address
 
 
 @pytest.fixture
-def as_(driver: Driver, served: str) -> Callable[..., AbstractContextManager[Session]]:
+def as_(driver: Driver, url: str) -> Callable[..., AbstractContextManager[Session]]:
     def connected(name: str, mode: str = "auto") -> AbstractContextManager[Session]:
-        return driver.session(over_http(served, _bearer(name)), mode=mode)
+        return driver.session(over_http(url, bearer(name)), mode=mode)
 
     return connected
-
-
-def _bearer(name: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {TOKENS[name]}"}
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -106,17 +92,17 @@ def test_conversations_of_one_do_not_push_out_those_of_the_other(as_: Any) -> No
         assert bob.value("return kept", state=handle) == 1
 
 
-def test_a_flood_from_one_does_not_stop_the_other(as_: Any, served: str) -> None:
+def test_a_flood_from_one_does_not_stop_the_other(as_: Any, url: str) -> None:
     """From the same address: a proxy, or one machine with several users."""
-    with httpx2.Client(headers={**ACCEPT, **_bearer("alice")}, timeout=100) as client:
+    with httpx2.Client(headers={**ACCEPT, **bearer("alice")}, timeout=100) as client:
         statuses = [
-            client.post(served, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}).status_code for _ in range(260)
+            client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}).status_code for _ in range(260)
         ]
     assert 429 in statuses
     with as_("bob") as bob:
         assert bob.value("return 1") == 1
     with httpx2.Client(headers={**ACCEPT, "Authorization": "Bearer wrong"}, timeout=100) as client:
-        statuses = [client.post(served, json=HELLO).status_code for _ in range(260)]
+        statuses = [client.post(url, json=HELLO).status_code for _ in range(260)]
     assert set(statuses) == {401, 429}
     with as_("bob") as bob:
         assert bob.value("return 2") == 2, "and neither does one without a token"
@@ -139,8 +125,8 @@ def test_sessions_of_one_leave_room_for_the_other() -> None:
     assert not shares.is_full("alice"), "sessions that were not used end"
 
 
-def test_slow_clients_hold_nobody_up(as_: Any, served: str) -> None:
-    place = urlsplit(served)
+def test_slow_clients_hold_nobody_up(as_: Any, url: str) -> None:
+    place = urlsplit(url)
     assert place.hostname is not None
     slow = [socket.create_connection((place.hostname, place.port), timeout=100) for _ in range(100)]
     try:
@@ -155,7 +141,7 @@ def test_slow_clients_hold_nobody_up(as_: Any, served: str) -> None:
             connection.close()
 
 
-def test_an_approval_is_asked_of_the_client_that_needs_it(driver: Driver, served: str) -> None:
+def test_an_approval_is_asked_of_the_client_that_needs_it(driver: Driver, url: str) -> None:
     asked: list[str] = []
 
     def answering(name: str, action: Literal["accept", "decline"]) -> Any:
@@ -169,8 +155,8 @@ def test_an_approval_is_asked_of_the_client_that_needs_it(driver: Driver, served
         return elicit
 
     with (
-        driver.session(over_http(served, _bearer("alice")), elicitation_callback=answering("alice", "accept")) as alice,
-        driver.session(over_http(served, _bearer("bob")), elicitation_callback=answering("bob", "decline")) as bob,
+        driver.session(over_http(url, bearer("alice")), elicitation_callback=answering("alice", "accept")) as alice,
+        driver.session(over_http(url, bearer("bob")), elicitation_callback=answering("bob", "decline")) as bob,
     ):
         assert json.dumps(text(alice.call("delete", {"path": "a"})))
         refused = bob.call("delete", {"path": "b"})

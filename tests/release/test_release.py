@@ -43,7 +43,9 @@ def test_the_wheel_holds_everything_in_the_package_and_nothing_else(
     with zipfile.ZipFile(built[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert package - names == set()
-    compiled = {name for name in names if re.fullmatch(r"moonbox/(?:worker/_native|worker/_wire|_values)\.[\w-]+\.so", name)}
+    compiled = {
+        name for name in names if re.fullmatch(r"moonbox/(?:worker/_native|worker/_wire|_values)\.[\w-]+\.so", name)
+    }
     assert {name for name in names - package - compiled if not (ROOT / "src" / name).exists()} == set()
     assert ("-none-any" in built[1].name) == (not compiled)
     kinds = {name.rpartition(".")[2] for name in names}

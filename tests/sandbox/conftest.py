@@ -10,6 +10,7 @@ import moonbox.sandbox.awaited
 import moonbox.sandbox.blocking
 import moonbox.sandbox.direct
 import moonbox.sandbox.execution
+import moonbox.sandbox.helper
 import moonbox.sandbox.record
 import moonbox.worker.link
 
@@ -33,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     sandbox, worker = moonbox.sandbox, moonbox.worker
     for module in (
-        *(sandbox.awaited, sandbox.blocking, sandbox.direct, sandbox.execution, sandbox.record),
+        *(sandbox.awaited, sandbox.blocking, sandbox.direct, sandbox.execution, sandbox.helper, sandbox.record),
         worker.link,
     ):
         monkeypatch.setattr(module, "monotonic", clock)

@@ -13,12 +13,14 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.languages.registry import LANGUAGES, EngineError
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import Additions
-from moonbox.sandbox.execution import GRACE, Execution
+from moonbox.sandbox.execution import GRACE, PATIENCE, Execution
 from moonbox.sandbox.setup import Setup
 from moonbox.tools.toolbox import Toolbox
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.sandbox.record import CallEntry
 
 
@@ -157,6 +159,37 @@ def test_the_next_deadline_is_the_nearest() -> None:
     assert (call, ok, error["code"], error["retryable"]) == (2, False, "timeout", True)
     execution.answer(quick, "ok", 1, None)
     assert sent(execution) == []
+
+
+class Spender:
+    """A worker that has spent as much processor time as `cpu` tells."""
+
+    def __init__(self, cpu: Callable[[], float]) -> None:
+        self.cpu = cpu
+
+
+def test_a_worker_that_hardly_got_to_run_has_more_time_to_stop() -> None:
+    spent = 7.0
+    execution = make(Limits(timeout=100))
+    execution.clock.worker = Spender(lambda: spent)
+    stopped = 1000.0
+    execution.stop(protocol.REASON_CANCELLED, stopped)
+    execution.tick(stopped + GRACE)
+    execution.tick(stopped + 2 * GRACE)
+    spent += 0.2  # now it had its chance
+    with pytest.raises(WorkerError, match="it did not stop"):
+        execution.tick(stopped + 3 * GRACE)
+
+
+def test_a_worker_that_does_not_run_at_all_is_ended() -> None:
+    execution = make(Limits(timeout=100))
+    execution.clock.worker = Spender(lambda: 7.0)
+    stopped = 1000.0
+    execution.stop(protocol.REASON_CANCELLED, stopped)
+    execution.tick(stopped + PATIENCE - 0.001)
+    assert execution.deadline() == stopped + PATIENCE
+    with pytest.raises(WorkerError, match="it did not stop"):
+        execution.tick(stopped + PATIENCE)
 
 
 def test_time_runs_out() -> None:

@@ -146,6 +146,8 @@ def test_it_lives_as_long_as_the_repl() -> None:
 def test_a_handle_of_another_repl_is_worth_nothing() -> None:
     with Sandbox(TOOLS) as box, box.repl() as mine, box.repl() as theirs:
         address = mine.run("return tools.chart{}").value["media"]
+        assert (mine.find_medium(address), mine.find_medium({"media": address})) == (PNG, PNG)
+        assert (theirs.find_medium(address), mine.find_medium(None)) == (None, None)
         handle = f"{{media = '{address}', type = 'image/png', size = 1, name = 'x'}}"
         run = theirs.run(f"return tools.look{{image = {handle}}}")
         assert run.error is not None and "this medium is unknown here" in run.error.message

@@ -79,7 +79,6 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[str]]:
     [(number, line) for number, line in enumerate(SNIPPET.splitlines(), 1) if line],
     ids=lambda part: str(part)[:40],
 )
-@pytest.mark.timeout(180)
 def test_a_line(messages: dict[int, list[str]], number: int, line: str) -> None:
     reported = " ".join(messages.get(number, ()))
     code, _, expected = line.partition("  # ")

@@ -398,33 +398,33 @@ def test_a_closed_link_cannot_be_used(ends: Any) -> None:
 def test_an_exchange_sends_and_takes_the_next_frame(ends: Any) -> None:
     link, theirs, _ = ends
     theirs.sendall(frame(READY, b"layers") + frame(20, b"one") + frame(20, b"two") + frame(20, b"three")[:4])
-    assert link.exchange(b"asked", soon(), 0.0) == (20, b"one")
+    assert link.exchange(b"asked", soon(), soon()) == (20, b"one")
     assert theirs.recv(100) == b"asked"
-    assert link.exchange(b"", soon(), 0.0) == (20, b"two")
+    assert link.exchange(b"", soon(), soon()) == (20, b"two")
     theirs.sendall(frame(20, b"three")[4:])
-    assert link.exchange(b"again", soon(), 0.0) == (20, b"three")
+    assert link.exchange(b"again", soon(), soon()) == (20, b"three")
     assert (theirs.recv(100), link.greeting) == (b"again", b"layers")
-    assert link.exchange(b"", time.monotonic(), 0.0) is None
+    assert link.exchange(b"", time.monotonic(), time.monotonic()) is None
     large = frame(20, bytes(300_000))
     sender = threading.Thread(target=theirs.sendall, args=(large,))
     sender.start()
-    assert link.exchange(b"", soon(), 0.0) == (20, bytes(300_000))
+    assert link.exchange(b"", soon(), soon()) == (20, bytes(300_000))
     sender.join()
 
 
 def test_an_exchange_ends_with_its_worker(ends: Any) -> None:
     link, theirs, _ = ends
-    link.exchange(b"asked", time.monotonic(), 0.0)
+    link.exchange(b"asked", time.monotonic(), time.monotonic())
     theirs.close()
     for data in (b"", b"more"):
         with pytest.raises(Gone):
-            link.exchange(data, soon(), 0.0)
+            link.exchange(data, soon(), soon())
 
 
 def test_an_exchange_with_a_worker_that_does_not_read_ends(ends: Any) -> None:
     link, theirs, _ = ends
     with pytest.raises(Unread):
-        link.exchange(bytes(10_000_000), time.monotonic(), 0.0)
+        link.exchange(bytes(10_000_000), time.monotonic(), time.monotonic())
     assert theirs.recv(1) == b"\0"
 
 
@@ -432,5 +432,5 @@ def test_an_exchange_can_be_woken(ends: Any) -> None:
     link, theirs, _ = ends
     link.let_wake()
     link.wake()
-    assert link.exchange(b"asked", None, 0.0) is None
+    assert link.exchange(b"asked", None, None) is None
     assert theirs.recv(100) == b"asked"

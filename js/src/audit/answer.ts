@@ -30,6 +30,27 @@ export function renderRun(run: Run, maxChars = 50_000): string {
   return run.language === "direct" ? problem(run.error, maxChars) : failure(run, run.error, maxChars);
 }
 
+/**
+ * The same as JSON: `result`, `output`, and `error` where the script failed; `text` is what `renderRun` made of it. Several
+ * returned values are a list. What is too long is replaced by the text, cut, under `note`.
+ */
+export function jsonReply(run: Run, text: string, maxChars: number): string {
+  const { error, output, values } = run;
+  const result = values.length === 1 ? values[0] : values.length > 0 ? [...values] : null;
+  let whole = compact(error === null ? { result, output } : { error: { kind: error.kind, message: text }, output });
+  let room = maxChars;
+  while (sizeOf(whole) > maxChars) { // JSON escapes characters, so that a text may need more room than its length
+    room = Math.floor(room / 2);
+    const note = new Clip(text).fit(room, linesNote);
+    whole = compact(
+      error === null
+        ? { result: null, output: "", note: `too long for this reply, and cut: ${note}` }
+        : { error: { kind: error.kind, message: note }, output: "" },
+    );
+  }
+  return whole;
+}
+
 function success(run: Run, given: number): string {
   const notes = [...(run.output_cut ? [printedTooMuch(run.output_cut)] : []), ...(run.state_lost ? [STATE_LOST] : [])];
   const end = notes.map((note) => `\n[${note}]`).join("");

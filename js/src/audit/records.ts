@@ -2,6 +2,7 @@
 
 import type { ScriptError } from "../errors.js";
 import type { Limits } from "../limits.js";
+import type { Media } from "../media.js";
 import { toJson, toJsonable } from "../values.js";
 import { renderRun } from "./answer.js";
 
@@ -73,6 +74,8 @@ export interface RunFields {
   kept_output: string;
   /** What a look at the script before it ran had to say; the Python package looks, this one does not. */
   notes: unknown[];
+  /** What the script returned or showed of images, audio and files; not in the JSON form, which has their handles. */
+  media: Media[];
   /** What it was allowed to spend. */
   limits: Limits | null;
 }

@@ -1,17 +1,21 @@
 /** CodeMode: one code tool with a catalog, the tools that stay direct, and the answers to the model's calls. */
 
+import { jsonReply } from "../audit/answer.js";
 import type { Run } from "../audit/records.js";
 import { ClosedError, UsageError, WorkerError } from "../errors.js";
 import { filled, language, type Texts, written } from "../languages.js";
+import type { Media } from "../media.js";
+import type { ClientCalls } from "../sandbox/calls.js";
 import type { Repl } from "../sandbox/repl.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { unknown } from "../suggest.js";
-import { byText } from "../tools/naming.js";
 import type { Tool } from "../tools/tool.js";
-import { choose, makeCatalog, roughTokens, withResults, type Catalog, type Choice, type CountTokens } from "./catalog.js";
+import { choose, makeCatalog, roughTokens, type Catalog, type Choice, type CountTokens } from "./catalog.js";
+import { CodeTool } from "./code_tool.js";
 import {
   findScript, fromTool, inFormat, parseArguments, providerNames, shorten, within, type Definition, type Format,
 } from "./definitions.js";
+import { ClientWork, Paused, type Begin } from "./paused.js";
 import { explainMisdirected, Routes } from "./routing.js";
 
 export interface CodeModeSettings {
@@ -37,11 +41,13 @@ export interface CodeModeSettings {
   description_chars?: number | null;
   /** The longest answer to the model. */
   max_chars?: number;
+  /** Whether the code tool answers with text, or with JSON: result, output and error. */
+  reply?: "text" | "json";
 }
 
 const DEFAULTS: Required<CodeModeSettings> = {
   keep_visible: [], full_schemas: false, mode: "always", approvals: false, name: null, parameter: null, description: null,
-  system_prompt: null, catalog_tokens: 8000, description_chars: null, max_chars: 50_000,
+  system_prompt: null, catalog_tokens: 8000, description_chars: null, max_chars: 50_000, reply: "text",
 };
 
 export interface CodeModeOptions {
@@ -49,6 +55,17 @@ export interface CodeModeOptions {
   /** Seconds after which a conversation that is not used ends. */
   idle_seconds?: number | null;
   max_conversations?: number;
+  /** Answers calls of client-side tools, sync or async; then nothing pauses. */
+  client_calls?: ClientCalls;
+}
+
+export interface CallOptions {
+  conversation?: string;
+}
+
+export interface ReplyOptions extends CallOptions {
+  /** Whether a call of a client-side tool may wait for you: `reply.paused` then takes the answers. Otherwise it fails. */
+  pause?: boolean;
 }
 
 /** The answer to one call of the model's. */
@@ -56,6 +73,10 @@ export interface Reply {
   text: string;
   is_error: boolean;
   run: Run | null;
+  /** What the script returned or showed of images, audio and files, or the tool returned. */
+  media: readonly Media[];
+  /** What waits for your answers; then the text says so too. */
+  paused: Paused | null;
 }
 
 interface View {
@@ -69,7 +90,17 @@ interface Conversation {
   repl: Repl;
   used: number;
   users: number;
+  /** Ends with what is under way: one call after another, each until its end or until it pauses. */
+  turn: Promise<unknown>;
+  /** Whether a script waits for the client's answers. */
+  paused: boolean;
 }
+
+/** How one part of the work on a call is done: until its end, or until it pauses. */
+type Turn = (work: () => Promise<Reply>) => Promise<Reply>;
+
+const BUSY = "error: an earlier script of this conversation waits for the client's answers; resume it first";
+const ENDED = "error: the conversation was ended while the script waited; its state is lost";
 
 /** What the model is shown of a Sandbox's tools, and the handler of its calls. */
 export class CodeMode {
@@ -77,9 +108,11 @@ export class CodeMode {
   private readonly texts: Texts;
   private readonly count: CountTokens;
   private readonly routes: Routes;
+  private readonly codeTool: CodeTool;
   private readonly kept = new Map<string, Conversation>();
   private readonly idle: number | null;
   private readonly most: number;
+  private readonly clientCalls: ClientCalls | null;
   private view: View | null = null;
   private isClosed = false;
 
@@ -93,25 +126,33 @@ export class CodeMode {
       if (!known.includes(name)) throw new UsageError(unknown("setting", name, known));
     }
     this.settings = { ...DEFAULTS, ...settings };
-    if (!["always", "auto", "never"].includes(this.settings.mode)) {
-      throw new UsageError(`mode must be one of always, auto, never, not ${shorten(this.settings.mode)}`);
+    for (const [name, choices] of [["mode", ["always", "auto", "never"]], ["reply", ["text", "json"]]] as const) {
+      const chosen: string = this.settings[name];
+      if (!(choices as readonly string[]).includes(chosen)) {
+        throw new UsageError(`${name} must be one of ${choices.join(", ")}, not ${shorten(chosen)}`);
+      }
     }
     this.texts = language(sandbox.language).texts;
     this.count = options.count_tokens ?? roughTokens;
     this.idle = options.idle_seconds === undefined ? 3600 : options.idle_seconds;
     this.most = options.max_conversations ?? 100;
+    this.clientCalls = options.client_calls ?? null;
+    if (this.clientCalls !== null && typeof this.clientCalls !== "function") {
+      throw new UsageError(`client_calls must be a function that answers a call, not ${shorten(this.clientCalls)}`);
+    }
     this.routes = new Routes(sandbox.toolbox, this.settings.keep_visible, this.settings.approvals);
+    this.codeTool = new CodeTool(this.settings, this.texts, this.routes, sandbox.limits, this.count);
   }
 
   // What the model is shown
 
   /** The code tool's name. */
   get tool_name(): string {
-    return this.settings.name ?? this.texts.name;
+    return this.codeTool.name;
   }
 
   get parameter(): string {
-    return this.settings.parameter ?? this.texts.parameter;
+    return this.codeTool.parameter;
   }
 
   /** The code tool's description, catalog included. */
@@ -149,35 +190,86 @@ export class CodeMode {
   /** An addition to the system prompt, at most 500 bytes. */
   get system_prompt(): string {
     const view = this.current();
-    return view.choice.code && !view.choice.both ? this.prompt() : (this.settings.system_prompt ?? "");
+    return view.choice.code && !view.choice.both ? this.codeTool.prompt() : (this.settings.system_prompt ?? "");
   }
 
   // The model's calls
 
   /** Answers one call: what goes back to the model. What the model got wrong is in the text, nothing is thrown. */
-  async handle(name: string, given: unknown, options: { conversation?: string } = {}): Promise<string> {
-    return (await this.reply(name, given, options)).text;
+  async handle(name: string, given: unknown, options: CallOptions = {}): Promise<string> {
+    return (await this.reply(name, given, { ...options, pause: false })).text;
   }
 
-  /** Like `handle`, with the Run and whether it failed. */
-  async reply(name: string, given: unknown, options: { conversation?: string } = {}): Promise<Reply> {
+  /** Like `handle`, with the Run, media and whether it failed. */
+  async reply(name: string, given: unknown, options: ReplyOptions = {}): Promise<Reply> {
     const prepared = this.prepare(name, given);
     if (!Array.isArray(prepared)) return prepared;
     const [tool, what] = prepared;
+    if (tool !== null) {
+      const turn: Turn = (work) => this.guarded(work);
+      return turn(() => this.start((more) => this.sandbox.call(tool.path, what as Record<string, unknown>, more), options, turn));
+    }
+    const conversation = await this.conversation(options.conversation ?? "");
+    const turn: Turn = (work) => this.guarded(() => this.inTurn(conversation, work));
+    return turn(async () => {
+      if (conversation.paused) return failed(BUSY);
+      return this.start((more) => conversation.repl.run(what as string, more), options, turn, conversation);
+    });
+  }
+
+  private async start(begin: Begin, options: ReplyOptions, turn: Turn, conversation: Conversation | null = null): Promise<Reply> {
+    if (options.pause && this.clientCalls === null) return this.step(new ClientWork(begin), turn, conversation);
+    return this.answer(await begin(this.clientCalls === null ? {} : { client_calls: this.clientCalls }));
+  }
+
+  /** Goes on until the run has ended, or waits for the client. */
+  private async step(work: ClientWork, turn: Turn, conversation: Conversation | null): Promise<Reply> {
+    const isPaused = (paused: boolean): void => {
+      if (conversation !== null) conversation.paused = paused;
+    };
+    const run = await work.next();
+    if (run !== null) return this.answer(run);
+    isPaused(true);
+    const paused = new Paused(
+      work.calls,
+      (answers) =>
+        turn(() => {
+          isPaused(false);
+          work.answer(answers);
+          return this.step(work, turn, conversation);
+        }),
+      async () => {
+        isPaused(false);
+        await work.cancel();
+      },
+    );
+    return { text: String(paused), is_error: false, run: null, media: [], paused };
+  }
+
+  /** One after another in a conversation. */
+  private async inTurn(conversation: Conversation, work: () => Promise<Reply>): Promise<Reply> {
+    conversation.users += 1;
+    const reply = conversation.turn.then(() => {
+      if (conversation.repl.closed) throw new ClosedError("this CodeMode is closed");
+      return work();
+    });
+    conversation.turn = reply.catch(() => undefined);
     try {
-      if (tool !== null) return this.answer(await this.sandbox.call(tool.path, what as Record<string, unknown>));
-      const conversation = await this.conversation(options.conversation ?? "");
-      conversation.users += 1;
-      try {
-        return this.answer(await conversation.repl.run(what as string));
-      } finally {
-        conversation.users -= 1;
-        conversation.used = performance.now();
-      }
+      return await reply;
+    } finally {
+      conversation.users -= 1;
+      conversation.used = performance.now();
+    }
+  }
+
+  /** The answer, also where no run came about. */
+  private async guarded(work: () => Promise<Reply>): Promise<Reply> {
+    try {
+      return await work();
     } catch (problem) {
       if (problem instanceof ClosedError) {
         if (this.isClosed || this.sandbox.closed) throw problem;
-        return failed("error: the conversation was ended while the script waited; its state is lost");
+        return failed(ENDED);
       }
       if (problem instanceof WorkerError) return failed(`error: ${problem.message}`);
       throw problem;
@@ -234,7 +326,7 @@ export class CodeMode {
           return explainMisdirected(run, new Map(direct));
         },
       });
-      kept = { repl, used: now, users: 0 };
+      kept = { repl, used: now, users: 0, turn: Promise.resolve(), paused: false };
     }
     this.kept.delete(name);
     this.kept.set(name, kept); // the most recently used is last
@@ -255,77 +347,15 @@ export class CodeMode {
     const catalog = makeCatalog(this.routes.hidden, this.texts, {
       full_schemas: settings.full_schemas, budget: settings.catalog_tokens, count, leave_out: this.routes.kept,
     });
-    const code = this.codeDefinition(catalog);
+    const code = this.codeTool.definition(catalog);
     const direct = providerNames(this.routes.direct, [this.tool_name]);
     const everything = providerNames(this.sandbox.toolbox, [this.tool_name]);
-    const lean = this.leanDefinition(everything);
+    const lean = this.codeTool.lean(everything);
     const choice = choose(settings.mode, [code, ...definitionsOf(direct)], definitionsOf(everything), lean, {
-      prompt: this.prompt(), hidden: this.reached, count,
+      prompt: this.codeTool.prompt(), hidden: this.codeTool.reached, count,
     });
     const shown = choice.code && !choice.both ? direct : everything;
     return { code: choice.both ? lean : code, catalog, direct: shown, choice };
-  }
-
-  private codeDefinition(catalog: Catalog): Definition {
-    const { description } = this.settings;
-    const parts = [description ?? this.texts.description];
-    const { hidden, kept } = this.routes;
-    if (this.reached > 0) {
-      if (description === null) parts.push(this.texts.with_tools, ...this.limits());
-      if (catalog.tools > 0) parts.push(catalog.text);
-    }
-    if (kept.size > 0) {
-      const names = [...kept].map((path) => written(this.texts, hidden.alias(path))).sort(byText).join(", ");
-      parts.push(filled(this.texts.also_in_scripts, { names }));
-    }
-    const parameter = { type: "string", description: this.texts.parameter_description };
-    return this.codeTool(parts.join("\n"), parameter, this.reached === 0);
-  }
-
-  /** The code tool beside direct definitions of every tool: these say the rest. */
-  private leanDefinition(everything: Map<string, Tool>): Definition {
-    const { texts, settings, routes: { hidden } } = this;
-    const parts = [settings.description ?? texts.lean];
-    if ([...hidden].some((tool) => tool.namespace)) parts.push(texts.lean_namespaces);
-    const direct = [...everything].filter(([, tool]) => !hidden.has(tool.path)).map(([name]) => name);
-    if (direct.length > 0) parts.push(filled(texts.not_in_scripts, { names: direct.join(", ") }));
-    return withResults(this.codeTool(parts.join(" "), { type: "string" }, false), hidden, texts, this.count);
-  }
-
-  /** How many tools scripts reach. */
-  private get reached(): number {
-    return this.routes.hidden.paths().length;
-  }
-
-  private codeTool(description: string, parameter: Record<string, string>, readOnlyHint: boolean): Definition {
-    return {
-      name: this.tool_name,
-      description,
-      parameters: {
-        type: "object",
-        properties: { [this.parameter]: parameter },
-        required: [this.parameter],
-        additionalProperties: false,
-      },
-      returns: null,
-      annotations: { readOnlyHint },
-      overflow: this.parameter,
-    };
-  }
-
-  private prompt(): string {
-    if (this.settings.system_prompt !== null) return this.settings.system_prompt;
-    const chosen = this.reached > 0 ? this.texts.system_prompt : this.texts.system_prompt_without_tools;
-    return filled(chosen, { name: this.tool_name });
-  }
-
-  private limits(): string[] {
-    const { max_tool_calls, timeout } = this.sandbox.limits;
-    const what = [
-      ...(max_tool_calls === null ? [] : [`${max_tool_calls} tool calls`]),
-      ...(timeout === null ? [] : [`${timeout} seconds`]),
-    ].join(" and ");
-    return what && this.texts.limits ? [filled(this.texts.limits, { what })] : [];
   }
 
   /** The script, or the tool and its arguments, or the answer to an invalid call. */
@@ -357,12 +387,14 @@ export class CodeMode {
   }
 
   private answer(run: Run): Reply {
-    return { text: run.for_model(this.settings.max_chars), is_error: !run.ok, run };
+    const { max_chars, reply } = this.settings;
+    const text = run.for_model(max_chars);
+    return { text: reply === "json" ? jsonReply(run, text, max_chars) : text, is_error: !run.ok, run, media: run.media, paused: null };
   }
 }
 
 function failed(text: string): Reply {
-  return { text, is_error: true, run: null };
+  return { text, is_error: true, run: null, media: [], paused: null };
 }
 
 function definitionsOf(tools: Map<string, Tool>): Definition[] {

@@ -10,19 +10,23 @@ import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { isObject, plain } from "../values.js";
 import { Docs } from "./docs.js";
+import { asAddresses, withContents, type MediaStore } from "./media.js";
 
 const MOST_LEFT = 64;
 
 /** A function of the host that scripts call by its bare name, with positional arguments. */
 export interface HostFunction {
   name: string;
-  call: (...given: unknown[]) => unknown;
+  /** Null for `show`, which the run itself carries out. */
+  call: ((...given: unknown[]) => unknown) | null;
   /** Whether it is spent from `max_tool_calls`. */
   counted: boolean;
 }
 
-/** A call as an approve callback sees it. */
+/** A call as `approve` and `client_calls` see it. */
 export interface ToolCall {
+  /** How answers to several calls of a run name it. */
+  id: number;
   tool: Tool;
   name: string;
   arguments: Record<string, unknown>;
@@ -43,6 +47,16 @@ export type Decision =
 
 export type Approve = (call: ToolCall) => Decision | Promise<Decision>;
 
+/** Answers a call of a client-side tool; a ToolError that it returns or throws is what the script gets. */
+export type ClientCalls = (call: ToolCall) => unknown;
+
+export interface ClientOptions {
+  /** Answers the calls of client-side tools, sync or async; without it they fail. */
+  client_calls?: ClientCalls;
+  /** Called when the script, and everything that it has under way, waits for `client_calls`. */
+  on_waiting?: () => void;
+}
+
 /** What a call needs to know of its run. */
 export interface RunInfo {
   id: string;
@@ -52,6 +66,10 @@ export interface RunInfo {
   pause(): () => void;
   /** When something is due earlier than it was. */
   changed(): void;
+  /** Gives the model these values besides the result. */
+  show(values: unknown[]): void;
+  /** Who answers the calls of client-side tools; null where nobody does. */
+  client: ClientCalls | null;
 }
 
 /** One call, from its arrival to its answer. */
@@ -185,6 +203,8 @@ export interface CallSettings {
   approve: Approve | null;
   slots: ToolSlots;
   running: RunningCalls;
+  /** What the Repl was given of images, audio and files. */
+  media: MediaStore;
   /** The definitions, by the tools' paths, of which a person said "always": a changed one is another tool. */
   always: Map<string, Fingerprint>;
   /** A call by the model itself, not by a script. */
@@ -224,7 +244,9 @@ export class CallPath {
       const ended = settings.running.enter(entry);
       try {
         entry.begin(null);
-        return this.convert(await added.call(...entry.given));
+        if (added.call !== null) return this.convert(await added.call(...entry.given));
+        run.show(entry.given);
+        return null;
       } finally {
         ended();
       }
@@ -235,6 +257,7 @@ export class CallPath {
     if (tool.policy === "direct" && !settings.direct) {
       throw new Denied(`scripts cannot call the tool '${tool.path}'; use a direct tool call instead`);
     }
+    if (tool.answered_by_caller && run.client !== null) return this.askClient(run.client, tool, entry, run);
     if (tool.policy === "approve") await this.approved(tool, entry, run);
     const ended = settings.running.enter(entry);
     const leave = await settings.slots.enter(tool);
@@ -242,8 +265,8 @@ export class CallPath {
       entry.begin(tool.timeout);
       run.changed();
       const context = { run_id: run.id, repl_id: run.repl_id, tool: tool.path, index: entry.index, signal: entry.abort.signal };
-      const result = await tool.call(entry.arguments, context);
-      return convertResult(result, tool, settings.limits, settings.allow_nan);
+      const result = await tool.call(withContents(entry.arguments as Record<string, unknown>, tool, settings.media), context);
+      return convertResult(result, tool, settings.limits, settings.allow_nan, settings.media);
     } finally {
       leave();
       ended();
@@ -253,12 +276,34 @@ export class CallPath {
   private bind(tool: Tool, entry: CallEntry): void {
     entry.tool = tool.path;
     const first = this.settings.direct ? 0 : this.settings.language.first_index;
+    const given = this.settings.media.isEmpty ? entry.given : asAddresses(entry.given, tool);
     try {
-      entry.arguments = tool.binder.bind(entry.given, tool.path, first, this.settings.direct);
+      entry.arguments = tool.binder.bind(given, tool.path, first, this.settings.direct);
     } catch (problem) {
-      entry.arguments = tool.binder.named(entry.given, tool.path);
+      entry.arguments = tool.binder.named(given, tool.path);
       throw problem;
     }
+  }
+
+  /** Has the caller answer; the run's clock stands still meanwhile. */
+  private async askClient(client: ClientCalls, tool: Tool, entry: CallEntry, run: RunInfo): Promise<unknown> {
+    entry.begin(null);
+    const resume = run.pause();
+    try {
+      const answer = await client(this.view(tool, entry, run, []));
+      if (answer instanceof ToolError) throw answer;
+      return this.convert(answer);
+    } finally {
+      resume();
+    }
+  }
+
+  private view(tool: Tool, entry: CallEntry, run: RunInfo, changed: string[]): ToolCall {
+    const { language, direct } = this.settings;
+    return {
+      id: entry.id, tool, name: tool.path, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
+      run_id: run.id, repl_id: run.repl_id, source: run.source, language: direct ? "direct" : language.name, changed,
+    };
   }
 
   /** Asks the person, unless they said "always" about the tool as it is defined now. */
@@ -272,7 +317,7 @@ export class CallPath {
 
   /** Asks the person, whose answer may be "always"; the run's clock stands still meanwhile. */
   private async ask(tool: Tool, entry: CallEntry, run: RunInfo, changed: string[]): Promise<boolean> {
-    const { approve, language, direct } = this.settings;
+    const { approve } = this.settings;
     if (approve === null) {
       entry.approval = "denied";
       throw new Denied(
@@ -283,12 +328,7 @@ export class CallPath {
     const resume = run.pause();
     let decision: Exclude<Decision, boolean | string | null | undefined>;
     try {
-      decision = decisionOf(
-        await approve({
-          tool, name: tool.path, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
-          run_id: run.id, repl_id: run.repl_id, source: run.source, language: direct ? "direct" : language.name, changed,
-        }),
-      );
+      decision = decisionOf(await approve(this.view(tool, entry, run, changed)));
     } finally {
       resume();
     }
@@ -305,7 +345,7 @@ export class CallPath {
 
   private convert(result: unknown): unknown {
     try {
-      return convert(result, this.settings.limits, this.settings.allow_nan);
+      return convert(result, this.settings.limits, this.settings.allow_nan, this.settings.media);
     } catch (problem) {
       if (!(problem instanceof ConversionError)) throw problem;
       throw new ToolError(problem.message, { code: problem.limit ? "result_too_large" : "bad_result" });

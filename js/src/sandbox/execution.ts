@@ -1,13 +1,14 @@
 /** Execution: one run, from the command to its record. */
 
+import { short } from "../audit/compact.js";
 import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
 import { explain } from "../explain/explain.js";
 import type { EngineError } from "../explain/report.js";
 import { discoveryBudget, filled } from "../languages.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
-import { fromWire, isObject, toWire } from "../values.js";
-import { CallEntry, errorValue, type CallPath, type CallResult, type RunInfo } from "./calls.js";
+import { count, fromWire, isObject, toWire } from "../values.js";
+import { CallEntry, errorValue, type CallPath, type CallResult, type ClientCalls, type RunInfo } from "./calls.js";
 import { RunClock } from "./clock.js";
 import type { Link } from "./link.js";
 
@@ -16,6 +17,7 @@ const POKE = 2; // milliseconds between two looks at a script that must stop
 const MOST_OBSERVATIONS = 10_000;
 const REMEMBERED_FAILURES = 32;
 const LONGEST_MESSAGE = 100_000;
+const LONGEST_SHOWN = 10_000;
 const TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run";
 
 export interface ExecutionOptions {
@@ -28,6 +30,9 @@ export interface ExecutionOptions {
   /** JSON of pairs of a name and a value. */
   inputs: string | null;
   state_lost_before: boolean;
+  client_calls: ClientCalls | null;
+  /** Everything that is under way waits for `client_calls`. */
+  on_waiting: () => void;
 }
 
 export class Execution implements RunInfo {
@@ -37,6 +42,8 @@ export class Execution implements RunInfo {
   private readonly failed: CallEntry[] = [];
   private readonly output: Uint8Array[] = [];
   private readonly observations: [string, unknown][] = [];
+  private readonly shown: unknown[] = [];
+  private printed = 0; // bytes of output, shown ones included
   private replies: string[] = [];
   private answered: CallEntry[] = [];
   private waiting = false; // the worker waits for an answer
@@ -44,6 +51,7 @@ export class Execution implements RunInfo {
   private budget: number | null;
   private discovery = discoveryBudget;
   private batches = 0;
+  private atClient = 0; // calls that wait for the client's answer
   private sent = 0;
   private received = 0;
   private readonly started = Date.now() / 1000;
@@ -117,6 +125,33 @@ export class Execution implements RunInfo {
     return this.record();
   }
 
+  get client(): ClientCalls | null {
+    const { client_calls } = this.options;
+    if (client_calls === null) return null;
+    return async (call) => {
+      this.atClient += 1;
+      try {
+        return await client_calls(call);
+      } finally {
+        this.atClient -= 1;
+      }
+    };
+  }
+
+  /** What the script gives the model besides the result: media as such, all else as part of the output. */
+  show(values: unknown[]): void {
+    const { limits, media } = this.calls.settings;
+    this.shown.push(...values);
+    const lines = values.map((value) => {
+      const medium = isObject(value) ? media.get(value) : null;
+      return medium === null ? short(value, LONGEST_SHOWN) : `[${medium.name}: ${medium.type}, ${count(medium.size)} bytes]`;
+    });
+    const text = new TextEncoder().encode(lines.map((line) => `${line}\n`).join(""));
+    const part = text.subarray(0, Math.max(0, limits.max_output - this.printed));
+    this.printed += part.length;
+    this.output.push(part);
+  }
+
   // The clock
 
   pause(): () => void {
@@ -186,6 +221,7 @@ export class Execution implements RunInfo {
       switch (report.kind) {
         case "output":
           this.received += report.text.length;
+          this.printed += report.text.length;
           this.output.push(report.text);
           return;
         case "calls":
@@ -297,7 +333,10 @@ export class Execution implements RunInfo {
       this.waits(false);
       return this.link.send(null);
     }
-    if (this.replies.length === 0) return;
+    if (this.replies.length === 0) {
+      if (this.atClient > 0 && this.atClient === this.open.size) this.options.on_waiting();
+      return;
+    }
     const answer = new TextEncoder().encode(`[${this.replies.join(",")}]`);
     for (const entry of this.answered) entry.bytes_out = Math.floor(answer.length / this.replies.length);
     this.replies = [];
@@ -356,6 +395,7 @@ export class Execution implements RunInfo {
       kept: kept && done!.kept & 1 && values.length > 0 ? kept : "",
       kept_output: kept && done!.kept & 2 ? `${kept}_printed` : "",
       notes: [],
+      media: this.calls.settings.media.foundIn([...this.shown, ...values]),
       limits: this.calls.settings.limits,
     });
   }

@@ -3,16 +3,17 @@
 import type { Run } from "../audit/records.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
 import { explain } from "../explain/explain.js";
-import { prelude, type Language } from "../languages.js";
+import { prelude, showDoc, type Language } from "../languages.js";
 import { Limits, type LimitOptions } from "../limits.js";
 import type { Done, Environment, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import type { Fingerprint } from "../tools/fingerprint.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { fromWire, isObject, plain, toWire } from "../values.js";
-import { CallPath, type HostFunction } from "./calls.js";
+import { CallPath, type ClientOptions, type HostFunction } from "./calls.js";
 import { engineError, Execution } from "./execution.js";
 import { Link } from "./link.js";
+import { MediaStore } from "./media.js";
 import type { Setup } from "./sandbox.js";
 import { pack, type Image } from "./snapshot.js";
 
@@ -27,7 +28,7 @@ export interface Additions {
   revision: number;
 }
 
-export interface RunOptions {
+export interface RunOptions extends ClientOptions {
   limits?: Limits | LimitOptions;
   /** Ends the run when it is aborted; the Repl stays usable. */
   signal?: AbortSignal;
@@ -45,6 +46,7 @@ export class Repl {
   private number = 0;
   private readonly sources = new Map<string, string>();
   private readonly always = new Map<string, Fingerprint>();
+  private readonly media = new MediaStore();
   private additions: Additions;
   private hasState = false;
   private lossUnseen = false;
@@ -85,7 +87,7 @@ export class Repl {
   /** Runs one script to its end. What the script did wrong is in the Run; nothing of it is thrown. */
   run(source: string, options: RunOptions = {}): Promise<Run> {
     if (typeof source !== "string") throw new UsageError(`the script must be a string, not ${typeof source}`);
-    const inputs = lowerInputs(options.inputs, this.setup.language);
+    const inputs = lowerInputs(options.inputs, this.setup.language, this.media);
     return this.inTurn(() => this.runNow(source, options, inputs));
   }
 
@@ -105,6 +107,8 @@ export class Repl {
       sources: this.sources,
       inputs: inputs.length > 0 ? toWire(inputs) : null,
       state_lost_before: this.lossUnseen,
+      client_calls: options.client_calls ?? null,
+      on_waiting: options.on_waiting ?? (() => undefined),
     });
     this.lossUnseen = false;
     this.running = execution;
@@ -216,6 +220,7 @@ export class Repl {
       approve: setup.approve,
       slots: setup.slots,
       running: setup.running,
+      media: this.media,
       always: this.always,
       direct: false,
     });
@@ -296,6 +301,16 @@ export class Repl {
   }
 }
 
+/** What every script finds. */
+export function standardAdditions(): Additions {
+  return {
+    functions: new Map([["show", { name: "show", call: null, counted: true }]]),
+    values: new Map(),
+    docs: new Map([["show", showDoc]]),
+    revision: 0,
+  };
+}
+
 /** The additions with one more value or function. */
 export function define(
   before: Additions, name: string, value: unknown, options: { doc?: string; counted?: boolean },
@@ -317,7 +332,7 @@ export function define(
 }
 
 /** The inputs of a run as plain values. Their names must hide nothing of what scripts find. */
-function lowerInputs(inputs: Record<string, unknown> | undefined, language: Language): [string, unknown][] {
+function lowerInputs(inputs: Record<string, unknown> | undefined, language: Language, media: MediaStore): [string, unknown][] {
   if (inputs === undefined || inputs === null) return [];
   if (!isObject(inputs)) throw new UsageError(`inputs must be an object from names to values, not ${typeof inputs}`);
   const taken = language.runtime === null ? language.docs : {}; // elsewhere functions and variables are apart
@@ -326,13 +341,13 @@ function lowerInputs(inputs: Record<string, unknown> | undefined, language: Lang
     if (Object.hasOwn(taken, name)) {
       throw new UsageError(`the input '${name}' would hide what scripts find under that name: choose another name`);
     }
-    return [name, lowered(name, value)];
+    return [name, lowered(name, value, media)];
   });
 }
 
-function lowered(name: string, value: unknown): unknown {
+function lowered(name: string, value: unknown, media: MediaStore | null = null): unknown {
   try {
-    return plain(value, true, 64, name);
+    return plain(value, true, 64, name, media);
   } catch (problem) {
     if (!(problem instanceof ConversionError)) throw problem;
     throw new UsageError(`the global '${name}' cannot be defined: ${problem.message}`);

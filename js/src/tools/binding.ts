@@ -75,7 +75,8 @@ export class Binder {
     }
   }
 
-  private error(problems: string[], tool: string): ArgumentError {
+  /** What a caller is told of invalid arguments. */
+  error(problems: string[], tool: string): ArgumentError {
     const lines = problems.map((problem) => `- ${problem}`).join("\n");
     const listed = parameterList(this.document);
     const valid = listed ? `valid parameters: ${listed}` : "it takes no parameters";

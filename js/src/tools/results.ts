@@ -2,7 +2,7 @@
 
 import { ConversionError, ToolError } from "../errors.js";
 import type { Limits } from "../limits.js";
-import { measure, plain } from "../values.js";
+import { measure, plain, type MediaKeeper } from "../values.js";
 import type { Tool } from "./tool.js";
 
 const LONGEST_MESSAGE = 500;
@@ -11,10 +11,10 @@ const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504]);
 const CONNECTION = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "EAI_AGAIN", "EHOSTUNREACH"]);
 
 /** The plain value that crosses to the script; throws ToolError with code `result_too_large` or `bad_result`. */
-export function convertResult(given: unknown, tool: Tool, limits: Limits, allowNan: boolean): unknown {
+export function convertResult(given: unknown, tool: Tool, limits: Limits, allowNan: boolean, media: MediaKeeper): unknown {
   const value = tool.parse_json && tool.returns === null && typeof given === "string" ? parsed(given, limits) : given;
   try {
-    return convert(value, limits, allowNan);
+    return convert(value, limits, allowNan, media);
   } catch (problem) {
     if (!(problem instanceof ConversionError)) throw problem;
     const code = problem.limit ? "result_too_large" : "bad_result";
@@ -22,8 +22,8 @@ export function convertResult(given: unknown, tool: Tool, limits: Limits, allowN
   }
 }
 
-export function convert(value: unknown, limits: Limits, allowNan: boolean): unknown {
-  const lowered = plain(value, allowNan, limits.max_depth, "result");
+export function convert(value: unknown, limits: Limits, allowNan: boolean, media: MediaKeeper): unknown {
+  const lowered = plain(value, allowNan, limits.max_depth, "result", media);
   measure(lowered, limits, "result");
   return lowered;
 }

@@ -1,6 +1,6 @@
 /** Tool: a named function of the host, with everything that a call of it needs. */
 
-import { ToolDefinitionError, UsageError } from "../errors.js";
+import { ToolDefinitionError, ToolError, UsageError } from "../errors.js";
 import { unknown } from "../suggest.js";
 import { isObject } from "../values.js";
 import { Binder } from "./binding.js";
@@ -41,7 +41,8 @@ export type ToolFunction = (args: any, context: ToolContext) => unknown;
 
 export interface ToolOptions {
   name: string;
-  call: ToolFunction;
+  /** Without it the tool is a client-side tool: whoever runs the script answers its calls. */
+  call?: ToolFunction;
   description?: string;
   /** JSON Schema of type object. */
   parameters?: SchemaObject | null;
@@ -72,9 +73,16 @@ export function tool(options: ToolOptions): Tool {
   return new Tool(options);
 }
 
+/** Stands for the function of a client-side tool. */
+function unanswered(): never {
+  throw new ToolError("this tool is answered by the client, and nothing here asks it; go on without it", { code: "client_unavailable" });
+}
+
 export class Tool {
   readonly name: string;
   readonly call: ToolFunction;
+  /** It has no function here: whoever runs the script, or handles the model's call, answers its calls. */
+  readonly answered_by_caller: boolean;
   readonly description: string;
   readonly parameters: SchemaObject;
   readonly returns: SchemaObject | null;
@@ -98,8 +106,11 @@ export class Tool {
     this.namespace = options.namespace == null ? null : checkName(options.namespace, "namespace");
     this.policy = options.policy ?? "auto";
     if (!POLICIES.includes(this.policy)) this.fail(unknown("policy", String(this.policy), POLICIES));
-    if (typeof options.call !== "function") this.fail(`${String(options.call)} is not callable`);
-    this.call = options.call;
+    const { call = unanswered } = options;
+    if (typeof call !== "function") this.fail(`${String(call)} is not callable`);
+    this.call = call;
+    this.answered_by_caller = options.call === undefined;
+    if (this.answered_by_caller && this.policy === "approve") this.fail("policy 'approve' needs a function");
     this.description = options.description ?? "";
     this.timeout = this.number("timeout", options.timeout, false);
     this.max_concurrency = this.number("max_concurrency", options.max_concurrency, true);

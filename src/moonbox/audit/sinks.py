@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.jsonlines import JsonLinesSink
 from moonbox.audit.query import Retention, RunFilter, RunPage, RunReader, RunSummary, Stats
@@ -23,6 +24,7 @@ __all__ = [
     "JsonLinesSink",
     "MemorySink",
     "Retention",
+    "SharedSink",
     "Sink",
     "Store",
     "Trail",
@@ -183,3 +185,24 @@ def _parse(where: str | os.PathLike[str]) -> tuple[str, Path]:
         f"unknown audit sink {text!r}; use 'memory', 'sqlite:PATH', 'jsonl:PATH' "
         "or a path that ends in .db, .sqlite or .jsonl"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSink:
+    """A sink that another closes."""
+
+    inner: Sink
+
+    def write(self, run: Any) -> None:
+        self.inner.write(run)
+
+    def start_run(self, run: Any) -> None:
+        if hasattr(self.inner, "start_run"):
+            self.inner.start_run(run)
+
+    def start_call(self, run: str, call: Any) -> None:
+        if hasattr(self.inner, "start_call"):
+            self.inner.start_call(run, call)
+
+    def close(self) -> None:
+        """Not ours to close."""

@@ -84,6 +84,11 @@ class Checker:
             self.revision += 1
 
     @property
+    def has_globals(self) -> bool:
+        """Whether scripts may have set globals."""
+        return self._open or bool(self._names)
+
+    @property
     def may_miss_globals(self) -> bool:
         """Whether scripts may have set globals in ways that are not followed."""
         return self._open

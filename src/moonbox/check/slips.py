@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
@@ -140,7 +141,9 @@ def _reads_at(node: Any, list_: str, index: str) -> bool:
         if type(part) is p.Item and _is_name(part.value, list_) and _is_name(part.key, index):
             return True
         if isinstance(part, tuple):
-            waiting.extend(item for item in part if isinstance(item, tuple))
+            waiting.extend(part)
+        elif is_dataclass(part):
+            waiting.extend(getattr(part, field.name) for field in fields(part))
     return False
 
 

@@ -58,7 +58,7 @@ def check(
     """
     with reporting_errors():
         scripts = [read_script(file, None, language) for file in files]
-        with _assembled(config, mcp_config, tools or ()) as parts:
+        with _assembled(config, mcp_config, tools or (), scripts) as parts:
             parts.start(wait)
             found = [(script, _findings(script, parts)) for script in scripts]
         if as_json:
@@ -72,14 +72,17 @@ def check(
         raise typer.Exit(1)
 
 
-def _assembled(config: Path | None, mcp_config: list[Path] | None, tools: Sequence[str]) -> Assembly:
+def _assembled(
+    config: Path | None, mcp_config: list[Path] | None, tools: Sequence[str], scripts: Sequence[Script]
+) -> Assembly:
     from moonbox.cli.trust import trusted_config
     from moonbox.project import assemble
     from moonbox.project.python_tools import load_tools
 
     # Without a trail: nothing runs here.
     changed = trusted_config(config).with_changes(audit={"enabled": False})
-    return assemble(changed, tools=load_tools(tools), mcp_config=mcp_config or [])
+    sources = [script.text for script in scripts]
+    return assemble(changed, tools=load_tools(tools), mcp_config=mcp_config or [], sources=sources)
 
 
 def _findings(script: Script, parts: Assembly) -> tuple[Finding, ...]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_PINGS = 5
 _Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
 
 
@@ -74,6 +73,14 @@ def add(
             "--remove-old/--keep-old", help="Whether to remove the client's own entries.", show_default="asks"
         ),
     ] = None,
+    as_variables: Annotated[
+        bool | None,
+        typer.Option(
+            "--secrets-as-variables/--keep-secrets",
+            help="Whether to write ${NAME} in place of a client's tokens and passwords.",
+            show_default="asks",
+        ),
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", metavar="", help="Replace servers of the same name.")] = False,
     config: ConfigFile = None,
 ) -> None:
@@ -85,7 +92,7 @@ def add(
         if source is not None:
             if name or command or url:
                 raise UsageError("--from takes over all servers of a client; leave out the name, command and --url")
-            _add_from(source, file, path, remove_old=remove_old, replace=replace)
+            _add_from(source, file, path, remove_old=remove_old, as_variables=as_variables, replace=replace)
             return
         if name is None or (url is None) == (not command):
             raise UsageError("write `moonbox mcp add NAME -- command …` or `moonbox mcp add NAME --url URL`")
@@ -101,54 +108,74 @@ def add(
         with keeping_trust(path):
             registry.add(path, {name: table}, replace=replace)
         typer.echo(f"added the MCP server '{name}' to {path}")
+        _guard_secrets({name: table}, path)
         print_note(f"`moonbox mcp test {name}` shows what it can do")
 
 
-def _add_from(source: str, file: Path | None, path: Path, *, remove_old: bool | None, replace: bool) -> None:
+def _add_from(
+    source: str, file: Path | None, path: Path, *, remove_old: bool | None, as_variables: bool | None, replace: bool
+) -> None:
     from moonbox.mcp import clients, registry
-    from moonbox.mcp.imports import servers_from_file, tables_from_file
+    from moonbox.mcp.imports import client_file, literal_secrets, servers_from_file, tables_from_file, with_variables
 
-    client, found = _client_file(source, file)
+    client, found = client_file(source, file)
     servers_from_file(found)  # what is wrong with one of them is told before anything is written
     tables = tables_from_file(found)
     if not tables:
         raise UsageError(f"{found} contains no servers")
+    secrets = literal_secrets(tables)
+    if secrets and as_variables is None:
+        places = ", ".join(secret.place for secret in secrets)
+        question = f"{found} contains {counted(len(secrets), 'secret')}: {places}\nWrite ${{NAME}} in their place?"
+        as_variables = _confirmed(question)
+    if as_variables:
+        tables = with_variables(tables, secrets)
     with keeping_trust(path):
         registry.add(path, tables, replace=replace)
     names = ", ".join(f"'{item}'" for item in tables)
     typer.echo(f"added {counted(len(tables), 'MCP server')} to {path}: {names}")
+    _guard_secrets(tables, path)
+    holder = found
     if remove_old is None:
-        try:
-            remove_old = typer.confirm(f"Remove these entries from {found}?", default=False, err=True)
-        except typer.Abort:
-            if sys.stdin.isatty():
-                raise
-            typer.echo("", err=True)  # nobody answers: the entries stay
+        remove_old = _confirmed(f"Remove these entries from {found}?")
     if remove_old:
         removed = clients.remove(client, list(tables), found)
         backup = f"; backup: {removed.backup}" if removed.backup is not None else ""
+        holder = removed.backup or found
         typer.echo(f"removed {counted(len(tables), 'entry', 'entries')} from {removed.path}{backup}")
+    if as_variables and secrets:
+        variables = ", ".join(dict.fromkeys(secret.variable for secret in secrets))
+        text = f"set these variables before you start moonbox: {variables}; their values are in {holder}"
+        typer.echo(visible(text), err=True)
     print_note(f"`moonbox mcp install --client {client.name}` adds moonbox to it")
 
 
-def _client_file(source: str, file: Path | None) -> tuple[Any, Path]:
-    """The client, and its file that exists."""
-    from moonbox.mcp import clients
+def _guard_secrets(tables: dict[str, Any], path: Path) -> None:
+    """Say which secrets a file holds now, and let nobody else read it."""
+    from moonbox.mcp.imports import literal_secrets
 
-    names = {"claude": ("claude-desktop", "claude-code")}.get(source.lower(), (source,))
-    candidates = []
-    for name in names:
-        client = clients.find(name)
-        if file is not None:
-            return client, file
-        for project in (True, False):
-            if (client.project if project else client.user) is not None:
-                candidates.append((client, client.file(project=project, folder=Path.cwd())))
-    for client, path in candidates:
-        if path.is_file():
-            return client, path
-    looked = ", ".join(str(path) for _, path in candidates)
-    raise UsageError(f"{source} has no configuration file; looked for {looked}")
+    secrets = literal_secrets(tables)
+    if not secrets:
+        return
+    path.chmod(path.stat().st_mode & 0o700)
+    places = ", ".join(secret.place for secret in secrets)
+    typer.echo(
+        visible(
+            f"warning: {path} contains {counted(len(secrets), 'secret')}: {places}; only you can read the file now. "
+            f"Do not commit it, or write ${{{secrets[0].variable}}} instead and set that environment variable"
+        ),
+        err=True,
+    )
+
+
+def _confirmed(question: str) -> bool:
+    try:
+        return typer.confirm(question, default=False, err=True)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        typer.echo("", err=True)  # nobody answers
+        return False
 
 
 def remove(name: _Name, config: ConfigFile = None) -> None:
@@ -169,9 +196,12 @@ def remove(name: _Name, config: ConfigFile = None) -> None:
 def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False) -> None:
     """Start one server and show what it can do, how fast it answers, and the problems of its tools."""
     with reporting_errors():
+        from moonbox.mcp.upstreams.examination import examine
+        from moonbox.mcp.upstreams.login import make_auth
+
         settings = _find(name, config, mcp_config)
         try:
-            report = asyncio.run(_examine(settings))
+            report = asyncio.run(examine(settings, None if settings.url is None else make_auth(settings, _store())))
         except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
             from moonbox.mcp.upstreams.errors import describe
             from moonbox.project.sections import read_secrets
@@ -187,51 +217,6 @@ def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, a
             raise typer.Exit(1)
 
 
-async def _examine(settings: ServerSettings) -> dict[str, Any]:
-    from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
-    from moonbox.mcp.upstreams.connection import connect, make_transport
-    from moonbox.mcp.upstreams.login import make_auth
-    from moonbox.mcp.upstreams.tools import convert_tools
-
-    async def never(*_: Any) -> Any:
-        raise AssertionError
-
-    auth = None if settings.url is None else make_auth(settings, _store())
-    began = time.monotonic()
-    async with asyncio.timeout(settings.start_timeout):
-        async with connect(
-            make_transport(settings, auth), ClientFeatures(), Callbacks(settings.name).answer
-        ) as connection:
-            started = time.monotonic() - began
-            began = time.monotonic()
-            tools = await connection.tools()
-            listed = time.monotonic() - began
-            times = []
-            for _ in range(_PINGS):
-                began = time.monotonic()
-                await connection.tools()
-                times.append(time.monotonic() - began)
-            offers = await connection.offers()
-            capabilities = connection.session.server_capabilities
-            declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
-            problems = list(convert_tools(tools, settings, never).problems)
-            problems += [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
-            return {
-                "name": settings.name,
-                "server": connection.server,
-                "protocol": connection.protocol,
-                "capabilities": sorted(declared),
-                "tools": len(tools),
-                "annotated": sum(tool.annotations is not None for tool in tools),
-                "with_result_schema": sum(tool.output_schema is not None for tool in tools),
-                "prompts": len(offers.prompts),
-                "resources": len(offers.resources),
-                "templates": len(offers.templates),
-                "seconds": {"start": started, "first_list": listed, "list": sorted(times)[_PINGS // 2]},
-                "problems": problems,
-            }
-
-
 def _show_report(report: dict[str, Any]) -> None:
     line = {key: visible(str(value), keep="") for key, value in report.items()}
     times = report["seconds"]
@@ -244,9 +229,8 @@ def _show_report(report: dict[str, Any]) -> None:
     typer.echo(f"  prompts       {report['prompts']}")
     typer.echo(f"  resources     {report['resources']}, and {counted(report['templates'], 'template')}")
     typer.echo(f"  start         {seconds(times['start'])}")
-    typer.echo(
-        f"  tools/list    {seconds(times['list'])} (median of {_PINGS}), {seconds(times['first_list'])} at first"
-    )
+    usual = f"{seconds(times['list'])} (median of {report['lists']})"
+    typer.echo(f"  tools/list    {usual}, {seconds(times['first_list'])} at first")
     for problem in report["problems"]:
         typer.echo(f"  - {visible(problem[:300], keep='')}")
 

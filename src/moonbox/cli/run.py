@@ -149,9 +149,7 @@ def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], liv
     # Tools print to stdout as they please: only the script's own output belongs there.
     with (
         contextlib.redirect_stdout(sys.stderr),
-        Session(
-            options, script.language, wait=START_SECONDS if "tools" in script.text else 0.0, on_output=live
-        ) as session,
+        Session(options, script.language, wait=START_SECONDS, sources=[script.text], on_output=live) as session,
     ):
         return session.run(script.text, inputs=inputs)
 

@@ -14,7 +14,7 @@ from moonbox.cli.output import console, is_terminal
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from rich.console import Console
@@ -37,7 +37,8 @@ _PER_SECOND = 12
 class Session:
     """Opens the Sandbox that the options describe, with the tools of its project, and one Repl in it.
 
-    `wait` is how many seconds MCP servers have to start; `on_output` gets what scripts print, as it comes.
+    `wait` is how many seconds MCP servers have to start; with `sources`, all scripts there will be, only those that
+    they use are started. `on_output` gets what scripts print, as it comes.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Session:
         language: str,
         *,
         wait: float = 0.0,
+        sources: Sequence[str] | None = None,
         on_output: Callable[[str], None] | None = None,
     ) -> None:
         self._closing = contextlib.ExitStack()
@@ -72,7 +74,9 @@ class Session:
             if config is not None:
                 from moonbox.project.assembly import add_project_tools
 
-                add_project_tools(config, self.sandbox, self._closing, sink=self._latest.trail, wait=wait)
+                add_project_tools(
+                    config, self.sandbox, self._closing, sink=self._latest.trail, wait=wait, sources=sources
+                )
             self.repl: Repl = self.sandbox.repl()
         except BaseException:
             self._closing.close()

@@ -17,7 +17,7 @@ from moonbox.secrets import MIN_SECRET
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Unset", "Variables", "place_name", "unset_problem", "unset_texts"]
+__all__ = ["Unset", "Variables", "is_secret", "place_name", "unset_problem", "unset_texts"]
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -85,7 +85,7 @@ class Variables:
             raise ConfigError(f"{place_name(place)}: '${{{text}}}' is not the name of an environment variable")
         value = self._environ.get(name)
         if value is not None and not (value == "" and has_default):
-            if _is_secret(name, value, place):
+            if is_secret(name, value, place):
                 self.secrets[name] = value
             return value
         if not has_default:
@@ -121,8 +121,8 @@ def place_name(place: tuple[str | int, ...]) -> str:
     return f"[{table}] {names[-1]}{positions}" if table else f"{names[-1]}{positions}"
 
 
-def _is_secret(name: str, value: str, place: tuple[str | int, ...]) -> bool:
-    """Whether an expanded value is kept out of everything that is shown and recorded.
+def is_secret(name: str, value: str, place: tuple[str | int, ...]) -> bool:
+    """Whether the value of a variable is kept out of everything that is shown and recorded.
 
     It is, unless it plainly is none: replacing a short word, a path or an address would damage ordinary results.
     """

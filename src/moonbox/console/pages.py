@@ -106,6 +106,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
         "neighbours": {"earlier": earlier, "later": later},
         "timeline": as_json({"run": record.id, **report["timeline"]}),
         "usage": _usage(record),
+        "media": as_json([] if service.workbench is None else service.workbench.media_of(record.id)),
         "model": report["model"],
         "economy": report["economy"],
     }
@@ -128,7 +129,7 @@ async def comparison(service: Service, request: Request, _: str) -> dict[str, An
         "title": "Comparison",
         "a": RunSummary.of(a),
         "b": RunSummary.of(b),
-        "figures": [_figure(name, *values) for name, values in result.figures.items()],
+        "figures": [_figure(name, *values) for name, values in result.figures.items() if any(values)],
         "diff": result.diff,
         "calls": calls,
         "hidden_calls": result.hidden_calls,
@@ -193,7 +194,7 @@ async def doctor(service: Service, _: Request, __: str) -> dict[str, Any]:
         raise HTTPException(404, "There is no diagnosis here.")
     diagnosis = await asyncio.to_thread(diagnose)
     sections = [
-        ("Running scripts", [diagnosis["isolation"], diagnosis["fork"], diagnosis["interrupt"]]),
+        ("Running scripts", [diagnosis[name] for name in ("isolation", "fork", "interrupt", "native")]),
         ("The workers' jail", diagnosis["layers"]),
         ("Configuration", diagnosis["configuration"]),
     ]
@@ -325,6 +326,7 @@ _MEANINGS = {
     "process": "Each session runs in a process of its own: a crash or a break-out stays there.",
     "fork": "A new process starts in about a millisecond, from one that has everything loaded.",
     "interrupt": "A script that computes without end is stopped at its deadline.",
+    "native": "Scripts and their calls run in compiled code: faster, and every byte of their memory is counted.",
     "session": "A script's process cannot reach your terminal.",
     "oom-score": "When memory runs out, the system ends scripts before anything else of yours.",
     "leftovers": "Nothing of a script stays behind in the system.",

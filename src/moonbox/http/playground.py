@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.http.events import Event, Events
+from moonbox.http.reports import call_dict, run_dict, run_report
 from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
@@ -22,14 +23,15 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.audit.records import Call, Run
+    from moonbox.audit.records import Run
     from moonbox.errors import ScriptError
+    from moonbox.media import Media
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause
 
-__all__ = ["Playground", "Session", "SessionBusy", "call_dict", "run_dict", "watch_call", "watch_output"]
+__all__ = ["Playground", "Session", "SessionBusy", "watch_call", "watch_output"]
 
 State = Literal["idle", "running", "paused"]
 
@@ -38,7 +40,6 @@ _MAX_SESSIONS = 32
 _IDLE_SECONDS = 3600.0
 _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
-_LARGEST_VALUE = 2_000_000
 _COMPILING = Limits(timeout=2.0, max_tool_calls=0)
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
 
@@ -61,54 +62,15 @@ def watch_output(text: str) -> None:
         session.publish("output", {"text": text})
 
 
-def call_dict(call: Call) -> dict[str, Any]:
-    """A call as the timeline needs it: without its arguments and result."""
-    return {
-        "index": call.index,
-        "tool": call.tool,
-        "status": call.status,
-        "started": call.started,
-        "queued": call.queued,
-        "duration": call.duration,
-        "batch": call.batch,
-        "retry_of": call.retry_of,
-        "approval": call.approval,
-    }
-
-
-def run_dict(run: Run) -> dict[str, Any]:
-    """A run as the playground shows it: without its calls, and without values that are too large for a page."""
-    small = run.usage.bytes_out < _LARGEST_VALUE
-    return {
-        "id": run.id,
-        "ok": run.ok,
-        "values": [to_jsonable(value) for value in run.values] if small else [],
-        "large": not small,
-        "output_cut": run.output_cut,
-        "calls": len(run.calls),
-        "usage": run.usage.to_dict(),
-        "error": None if run.error is None else to_jsonable(run.error.to_dict()),
-        "state_lost": run.state_lost,
-    }
-
-
 class Playground:
     """The open sessions.
 
     sandboxes   gives the Sandbox of a language; they are closed by whoever made them
-    report      what a page shows of a finished run besides the run itself
     """
 
-    def __init__(
-        self,
-        events: Events,
-        sandboxes: Callable[[str], Sandbox],
-        report: Callable[[Run], dict[str, Any]],
-        *,
-        languages: Sequence[str],
-    ) -> None:
+    def __init__(self, events: Events, sandboxes: Callable[[str], Sandbox], *, languages: Sequence[str]) -> None:
         self.languages = tuple(languages)
-        self.events, self.report = events, report
+        self.events = events
         self._sandboxes = sandboxes
         self._sessions: dict[str, Session] = {}
 
@@ -128,6 +90,11 @@ class Playground:
     def session_of(self, repl_id: str) -> str:
         """The session whose Repl has this id; empty when there is none."""
         return next((session.id for session in list(self._sessions.values()) if session.repl.id == repl_id), "")
+
+    def find_medium(self, address: str) -> Media | None:
+        """What a tool returned to the scripts of a session."""
+        sessions = list(self._sessions.values())
+        return next((found for each in sessions if (found := each.repl.find_medium(address)) is not None), None)
 
     async def close(self, id: str) -> None:
         session = self._sessions.pop(id, None)
@@ -298,7 +265,7 @@ class Session:
 
     def _finish(self, run: Run) -> None:
         self.state, self.used = "idle", monotonic()
-        self.publish("done", {"run": run_dict(run), "report": self._playground.report(run)})
+        self.publish("done", {"run": run_dict(run), "report": run_report(run)})
 
     def _lose(self, message: str) -> None:
         self.state, self.used = "idle", monotonic()

@@ -23,6 +23,7 @@ import asyncio
 import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -185,9 +186,12 @@ class _Api:
             raise Refused(404, "unknown_medium", "unknown medium")
         # What is not a plain picture is downloaded, never shown as a page of ours.
         shown = medium.type in _SHOWN_MEDIA
+        disposition = "inline" if shown else "attachment"
         headers = {
+            "Cache-Control": "no-store",
+            "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(medium.name, safe='')}",
             "Content-Security-Policy": "default-src 'none'; sandbox",
-            "Content-Disposition": "inline" if shown else "attachment",
+            "Cross-Origin-Resource-Policy": "same-origin",
             "X-Content-Type-Options": "nosniff",
         }
         kind = medium.type if shown or medium.type.startswith(("audio/", "video/", "image/")) else _BINARY

@@ -10,20 +10,33 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 from moonbox.config.mcp import server_from_table
-from moonbox.config.variables import Variables
-from moonbox.errors import ConfigError
+from moonbox.config.variables import Variables, is_secret
+from moonbox.errors import ConfigError, UsageError
+from moonbox.mcp import clients
 from moonbox.secrets import SecretRedactor
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.clients import Client
 
-__all__ = ["secrets_in_file", "servers_from_file", "tables_from_file"]
+__all__ = [
+    "LiteralSecret",
+    "client_file",
+    "literal_secrets",
+    "secrets_in_file",
+    "servers_from_file",
+    "tables_from_file",
+    "with_variables",
+]
 
 _ROOTS = ("mcpServers", "servers", "context_servers")
 _TRANSPORTS = {
@@ -37,8 +50,28 @@ _TRANSPORTS = {
 _ENV_PREFIX = re.compile(r"\$\{env:")
 _INPUT = re.compile(r"\$\{input:([^}]*)\}")
 """What VS Code asks its user for."""
+_SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)\s+", re.I)
+_OPTION = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.S)
 # Strings stay as they are; comments, and commas before a closing bracket, are removed.
 _JSONC = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*(?:(?://[^\n]*\s*)|(?:/\*.*?\*/\s*))*[}\]])', re.S)
+
+
+def client_file(source: str, file: Path | None = None) -> tuple[Client, Path]:
+    """The client of this name, and its file: that one, or the first in the usual places that exists."""
+    names = {"claude": ("claude-desktop", "claude-code")}.get(source.lower(), (source,))
+    candidates = []
+    for name in names:
+        client = clients.find(name)
+        if file is not None:
+            return client, file
+        for project in (True, False):
+            if (client.project if project else client.user) is not None:
+                candidates.append((client, client.file(project=project, folder=Path.cwd())))
+    for client, path in candidates:
+        if path.is_file():
+            return client, path
+    looked = ", ".join(str(path) for _, path in candidates)
+    raise UsageError(f"{source} has no configuration file; looked for {looked}")
 
 
 def servers_from_file(
@@ -148,10 +181,81 @@ def _translated(table: dict[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"unknown type '{kind}'; known types: stdio, http, sse")
     settings: dict[str, Any] = {"transport": _TRANSPORTS[kind]} if kind else {}
     if command:
-        settings.update(command=command, args=args, env={str(key): str(value) for key, value in env.items()})
+        settings["command"] = command
+        if args:
+            settings["args"] = args
+        if env:
+            settings["env"] = {str(key): str(value) for key, value in env.items()}
         if table.get("cwd"):
             settings["cwd"] = table["cwd"]
     elif url:
         headers = table.get("headers") or table.get("http_headers") or {}
-        settings.update(url=url, headers={str(key): str(value) for key, value in headers.items()})
+        settings["url"] = url
+        if headers:
+            settings["headers"] = {str(key): str(value) for key, value in headers.items()}
     return settings
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralSecret:
+    """A token or a password that stands in a table itself, instead of the name of a variable."""
+
+    place: str
+    """`[mcp.servers.github] env.TOKEN`"""
+    variable: str
+    """A name for the variable that would hold it."""
+    value: str
+
+
+def literal_secrets(tables: Mapping[str, Mapping[str, Any]]) -> list[LiteralSecret]:
+    """The secrets in tables of moonbox.toml, as far as their names and forms tell."""
+    secrets: list[LiteralSecret] = []
+    variables: dict[str, str] = {}
+    for server, table in tables.items():
+        for place, name, value in _candidates(table):
+            key = place.partition(".")[0].partition("[")[0]
+            if "${" in value or not is_secret(name, value, (key,)):
+                continue
+            variable = _variable(name if key == "env" else f"{server} {name}")
+            if variables.get(variable, value) != value:  # two servers with values of their own
+                variable = _variable(f"{server} {name}")
+            variables[variable] = value
+            secrets.append(LiteralSecret(f"[mcp.servers.{server}] {place}", variable, value))
+    return secrets
+
+
+def with_variables(tables: Mapping[str, Any], secrets: list[LiteralSecret]) -> dict[str, Any]:
+    """The same tables with `${NAME}` in place of these secrets."""
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: replaced(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [replaced(item) for item in value]
+        if isinstance(value, str):
+            for secret in secrets:
+                value = value.replace(secret.value, f"${{{secret.variable}}}")
+        return value
+
+    return {name: replaced(table) for name, table in tables.items()}
+
+
+def _candidates(table: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Places, names and values in a table that may be secret."""
+    for name, value in (table.get("env") or {}).items():
+        yield f"env.{name}", name, str(value)
+    for name, value in (table.get("headers") or {}).items():
+        yield f"headers.{name}", name, _SCHEME.sub("", str(value), count=1)
+    option = ""
+    for index, item in enumerate(str(item) for item in table.get("args") or ()):
+        match = _OPTION.fullmatch(item)
+        if match is None and option:
+            yield f"args[{index}]", option, item
+        elif match is not None and match[2]:
+            yield f"args[{index}]", match[1], match[2]
+        option = match[1] if match is not None and match[2] is None else ""
+    parts = urlsplit(str(table.get("url") or ""))
+    if parts.password:
+        yield "url", "password", parts.password
+    for name, value in parse_qsl(parts.query):
+        yield f"url.{name}", name, value

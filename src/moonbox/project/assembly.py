@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.sinks import MemorySink
+from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
 from moonbox.errors import ConfigError, MissingExtra, UsageError
@@ -28,12 +28,13 @@ from moonbox.project.sections import (
     read_secrets,
     read_servers,
     read_tools,
+    used_servers,
 )
 from moonbox.tools.hints import RISKS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from moonbox.audit.sinks import Sink
@@ -117,11 +118,13 @@ def assemble(
     on_call: Callable[..., None] | None = None,
     on_output: Callable[[str], None] | None = None,
     wrap_sink: Callable[[Sink], Sink] | None = None,
+    sources: Sequence[str] | None = None,
 ) -> Assembly:
     """Make what the configuration describes, with these Python tools added.
 
     `mcp_config` names files with the `mcpServers` of other clients. `wrap_sink` puts another sink around the trail's;
-    where no trail is kept, the latest runs are then held in memory. ConfigError says which setting is wrong.
+    where no trail is kept, the latest runs are then held in memory. `sources` are all scripts there will be: MCP
+    servers that they do not use are left out. ConfigError says which setting is wrong.
     """
     config = config or Config()
     with contextlib.ExitStack() as closing:
@@ -133,25 +136,15 @@ def assemble(
         secrets = read_secrets(config, mcp_config)
         hooks = {"secrets": secrets, "approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
-        toolbox = sandbox.toolbox
-        _gate(config, toolbox)
-        _add_python_tools(config, toolbox)
-        knowledge = _open_knowledge(config, closing)
-        built_in = _knowledge_tools(knowledge)
-        with _in_section(config, "knowledge"):
-            toolbox.add(built_in)
-        scripts = _open_scripts(config, sink, built_in, closing)
-        if scripts is not None:
-            with _in_section(config, "tools"):
-                toolbox.follow(scripts.toolbox)
-        upstreams, media = _make_upstreams(servers, closing, secrets)
+        knowledge, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
+        if sources is not None:
+            servers = used_servers(servers, sources, sandbox.toolbox)
+        upstreams, media = _add_upstreams(config, sandbox.toolbox, servers, secrets, closing)
         if upstreams is not None:
-            with _in_section(config, "mcp.servers"):
-                toolbox.follow(upstreams.toolbox)
             _define_reading(sandbox, upstreams, servers)
         mode = closing.enter_context(_open_mode(config, sandbox, settings, servers))
         trail = trail_sink if hasattr(trail_sink, "get") and hasattr(trail_sink, "list") else None
-        shared = None if sink is None else _SharedSink(sink)
+        shared = None if sink is None else SharedSink(sink)
 
         def sandbox_in(language: str) -> Sandbox:
             return _open_sandbox(config, sandbox.toolbox, shared, hooks, language=language)
@@ -169,13 +162,27 @@ def add_project_tools(
     *,
     sink: Sink | None = None,
     wait: float = 0.0,
+    sources: Sequence[str] | None = None,
 ) -> None:
     """Give a Sandbox the tools of a project: its tool scripts, knowledge base, Python tools and MCP servers.
 
-    `sink` records the runs of tool scripts. `wait` is how many seconds the servers have to start. What is opened is
-    closed with `closing`.
+    `sink` records the runs of tool scripts. `wait` is how many seconds the servers have to start; with `sources`, all
+    scripts there will be, only those that they use. What is opened is closed with `closing`.
     """
-    toolbox = sandbox.toolbox
+    _add_own_tools(config, sandbox.toolbox, sink, closing)
+    servers = read_servers(config)
+    if sources is not None:
+        servers = used_servers(servers, sources, sandbox.toolbox)
+    upstreams, _ = _add_upstreams(config, sandbox.toolbox, servers, config.secrets, closing)
+    if upstreams is not None:
+        upstreams.start()
+        upstreams.wait(wait)
+
+
+def _add_own_tools(
+    config: Config, toolbox: Toolbox, sink: Sink | None, closing: contextlib.ExitStack
+) -> tuple[KnowledgeBase | None, ScriptLibrary | None]:
+    """Everything but the MCP servers."""
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
     knowledge = _open_knowledge(config, closing)
@@ -186,12 +193,7 @@ def add_project_tools(
     if scripts is not None:
         with _in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
-    upstreams, _ = _make_upstreams(read_servers(config), closing, config.secrets)
-    if upstreams is not None:
-        with _in_section(config, "mcp.servers"):
-            toolbox.follow(upstreams.toolbox)
-        upstreams.start()
-        upstreams.wait(wait)
+    return knowledge, scripts
 
 
 @contextlib.contextmanager
@@ -312,7 +314,7 @@ def _open_scripts(
         return None
     # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
     context = {tool.name: _context_function(tool) for tool in built_in}
-    audit = None if sink is None else _SharedSink(sink)
+    audit = None if sink is None else SharedSink(sink)
     with config.naming_file():
         return closing.enter_context(ScriptLibrary(settings, audit=audit, context=context))
 
@@ -352,8 +354,12 @@ def _context_function(tool: Tool) -> Callable[..., Any]:
     return call
 
 
-def _make_upstreams(
-    servers: list[ServerSettings], closing: contextlib.ExitStack, secrets: Mapping[str, str]
+def _add_upstreams(
+    config: Config,
+    toolbox: Toolbox,
+    servers: list[ServerSettings],
+    secrets: Mapping[str, str],
+    closing: contextlib.ExitStack,
 ) -> tuple[Upstreams | None, MediaStore | None]:
     if not servers:
         return None, None
@@ -366,6 +372,8 @@ def _make_upstreams(
     cache = ToolCache(default_cache_folder())
     upstreams = Upstreams(servers, cache=cache, media=media, logins=LoginStore(), secrets=secrets)
     closing.callback(upstreams.close)
+    with _in_section(config, "mcp.servers"):
+        toolbox.follow(upstreams.toolbox)
     return upstreams, media
 
 
@@ -391,24 +399,3 @@ def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, ser
             max_conversations=100_000,
             later=[server.name for server in servers],
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _SharedSink:
-    """A sink that another closes."""
-
-    inner: Sink
-
-    def write(self, run: Any) -> None:
-        self.inner.write(run)
-
-    def start_run(self, run: Any) -> None:
-        if hasattr(self.inner, "start_run"):
-            self.inner.start_run(run)
-
-    def start_call(self, run: str, call: Any) -> None:
-        if hasattr(self.inner, "start_call"):
-            self.inner.start_call(run, call)
-
-    def close(self) -> None:
-        """Not ours to close."""

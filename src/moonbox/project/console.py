@@ -78,9 +78,9 @@ def assembled_with_workbench(
     `wrap_sink` puts another sink around the trail's.
     """
     from moonbox.http.workbench import Workbench
-    from moonbox.project.diagnosis import diagnose
+    from moonbox.project.diagnosis import Doctor
 
-    bench = Workbench(others=others, timeout=timeout)
+    bench, doctor = Workbench(others=others, timeout=timeout), Doctor(config.path)
     hooks = bench.hooks
     watch = hooks.pop("on_call")
 
@@ -102,7 +102,7 @@ def assembled_with_workbench(
             make=assembly.sandbox_in,
             languages=tuple(LANGUAGES),
             knowledge=assembly.knowledge,
-            diagnose=lambda: diagnose(config.path).to_dict(),
+            diagnose=lambda: doctor.diagnose().to_dict(),
             find_medium=assembly.media.get if assembly.media is not None else None,
         )
         yield assembly, bench

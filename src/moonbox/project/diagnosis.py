@@ -6,8 +6,9 @@ import os
 import platform
 import re
 import sys
+import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-__all__ = ["Check", "Diagnosis", "Package", "diagnose"]
+__all__ = ["Check", "Diagnosis", "Doctor", "Package", "diagnose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,22 @@ def diagnose(config: Path | None = None) -> Diagnosis:
         configuration=_configuration(config),
         packages=_packages(),
     )
+
+
+class Doctor:
+    """Diagnoses of a process that lives long: the machine is tried once, the configuration is read each time."""
+
+    def __init__(self, config: Path | None = None) -> None:
+        self._config = config
+        self._lock = threading.Lock()  # two pages that are opened together do not both try everything
+        self._first: Diagnosis | None = None
+
+    def diagnose(self) -> Diagnosis:
+        with self._lock:
+            if self._first is None:
+                self._first = diagnose(self._config)
+                return self._first
+        return replace(self._first, configuration=_configuration(self._config))
 
 
 def _isolation() -> tuple[Check, Check, dict[str, Check]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, read_limits
@@ -10,7 +12,7 @@ from moonbox.config.serve import ServeSettings
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from moonbox.config import Config
     from moonbox.config.mcp import ServerSettings
@@ -29,6 +31,7 @@ __all__ = [
     "read_secrets",
     "read_servers",
     "read_tools",
+    "used_servers",
 ]
 
 
@@ -104,6 +107,27 @@ def read_secrets(
     return secrets
 
 
+def used_servers(servers: list[ServerSettings], sources: Iterable[str], known: Container[str]) -> list[ServerSettings]:
+    """The servers whose tools these scripts may call; `known` are the names that are other tools.
+
+    All of them where a script does not say which tools it means: `pairs(tools)`, `tools[name]`, a misspelled name.
+    """
+    if not servers:
+        return []
+    text = "\n".join(sources)
+    names = {a or b for a, b in _TOOL_NAME.findall(text)}
+    words = {word for server in servers for word in (server.namespace, server.name)}
+    if "docs" in text or len(_TOOL_NAME.findall(text)) < len(_TOOLS.findall(text)):
+        return servers
+    if any(name not in known and name not in words for name in names):
+        return servers
+    return [server for server in servers if server.namespace in names or server.name in names]
+
+
+_TOOLS = re.compile(r"\btools\b")
+_TOOL_NAME = re.compile(r"""\btools\s*(?:\.\s*(\w+)|\[\s*["'](\w+)["']\s*\])""")
+
+
 def _check_names(names: Iterable[str]) -> None:
     """A server's name is the namespace of its tools."""
     from moonbox.tools.naming import check_name
@@ -117,10 +141,8 @@ def _check_names(names: Iterable[str]) -> None:
 
 def need_mcp() -> None:
     """MissingExtra where the MCP SDK is not installed."""
-    try:
-        import mcp  # noqa: F401 - only whether it is there
-    except ImportError:
-        raise MissingExtra("mcp", "mcp", "talking to MCP servers") from None
+    if importlib.util.find_spec("mcp") is None:  # importing it takes most of a second
+        raise MissingExtra("mcp", "mcp", "talking to MCP servers")
 
 
 def problems(config: Config) -> dict[str, str]:

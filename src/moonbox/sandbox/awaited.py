@@ -1,20 +1,30 @@
-"""The asyncio driver: moves one run's bytes and carries out its calls, on the caller's event loop."""
+"""The asyncio driver: moves one run's bytes and carries out its calls, on the caller's event loop.
+
+Calls that need only a thread are the helper's, together with the run: going back and forth between a thread and the
+loop for each of them costs more than most tools. The loop looks on, and takes over when a tool is slow.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from time import monotonic
+import threading
+from collections import deque
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
+from moonbox.sandbox.blocking import BlockingExecutor
 from moonbox.sandbox.execution import GRACE
+from moonbox.sandbox.helper import SLOW, Helper
+from moonbox.sandbox.threads import submit_to
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
+    from moonbox.sandbox.calls import CallResult
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.threads import Threads
@@ -23,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["AwaitedDriver", "AwaitingExecutor"]
 
 _BREATH = 32  # frames after which the event loop has its turn
+_PATIENCE = 0.01  # seconds that a helper waits for a script which computes; its thread is worth more than the detour
+_LOOK = 0.02
 
 
 class AwaitingExecutor:
@@ -86,8 +98,18 @@ class AwaitingExecutor:
         return await done
 
 
+class _HelperExecutor(BlockingExecutor):
+    """Runs tools in the helper; what they return to be awaited, on the loop that waits for the run."""
+
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+        try:
+            return await super().invoke(call, entry, is_async=is_async)
+        except asyncio.CancelledError:  # raised by the tool itself: nobody cancels a thread
+            raise ToolError("it was cancelled", code="cancelled", tool=entry.tool) from None
+
+
 class AwaitedDriver:
-    """Drives one run to its end. Everything here happens on the event loop, so that the Execution has one owner."""
+    """Drives one run to its end, on the event loop, which lends the Execution to a helper at times."""
 
     def __init__(self, link: Link, execution: Execution, threads: Threads) -> None:
         self._link = link
@@ -100,6 +122,9 @@ class AwaitedDriver:
         self._due: float | None = None
         self._acting = False
         self._failure: Exception | None = None
+        self._helper: Helper | None = None  # while the Execution is its
+        self._helper_done: asyncio.Future[None] | None = None
+        self._slow_tools = False
 
     async def run(self) -> None:
         """To the end. Cancellation stops the script first and then goes on to the caller."""
@@ -112,6 +137,7 @@ class AwaitedDriver:
                     await self._until_over()
                 except asyncio.CancelledError:
                     execution.interrupted = True
+                    await self._reclaim()
                     execution.stop(REASON_CANCELLED, monotonic())
                     await self._until_over()
                     raise
@@ -129,9 +155,13 @@ class AwaitedDriver:
     async def _until_over(self) -> None:
         execution, link = self._execution, self._link
         frames = 0
+        if execution.calls_expected and execution.calls.threads_expected:
+            await self._let_help()
         self._act()
         while not execution.over:
             execution.frame(*await link.areceive())
+            if execution.starting and not self._tasks and _needs_only_threads(execution):
+                await self._let_help()
             if not execution.over:
                 self._act()
             frames += 1
@@ -142,7 +172,7 @@ class AwaitedDriver:
         """Do what the Execution asks for."""
         execution = self._execution
         self._acting = False
-        if execution.over:
+        if execution.over or self._helper is not None:  # the helper looks at deadlines by itself
             return
         if execution.interrupting:
             self._link.interrupt(execution.number, execution.interrupting)
@@ -182,6 +212,86 @@ class AwaitedDriver:
         executor = AwaitingExecutor(self._threads, self._act_soon)
         execution.answer(entry, *await execution.calls.perform(entry, execution, executor))
         self._act_soon()
+
+    # The helper
+
+    async def _let_help(self) -> None:
+        """Let a helper drive the run, until it is over, needs the loop, or a tool is slow."""
+        execution = self._execution
+        if self._slow_tools or self._sender is not None or execution.streams or execution.stopping:
+            return
+        self._arm(None)
+        loop = asyncio.get_running_loop()
+        self._helper_done = done = loop.create_future()
+        late: deque[tuple[CallEntry, CallResult]] = deque()
+        helper = Helper(
+            self._link,
+            execution,
+            _HelperExecutor(lambda work, ended: submit_to(loop, work, ended), lambda: None),
+            returns=lambda run: not _needs_only_threads(run),
+            on_end=lambda: soon(loop, lambda: _set_done(done)),
+            on_late=lambda: soon(loop, lambda: self._collect(late)),
+            late=late,
+            lock=threading.Lock(),
+            patience=_PATIENCE,
+        )
+        try:
+            self._threads.submit(helper.drive)
+        except ToolError:  # no thread can be started: each call will say so
+            self._slow_tools = True
+            return
+        self._helper = helper
+        looking = loop.call_later(SLOW, self._look, helper, SLOW)
+        try:
+            await done
+        finally:
+            looking.cancel()
+        self._helper = None
+        helper.raise_problem()
+
+    def _look(self, helper: Helper, wait: float) -> None:
+        """Take over from a helper whose tool takes its time."""
+        if self._helper is not helper or self._helper_done is None or self._helper_done.done():
+            return
+        with helper.lock:
+            seconds = None if helper.ended else helper.tool_seconds()
+            if seconds is not None and seconds >= SLOW:
+                helper.in_charge = False  # it sees that when its tool returns
+                self._slow_tools = True
+                self._helper_done.set_result(None)
+                return
+        wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
+        asyncio.get_running_loop().call_later(wait, self._look, helper, wait)
+
+    def _collect(self, late: deque[tuple[CallEntry, CallResult]]) -> None:
+        """The slow tool of a helper has ended."""
+        while late:
+            entry, result = late.popleft()
+            self._execution.answer(entry, *result)
+        self._act_soon()
+
+    async def _reclaim(self) -> None:
+        """Whoever waits was cancelled: take the run back from the helper, which stops it at the next chance."""
+        helper, execution = self._helper, self._execution
+        if helper is None:
+            return
+        self._link.interrupt(execution.number, REASON_CANCELLED)
+        deadline = monotonic() + 2 * GRACE
+        try:
+            while not helper.leave_to_tool():
+                if monotonic() >= deadline:  # the worker does not stop, and the helper waits for it
+                    self._link.hang_up()
+                await asyncio.sleep(SLOW)
+        except asyncio.CancelledError:
+            # Cancelled again: nobody waits for the script's end. The helper only moves bytes now, or is inside a tool,
+            # so that it leaves the Execution to us in a moment.
+            self._link.hang_up()
+            while not helper.leave_to_tool():
+                sleep(SLOW / 10)
+            raise
+        finally:
+            self._helper = None
+        helper.raise_problem()
 
     # Bytes: what cannot be sent at once is sent by a task that nobody cancels, because half a frame would make the
     # worker useless
@@ -245,6 +355,15 @@ class AwaitedDriver:
             self._link.hang_up()  # whoever still sends is told
         sender = [] if self._sender is None else [self._sender]
         await asyncio.gather(*self._tasks, *sender, return_exceptions=True)
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _needs_only_threads(execution: Execution) -> bool:
+    return all(map(execution.calls.needs_only_thread, execution.starting))
 
 
 def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:

@@ -1,13 +1,9 @@
 """The blocking driver: moves one run's bytes and carries out its calls, from ordinary threads.
 
 The caller's thread drives the run until the script makes its first call. Then a helper thread drives on and runs the
-tools itself, so that quick calls cost no switch between threads, while the caller's thread looks on. A script that is
-likely to call is the helper's from the start: it wakes up while the worker compiles. When a tool takes its time, the
-caller's thread takes over: the slow tool goes on in the helper, the other calls of the batch get threads of their own,
-and the caller answers, times out or abandons them.
-
-So the Execution always has one owner: the caller's thread, or the helper while `_helping` is true. It changes hands
-under `_turn`, and only while the helper is inside a tool or has ended.
+tools itself, while the caller's thread looks on. A script that is likely to call is the helper's from the start: it
+wakes up while the worker compiles. When a tool takes its time, the caller's thread takes over: the other calls of the
+batch get threads of their own, and the caller answers, times out or abandons them.
 """
 
 from __future__ import annotations
@@ -16,17 +12,17 @@ import inspect
 import threading
 from collections import deque
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
+from moonbox.sandbox.helper import SLOW, Helper, run_to_end, send, step
 from moonbox.values import ORDINARY
-from moonbox.worker.link import Unread
-from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
+from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     from moonbox.sandbox.calls import CallResult
@@ -35,18 +31,21 @@ if TYPE_CHECKING:
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.link import Link
 
-__all__ = ["BlockingDriver", "BlockingExecutor", "run_to_end"]
+__all__ = ["BlockingDriver", "BlockingExecutor"]
 
-_SLOW = 0.002  # seconds after which a tool is left to the helper
 _LOOK = 0.02
-T = TypeVar("T")
 
 
 class BlockingExecutor:
-    """Runs tools right here; async ones in the Sandbox's loop thread, waiting for them."""
+    """Runs tools right here; async ones on an event loop of another thread, waiting for them.
 
-    def __init__(self, loop: LoopThread, wake: Callable[[], object]) -> None:
-        self._loop = loop
+    submit   runs a coroutine there; its second argument is called when the coroutine has really ended
+    """
+
+    def __init__(
+        self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
+    ) -> None:
+        self._submit = submit
         self._wake = wake
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
@@ -56,7 +55,7 @@ class BlockingExecutor:
         if is_async or (type(result) not in ORDINARY and inspect.isawaitable(result)):
             assert entry.running is not None
             entry.running.hold()
-            future = self._loop.submit(_awaited(result), entry.running.let_go)
+            future = self._submit(_awaited(result), entry.running.let_go)
             entry.cancel = future.cancel
             return future.result()
         return result
@@ -64,7 +63,7 @@ class BlockingExecutor:
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         if not inspect.isawaitable(value):
             return value
-        future = self._loop.submit(_awaited(value))
+        future = self._submit(_awaited(value), None)
         if entry is not None:
             entry.cancel = future.cancel
             if entry.left:
@@ -90,13 +89,8 @@ class BlockingDriver:
         # the garbage collector, whose rounds would cost more than the run.
         execution.clock.changed = link.wake
         self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by the threads that run tools
-        # Shared between the caller's thread and the helper, under the lock of `_turn`:
-        self._turn: threading.Condition | None = None
-        self._baton: threading.Lock | None = None  # its lock: entering that is quicker
-        self._helping = False
-        self._helper_ended = False
-        self._helper_problem: BaseException | None = None
-        self._tool_since: float | None = None
+        self._helper: Helper | None = None
+        self._turn: threading.Condition | None = None  # of the helper's lock
 
     def run(self) -> None:
         """To the end. KeyboardInterrupt stops the script first and then goes on to the caller."""
@@ -149,26 +143,7 @@ class BlockingDriver:
             self._step()
 
     def _step(self) -> None:
-        """Send what is to be sent, take a frame, and do what is due."""
-        execution, link = self._execution, self._link
-        if execution.interrupting:
-            link.interrupt(execution.number, execution.interrupting)
-            execution.interrupting = 0
-        data = execution.outgoing()
-        deadline = execution.deadline()
-        try:
-            frame = link.exchange(data, deadline, GRACE)
-        except Unread:
-            execution.stop(REASON_TIME, monotonic())
-            raise
-        if frame is not None:
-            execution.frame(*frame)
-            if execution.over:
-                return
-        if deadline is not None:  # looked at for every frame: a worker may send them without end
-            now = monotonic()
-            if now >= deadline:
-                execution.tick(now)
+        step(self._link, self._execution)
 
     def _stop_and_drain(self, reason: int) -> None:
         self._execution.stop(reason, monotonic())
@@ -177,99 +152,41 @@ class BlockingDriver:
 
     # The helper drives, the caller looks on
 
-    def _send_ahead(self) -> None:
-        """What is to be sent, so that the worker is at work while the helper wakes up; it sends what does not fit."""
-        data = self._execution.outgoing()
-        if data:
-            self._execution.give_back(self._link.send_now(data))
-
     def _drive_with_helper(self) -> None:
-        self._send_ahead()
-        self._baton = threading.Lock()
-        self._turn = turn = threading.Condition(self._baton)
-        self._helping = True
+        send(self._link, self._execution)
+        baton = threading.Lock()
+        self._turn = turn = threading.Condition(baton)
+        self._helper = helper = Helper(
+            self._link,
+            self._execution,
+            self._tool_executor(),
+            returns=_waits_together,
+            on_end=turn.notify,
+            on_late=self._link.wake,
+            late=self._done,
+            lock=baton,
+        )
         try:
-            self._threads.submit(self._help)
+            self._threads.submit(helper.drive)
         except ToolError:  # no thread can be started: each call will say so, and the script goes on
-            self._helping = False
+            helper.in_charge = False
             self._take_charge()
             return
-        wait = _SLOW
+        wait = SLOW
         while True:
             with turn:
-                if not self._helper_ended:
+                if not helper.ended:
                     turn.wait(wait)
-                if self._helper_ended:
+                if helper.ended:
                     break
-                since = self._tool_since
-                if since is not None and monotonic() - since >= _SLOW:
-                    self._helping = False  # the helper sees it when its tool returns
+                seconds = helper.tool_seconds()
+                if seconds is not None and seconds >= SLOW:
+                    helper.in_charge = False  # it sees that when its tool returns
                     break
-                wait = _SLOW if since is not None else min(wait * 2, _LOOK)
-        self._raise_helper_problem()
+                wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
+        helper.raise_problem()
         if not self._execution.over:
             self._take_charge()
-
-    def _help(self) -> None:
-        """In the helper: drive and run tools until the run ends or the caller takes over, or is to take over."""
-        assert self._turn is not None and self._baton is not None
-        execution = self._execution
-        problem: BaseException | None = None
-        try:
-            with self._link:
-                while not execution.over:
-                    if execution.interrupted:
-                        execution.stop(REASON_CANCELLED, monotonic())
-                    if not execution.starting:
-                        self._step()
-                    elif self._wait_together():
-                        break
-                    elif not self._run_calls(self._baton):
-                        return
-        except BaseException as raised:  # noqa: BLE001 - handed over to the caller's thread, which raises it
-            problem = raised
-        with self._turn:
-            self._helper_problem = problem
-            self._helper_ended = True
-            self._turn.notify()
-
-    def _wait_together(self) -> bool:
-        """Whether a batch is of asynchronous tools, which wait: one after another they would take long."""
-        execution = self._execution
-        if len(execution.starting) < 2:
-            return False
-        tool = execution.calls.toolbox.get(execution.starting[0].tool)
-        return tool is not None and tool.is_async
-
-    def _run_calls(self, turn: threading.Lock) -> bool:
-        """Run the calls one after another; False when the caller has taken over meanwhile."""
-        execution = self._execution
-        with turn:
-            entry = self._next_call()
-        while entry is not None:
-            result = self._perform(entry)
-            with turn:
-                if not self._helping:  # the Execution is the caller's now: our result goes to it as any other thread's
-                    self._tool_since = None
-                    self._done.append((entry, result))
-                    break
-                execution.answer(entry, *result)
-                entry = self._next_call()
-        else:
-            return True
-        self._link.wake()
-        return False
-
-    def _next_call(self) -> CallEntry | None:
-        """The lock is held: the caller must not see a tool running that has not been taken, or the reverse."""
-        starting = self._execution.starting
-        self._tool_since = monotonic() if starting else None
-        return starting.popleft() if starting else None
-
-    def _raise_helper_problem(self) -> None:
-        problem, self._helper_problem = self._helper_problem, None
-        if problem is not None:
-            raise problem
 
     # The caller is in charge: every call has a thread of its own
 
@@ -311,48 +228,46 @@ class BlockingDriver:
             self._execution.answer(entry, *result)
 
     def _perform(self, entry: CallEntry) -> CallResult:
+        return run_to_end(self._execution.calls.perform(entry, self._execution, self._tool_executor()))
+
+    def _tool_executor(self) -> BlockingExecutor:
         executor = self._executor
         if executor is None:  # it has no state: two threads that make one each do no harm
-            executor = self._executor = BlockingExecutor(self._loop, self._link.wake)
-        return run_to_end(self._execution.calls.perform(entry, self._execution, executor))
+            executor = self._executor = BlockingExecutor(self._loop.submit, self._link.wake)
+        return executor
 
     # After Ctrl-C, which comes at any moment, in the caller's thread
 
     def _recover(self) -> None:
         """Stop the script and see its end, so that the worker stays usable."""
         execution = self._execution
-        if self._turn is not None and self._helping and not self._helper_ended:
-            self._link.interrupt(execution.number, REASON_CANCELLED)
-            self._wait_for_helper(self._turn, monotonic() + 2 * GRACE)
-        self._raise_helper_problem()
+        helper = self._helper
+        if helper is not None and self._turn is not None:
+            if helper.in_charge and not helper.ended:
+                self._link.interrupt(execution.number, REASON_CANCELLED)
+                self._wait_for_helper(helper, self._turn, monotonic() + 2 * GRACE)
+            helper.raise_problem()
         self._stop_and_drain(REASON_CANCELLED)
 
-    def _wait_for_helper(self, turn: threading.Condition, deadline: float) -> None:
+    def _wait_for_helper(self, helper: Helper, turn: threading.Condition, deadline: float) -> None:
         """Until it has met the end of the run, or is in a tool, where it is left behind."""
-        while True:
+        while not helper.leave_to_tool():
+            late = monotonic() - deadline
+            if late >= 0:  # the worker does not stop, and the helper waits for it
+                self._link.hang_up()
+            if late >= GRACE:
+                raise WorkerError("it did not stop")
             with turn:
-                if self._helper_ended:
-                    return
-                if self._tool_since is not None:
-                    self._helping = False
-                    return
-                late = monotonic() - deadline
-                if late >= 0:  # the worker does not stop, and the helper waits for it
-                    self._link.hang_up()
-                if late >= GRACE:
-                    raise WorkerError("it did not stop")
-                turn.wait(_LOOK)
+                if not helper.ended:
+                    turn.wait(_LOOK)
 
 
-def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Drive a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    coroutine.close()
-    raise RuntimeError("a blocking call tried to suspend")
+def _waits_together(execution: Execution) -> bool:
+    """Whether a batch is of asynchronous tools, which wait: one after another they would take long."""
+    if len(execution.starting) < 2:
+        return False
+    tool = execution.calls.toolbox.get(execution.starting[0].tool)
+    return tool is not None and tool.is_async
 
 
 async def _awaited(value: Any) -> Any:

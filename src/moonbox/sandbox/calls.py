@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     """The call's status, its value, and its error."""
 
 __all__ = ["CallPath", "Executor", "HostFunction", "error_value", "failure", "show"]
+
+_SOME_TOOLS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,21 @@ class CallPath:
                 entry.arguments = tool.binder.named(given, tool.path)
             raise
         return tool
+
+    def needs_only_thread(self, entry: CallEntry) -> bool:
+        """Whether a call asks nobody, waits for nothing, and has no use for an event loop."""
+        space, _, name = entry.target.partition(".")
+        if space == "fn":
+            function = self.functions.get(name)
+            return function is None or not inspect.iscoroutinefunction(function.call)
+        tool = self.toolbox.get(name)
+        return not self._middleware and (tool is None or _is_plain(tool))
+
+    @cached_property
+    def threads_expected(self) -> bool:
+        """A guess: the calls of a script need only threads."""
+        some = list(islice(self.toolbox, _SOME_TOOLS))
+        return not self._middleware and sum(map(_is_plain, some)) * 2 > len(some)
 
     async def perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
@@ -371,6 +389,10 @@ class CallPath:
         except ConversionError as problem:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None
+
+
+def _is_plain(tool: Tool) -> bool:
+    return not tool.is_async and tool.policy != "approve" and tool.max_concurrency is None
 
 
 def failure(error: ToolError) -> CallResult:

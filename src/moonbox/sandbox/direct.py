@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError, ToolError, kind_of_code
 from moonbox.sandbox.awaited import AwaitingExecutor, soon
-from moonbox.sandbox.blocking import BlockingExecutor, run_to_end
+from moonbox.sandbox.blocking import BlockingExecutor
 from moonbox.sandbox.calls import CallPath, failure
 from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import Execution
+from moonbox.sandbox.helper import run_to_end
 from moonbox.sandbox.intents import Intents
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class DirectCall:
         results: list[CallResult] = []
         execution, entry = self._execution, self._entry
         execution.clock.changed = changed.set
-        executor = BlockingExecutor(self._setup.loop, changed.set)
+        executor = BlockingExecutor(self._setup.loop.submit, changed.set)
 
         def job() -> None:
             results.append(run_to_end(self._calls.perform(entry, execution, executor)))

@@ -45,6 +45,9 @@ __all__ = ["GRACE", "Execution"]
 
 GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
+PATIENCE = 5.0
+"""The same where the machine is so busy that the worker hardly got to run in them."""
+_ENOUGH_TO_STOP = 0.1  # seconds of processor time: many times what a worker needs
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
@@ -56,9 +59,10 @@ class Execution(RunRecord):
     """One run: its budget, its record, the checks of what its worker sends, its deadlines and its end."""
 
     __slots__ = (
-        "_answered", "_batches", "_budget", "_decode", "_discovery", "_error", "_failed", "_last_id", "_on_call",
-        "_open", "_replies", "_sources", "_span", "_stop_until", "_telemetry", "_text_of", "_unsent", "calls_expected",
-        "holding_answers", "intents", "interrupted", "interrupting", "over", "starting", "stopping",
+        "_answered", "_batches", "_budget", "_decode", "_discovery", "_error", "_failed", "_last_id",
+        "_last_patience", "_on_call", "_open", "_replies", "_sources", "_span", "_spent_before_stop", "_stop_until",
+        "_telemetry", "_text_of", "_unsent", "calls_expected", "holding_answers", "intents", "interrupted",
+        "interrupting", "over", "starting", "stopping",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +104,7 @@ class Execution(RunRecord):
         self._budget = calls.limits.max_tool_calls
         self._decode = Decoder(calls.most_elements, calls.limits.max_depth, calls.allow_nan).decode
         self._stop_until = 0.0
+        self._last_patience = self._spent_before_stop = 0.0
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []
         self._answered: list[CallEntry] = []
@@ -112,6 +117,11 @@ class Execution(RunRecord):
         self._span: RunSpan | None = None
         if telemetry is not None:
             self._span = telemetry.start_run(run_id, language, repl_id)
+
+    @property
+    def streams(self) -> bool:
+        """Whether somebody reads its output while it runs."""
+        return self._on_output is not None
 
     # What goes in
 
@@ -182,7 +192,9 @@ class Execution(RunRecord):
         """Do what is due: the run's timeout, the timeouts of its calls, the end of a worker that does not stop."""
         if self.stopping:
             if now >= self._stop_until:
-                raise WorkerError("it did not stop")
+                if now >= self._last_patience or self._had_its_chance():
+                    raise WorkerError("it did not stop")
+                self._stop_until = min(now + GRACE / 4, self._last_patience)
             return
         if self.clock.is_late(now):
             self.stop(protocol.REASON_TIME, now)
@@ -199,7 +211,8 @@ class Execution(RunRecord):
         """End the run: the script has a moment to stop by itself, and gets no more answers."""
         if not self.stopping and not self.over:
             self.stopping = self.interrupting = reason
-            self._stop_until = now + GRACE
+            self._stop_until, self._last_patience = now + GRACE, now + PATIENCE
+            self._spent_before_stop = self.clock.worker_time() or 0.0
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
@@ -224,11 +237,6 @@ class Execution(RunRecord):
             self._unsent = b""
             self._sent += len(data)
         return data
-
-    def give_back(self, rest: bytes) -> None:
-        """What could not be sent at once is sent next."""
-        self._unsent = rest + self._unsent
-        self._sent -= len(rest)
 
     def deadline(self) -> float | None:
         """When something is due next, on the monotonic clock."""
@@ -357,6 +365,11 @@ class Execution(RunRecord):
             if earlier.tool == entry.tool and earlier.arguments == entry.arguments:
                 entry.retry_of = earlier.index
                 return
+
+    def _had_its_chance(self) -> bool:
+        """Whether the worker has run long enough to stop, as far as the kernel tells it."""
+        spent = self.clock.worker_time()
+        return spent is None or spent - self._spent_before_stop >= _ENOUGH_TO_STOP
 
     # The end
 

@@ -72,7 +72,7 @@ class HeldWorker:
         deadline = monotonic() + _ANSWER_SECONDS
         try:
             with self.acquire() as link:
-                frame = link.exchange(protocol.frame(protocol.GLOBALS, b""), deadline, 0.0)
+                frame = link.exchange(protocol.frame(protocol.GLOBALS, b""), deadline, deadline)
                 while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
                     frame = link.receive(deadline)
             if frame is None:

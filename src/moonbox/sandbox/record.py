@@ -46,7 +46,7 @@ class RunClock:
     """
 
     __slots__ = (
-        "_began", "_cpu", "_cpu_before", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline", "worker"
+        "_began", "_cpu_before", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline", "worker"
     )  # fmt: skip
 
     def __init__(self, timeout: float | None, worker: Metered | None = None) -> None:
@@ -54,7 +54,6 @@ class RunClock:
         self._timeout = timeout
         self.worker = worker
         """Tells the processor time that is spent for the run; not to be changed while paused."""
-        self._cpu: Callable[[], float] | None = None
         self._cpu_before = 0.0
         self._lock = threading.Lock()  # several people may be asked at once, in threads of their own
         self._pauses = 0
@@ -80,12 +79,16 @@ class RunClock:
                 self._look_ahead(now)
             return self.deadline is not None and now >= self.deadline
 
+    def worker_time(self) -> float | None:
+        """Seconds of processor time that the worker has spent, where the kernel tells it."""
+        cpu = None if self.worker is None else self.worker.cpu
+        return None if cpu is None else cpu()
+
     def pause(self) -> None:
         with self._lock:
             if self._pauses == 0:
                 self._paused_at = monotonic()
-                self._cpu = None if self.worker is None else self.worker.cpu
-                self._cpu_before = 0.0 if self._cpu is None else self._cpu()
+                self._cpu_before = self.worker_time() or 0.0
             self._pauses += 1
             self._look_ahead(self._paused_at)
 
@@ -112,12 +115,13 @@ class RunClock:
     def _elapsed(self, now: float) -> float:
         if not self._pauses:
             return now - self._began
-        computed = 0.0 if self._cpu is None else max(0.0, self._cpu() - self._cpu_before)
+        spent = self.worker_time()
+        computed = 0.0 if spent is None else max(0.0, spent - self._cpu_before)
         return self._paused_at - self._began + computed
 
     def _look_ahead(self, now: float) -> None:
         """Paused: the worker cannot have spent the rest before as much time has passed."""
-        if self._timeout is None or self._cpu is None:
+        if self._timeout is None or self.worker_time() is None:
             self.deadline = None
             return
         rest = self._timeout - self._elapsed(now)

@@ -7,7 +7,7 @@ from os import getpid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, UsageError, WorkerError
-from moonbox.media import MediaStore
+from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
@@ -204,6 +204,10 @@ class Repl:
         finally:
             self._turn.leave()
 
+    def find_medium(self, handle: Any) -> Media | None:
+        """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
+        return self._media.get(handle)
+
     async def aglobals(self) -> dict[str, str]:
         """The same, awaited."""
         await self._aenter()
@@ -211,6 +215,11 @@ class Repl:
             return await self._worker.aread_globals()
         finally:
             self._turn.leave()
+
+    @property
+    def may_have_globals(self) -> bool:
+        """False where a look at its scripts has shown that none of them sets a global: `globals` tells of none."""
+        return self._check.has_globals
 
     @property
     def remembers(self) -> bool:

@@ -84,6 +84,11 @@ class ScriptCheck:
         return True
 
     @property
+    def has_globals(self) -> bool:
+        """False where a look at the scripts has shown that none of them sets a global."""
+        return self._checker.has_globals
+
+    @property
     def remembers(self) -> bool:
         """Whether earlier scripts may have left more behind than the globals that they name."""
         return bool(self.kept_names) or self._checker.may_miss_globals

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     _Work = tuple[contextvars.Context, Callable[[], None]]
 
-__all__ = ["LoopThread", "RunningCall", "RunningCalls", "Slots", "Threads", "ToolSlots"]
+__all__ = ["LoopThread", "RunningCall", "RunningCalls", "Slots", "Threads", "ToolSlots", "submit_to"]
 
 MOST_LEFT = 64
 """So many calls of a Sandbox may still run that nobody waits for; then no other call is made."""
@@ -110,7 +110,6 @@ class LoopThread:
     def submit(self, coroutine: Coroutine[Any, Any, Any], ended: Callable[[], object] | None = None) -> Future[Any]:
         """Run it there. Cancelling the future cancels it; `ended` is called when it has really ended."""
         import asyncio  # here and below: slow to load, and most programs have no use for it
-        from concurrent.futures import Future
 
         with self._lock:
             if self._loop is None:
@@ -118,32 +117,7 @@ class LoopThread:
                 self._thread = threading.Thread(target=self._loop.run_forever, name="moonbox-loop", daemon=True)
                 self._thread.start()
             loop = self._loop
-        future: Future[Any] = Future()
-
-        def begin() -> None:
-            task = loop.create_task(coroutine)
-            task.add_done_callback(finish)
-            future.add_done_callback(lambda done: cancel(task) if done.cancelled() else None)
-
-        def cancel(task: asyncio.Task[Any]) -> None:  # from any thread
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(task.cancel)
-
-        def finish(task: asyncio.Task[Any]) -> None:
-            # Not when the future is cancelled: the coroutine may take its time to end, or refuse to be cancelled.
-            if ended is not None:
-                ended()
-            if task.cancelled():
-                future.cancel()
-            if future.set_running_or_notify_cancel():
-                problem = task.exception()
-                if problem is None:
-                    future.set_result(task.result())
-                else:
-                    future.set_exception(problem)
-
-        loop.call_soon_threadsafe(begin)
-        return future
+        return submit_to(loop, coroutine, ended)
 
     def close(self) -> None:
         with self._lock:
@@ -159,6 +133,40 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
         loop.close()
+
+
+def submit_to(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], ended: Callable[[], object] | None = None
+) -> Future[Any]:
+    """Run it on that loop, from another thread. Cancelling the future cancels it; `ended` is called at its real end."""
+    from concurrent.futures import Future
+
+    future: Future[Any] = Future()
+
+    def begin() -> None:
+        task = loop.create_task(coroutine)
+        task.add_done_callback(finish)
+        future.add_done_callback(lambda done: cancel(task) if done.cancelled() else None)
+
+    def cancel(task: asyncio.Task[Any]) -> None:  # from any thread
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(task.cancel)
+
+    def finish(task: asyncio.Task[Any]) -> None:
+        # Not when the future is cancelled: the coroutine may take its time to end, or refuse to be cancelled.
+        if ended is not None:
+            ended()
+        if task.cancelled():
+            future.cancel()
+        if future.set_running_or_notify_cancel():
+            problem = task.exception()
+            if problem is None:
+                future.set_result(task.result())
+            else:
+                future.set_exception(problem)
+
+    loop.call_soon_threadsafe(begin)
+    return future
 
 
 async def _cancel_all() -> None:

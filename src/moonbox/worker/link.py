@@ -122,10 +122,10 @@ class Link:
 
     # Blocking
 
-    def exchange(self, data: bytes, deadline: float | None, grace: float) -> tuple[int, bytes] | None:
+    def exchange(self, data: bytes, deadline: float | None, give_up: float | None) -> tuple[int, bytes] | None:
         """Send all of it and receive the next frame, as `send` and `receive` do, mostly in one go.
 
-        Unread when the worker does not take the data within `grace` seconds after the deadline.
+        Unread when the worker has not taken the data by the time to give up.
         """
         reader = self.reader
         if _WIRE is not None and self._bell is None and not reader.buffer:
@@ -142,8 +142,8 @@ class Link:
                 return None
             elif got == b"":
                 raise Gone
-        # Half a frame would make the worker useless: it has some more time to take the rest.
-        if data and not self.send(data, None if deadline is None else deadline + grace):
+        # Half a frame would make the worker useless, so that there may be more time to send than to receive.
+        if data and not self.send(data, give_up):
             raise Unread
         return self.receive(deadline)
 

@@ -149,7 +149,9 @@ export class Editor {
     this.list.hidden = false;
     this.place();
     this.text.setAttribute("aria-activedescendant", `choice-${this.chosen}`);
-    rows[this.chosen].scrollIntoView({ block: "nearest" });
+    // Not scrollIntoView, which would also move the text sideways where a row is wider than the editor.
+    const { offsetTop: top, offsetHeight: height } = rows[this.chosen];
+    this.list.scrollTop = Math.max(top + height - this.list.clientHeight, Math.min(top, this.list.scrollTop));
   }
 
   /** Below the caret: the layer behind has the same metrics, so that a measured character is enough. */
@@ -162,7 +164,9 @@ export class Editor {
     const width = charWidth(style);
     this.list.style.top = `${line * height - this.text.scrollTop + parseFloat(style.paddingTop)}px`;
     const left = column * width - this.text.scrollLeft + parseFloat(style.paddingLeft);
-    this.list.style.left = `${Math.max(0, Math.min(left, this.text.clientWidth - 240))}px`;
+    const start = Math.max(0, Math.min(left, this.text.clientWidth - 240));
+    this.list.style.left = `${start}px`;
+    this.list.style.maxWidth = `${this.text.clientWidth - start - 4}px`;
   }
 
   take(choice) {

@@ -1,13 +1,13 @@
 // The playground: write a script, run it or step through it, and see what it does while it does it.
 
 import { get, path, post, request } from "./api.js";
-import { $, $$, bytes, count, h, pageData, plural, seconds, toast } from "./dom.js";
+import { $, $$, count, h, pageData, plural, seconds, toast } from "./dom.js";
 import { Editor } from "./editor.js";
 import { key } from "./keys.js";
 import { questionCard, questionKeys } from "./question.js";
 import { shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
-import { tree, valueView } from "./value.js";
+import { gallery, runView, tree } from "./value.js";
 
 const page = pageData("#playground");
 const status = $("#status");
@@ -75,7 +75,7 @@ function compareQuestions({ pending }) {
 async function forget() {
   if (!session) return;
   await request("DELETE", path("sessions", session)).catch(() => null);
-  session = null;
+  session = ran = null;
   live.follow("", 0);
   history.replaceState(null, "", "/console/playground");
   for (const card of $$("#questions .question")) card.remove();
@@ -91,11 +91,14 @@ async function run(step = false) {
   setState("starting");
   say("starting…");
   problems.replaceChildren();
+  checks++; // what is being checked is not of interest any more
+  ran = editor.source;
   try {
     await begin();
     await post(path("sessions", session, "run"), { source_code: editor.source, step, limits: limits() });
   } catch (problem) {
     setState("idle");
+    ran = null;
     if (problem.status === 404) {
       session = null;
       return run(step);
@@ -142,6 +145,7 @@ function started(event) {
   $("#output").textContent = "";
   $("#values").replaceChildren();
   $("#model").replaceChildren();
+  $("#record").hidden = $("#share").hidden = true;
   problems.replaceChildren();
   editor.mark([]);
   timeline.show({ run: "", started: 0 });
@@ -196,13 +200,14 @@ function pausedCall({ id, tool, arguments: given }) {
 function done({ run, report }) {
   setState("idle");
   const error = run.error;
-  const facts = [seconds(run.usage.wall), plural(run.calls, "call"), bytes(run.usage.peak_memory)];
+  const waited = report.timeline.calls.reduce((sum, call) => sum + (call.approval ? call.queued : 0), 0);
+  const facts = [seconds(run.usage.wall), waited ? `${seconds(waited)} waiting for you` : "", plural(run.calls, "call")].filter(Boolean);
   if (error) say(`${error.kind}${error.limit ? ` (${error.limit})` : ""} · ${facts.join(" · ")}`, "bad");
   else say(`ok · ${facts.join(" · ")}`, "good");
   if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
   showValues(run);
   showError(error, run.state_lost);
-  showModel(report);
+  showModel(report, run.media);
   timeline.show({ run: run.id, ...report.timeline });
   $("#record").hidden = false;
   $("#record").href = `/console/runs/${encodeURIComponent(run.id)}`;
@@ -216,9 +221,9 @@ function lost({ message }) {
 }
 
 function showValues(run) {
-  const views = run.values.map((item, index) => valueView(item, run.values.length > 1 ? `value ${index + 1}` : "value"));
-  if (!views.length && !run.error) views.push(h("p", { class: "dim" }, "no value returned"));
-  $("#values").replaceChildren(...views);
+  $("#values").replaceChildren(...runView(run.values, run.media));
+  if (run.large) $("#values").append(h("p", { class: "dim" }, "The value is too large for this page; its record has it."));
+  else if (!run.values.length && !run.error) $("#values").append(h("p", { class: "dim" }, "no value returned"));
 }
 
 /** To the person who denied a call; the tab "Model sees" shows what a model is told. */
@@ -261,11 +266,12 @@ function fix({ line, message, hint }) {
   return h("button", { type: "button", class: "chip", onClick: apply }, `change it to ${wanted}`);
 }
 
-function showModel({ model, economy }) {
+function showModel({ model, economy }, media) {
   const spared = economy.spared > 0 ? `${count(economy.spared)} tokens spared against ${plural(economy.calls, "direct call")}` : "";
   $("#model").replaceChildren(
     h("p", { class: "dim" }, [`about ${plural(model.tokens, "token")}`, spared].filter(Boolean).join(" · ")),
     h("pre", { tabindex: "0", role: "region", "aria-label": "What the model would be shown" }, model.text),
+    ...(media.length ? [h("p", { class: "dim" }, `and ${plural(media.length, "medium").replace("mediums", "media")}:`), gallery(media)] : []),
   );
 }
 
@@ -299,10 +305,12 @@ function settled({ id }) {
 // The check, as one types
 
 let checks = 0;
+let ran = null; // the script whose run is shown: its error stays until the script is changed
 
 async function check() {
-  if (state !== "idle") return;
+  if (state !== "idle" || editor.source === ran) return;
   const mine = ++checks;
+  ran = null;
   const answer = await post("/check", { source_code: editor.source, language: language(), session }).catch(() => null);
   if (!answer || mine !== checks || state !== "idle") return;
   editor.mark(answer.findings);

@@ -101,7 +101,7 @@ function changes({ changed }) {
 
 function script({ source, lines, language }) {
   if (!source) return h("p", { class: "dim" }, "Called directly, not from a script.");
-  const coloured = colouredLines(source, language);
+  const coloured = colouredLines(source.replace(/\n$/, ""), language);
   const first = Math.max(1, (lines[0] ?? 1) - AROUND);
   const last = Math.min(coloured.length, (lines.at(-1) ?? 3) + AROUND, first + 14);
   const shown = coloured.slice(first - 1, last).map((line, index) => {

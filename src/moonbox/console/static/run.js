@@ -6,11 +6,11 @@ import { colouredLines } from "./highlight.js";
 import { key } from "./keys.js";
 import { shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
-import { valueView } from "./value.js";
+import { runView } from "./value.js";
 
 for (const block of $$("[data-source]")) {
   const wrong = Number(block.dataset.line);
-  const lines = colouredLines(block.textContent, block.dataset.language).map((line, index) =>
+  const lines = colouredLines(block.textContent.replace(/\n$/, ""), block.dataset.language).map((line, index) =>
     h("span", { class: index + 1 === wrong ? "line here bad" : "line", id: block.dataset.anchor ? `L${index + 1}` : null }, h("span", { class: "number" }, String(index + 1)), line),
   );
   block.replaceChildren(...lines);
@@ -22,8 +22,8 @@ const value = $("#values");
 if (value?.dataset.run) {
   get(path("runs", value.dataset.run))
     .then((run) => {
-      const views = run.values.map((item, index) => valueView(item, run.values.length > 1 ? `value ${index + 1}` : "value"));
-      value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, "The script returned no value.")]));
+      const views = runView(run.values, JSON.parse(value.dataset.media));
+      value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, run.error ? "The script failed before it returned a value." : "The script returned no value.")]));
     })
     .catch((problem) => value.replaceChildren(h("p", { class: "bad-text" }, problem.message)));
 }

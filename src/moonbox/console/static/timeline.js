@@ -34,7 +34,9 @@ export class Timeline {
       tool("fit", "Show the whole run", () => this.setZoom(1)),
       tool("+", "Zoom in", () => this.setZoom(this.zoom * 2)),
     );
-    root.replaceChildren(h("div", { class: "tl-head" }, this.note, this.legend(), this.tools), h("div", { class: "tl-body" }, this.names, this.scroll), this.pages, this.card);
+    this.key = this.legend();
+    this.body = h("div", { class: "tl-body" }, this.names, this.scroll);
+    root.replaceChildren(h("div", { class: "tl-head" }, this.note, this.key, this.tools), this.body, this.pages, this.card);
     this.lane.addEventListener("keydown", (event) => this.pressed(event));
     this.draw();
   }
@@ -79,8 +81,8 @@ export class Timeline {
     const end = Math.max(start + this.wall, now, ...shown.map((call) => call.started + call.queued + call.duration));
     const span = Math.max(end - start, 1e-6);
     this.root.hidden = false;
-    this.note.textContent = calls.length ? this.summary(calls, span) : "No calls yet. Each call of a tool becomes a bar here.";
-    this.tools.hidden = !calls.length;
+    this.note.textContent = calls.length ? this.summary(calls, span) : this.run ? "The script called no tool." : "No calls yet. Each call of a tool becomes a bar here.";
+    this.tools.hidden = this.key.hidden = this.body.hidden = !calls.length;
     this.names.replaceChildren(h("div", { class: "tl-name" }), ...shown.map((call) => this.name(call)));
     const height = ROW * (shown.length + 1);
     const bands = this.bands(shown);
@@ -102,7 +104,7 @@ export class Timeline {
   }
 
   name(call) {
-    return h("div", { class: "tl-name", title: call.tool }, h("span", { class: "dim" }, `${call.index} `), call.tool);
+    return h("div", { class: "tl-name", title: call.tool }, h("span", { class: "dim" }, `${call.index} `), call.retry_of ? "↻ " : "", call.tool);
   }
 
   /** Calls that went to the host together stand on one band. */
@@ -148,7 +150,6 @@ export class Timeline {
       wait > 0 ? s("rect", { class: `tl-bar ${asked}`, x: percent(offset), width: percent(wait), y: y + 8, height: ROW - 16 }) : null,
       s("rect", { class: `tl-bar ${kind}`, x: percent(offset + wait), width: percent(work), y: y + 5, height: ROW - 10, rx: 2 }),
       s("rect", { class: `tl-least ${kind}`, x: percent(offset + wait), width: 3, y: y + 5, height: ROW - 10, rx: 1 }),
-      call.retry_of ? s("text", { class: "tl-mark", x: percent(offset), dx: 6, y: y + ROW - 8 }, "↻") : null,
     );
     return row;
   }
@@ -187,7 +188,8 @@ export class Timeline {
     this.pages.replaceChildren(go(first - MOST_ROWS, "earlier calls"), h("span", { class: "dim" }, `calls ${count(first + 1)} to ${count(until)} of ${count(calls.length)}`), go(first + MOST_ROWS, "later calls"));
   }
 
-  async open(call) {
+  open(call) {
+    this.wanted = call.index;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.fillCard(call), 60);
   }
@@ -203,6 +205,7 @@ export class Timeline {
         whole = { ...call, note: problem.message };
       }
     }
+    if (this.wanted !== call.index) return; // the pointer went on to another call meanwhile
     whole = this.cache.get(call.index) ?? whole;
     const facts = [
       WORDS[call.status] ?? call.status,

@@ -9,8 +9,8 @@ const MOST_COLUMNS = 30;
 const MOST_POINTS = 2000;
 const LONGEST = 2000;
 const MAGIC = { "iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", R0lGOD: "image/gif", UklGR: "image/webp" };
-// Drawn as pictures or played: none of these can run code inside <img>, <audio> or <video>.
-const MEDIA = /^(image\/(?:png|jpeg|gif|webp|svg\+xml)|audio\/(?:mpeg|ogg|wav|webm|mp4)|video\/(?:mp4|webm|ogg))$/;
+const PLAYED = /^(image|audio|video)\/[\w.+-]+$/;
+const LONGEST_DATA = 8e6;
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
 
 /** The value in the ways that fit it, as tabs where there are several. */
@@ -22,6 +22,8 @@ export function valueView(value, name = "value") {
   if (series) views.push(["plot", "Plot", () => plot(series)]);
   const medium = asMedium(value);
   if (medium) views.unshift(["media", "Media", () => media(medium)]);
+  const items = asGallery(value);
+  if (items) views.unshift(["media", "Media", () => h("div", { class: "gallery" }, items.map(media))]);
   if (views.length === 1) return tree(value, name);
   const panel = h("div", { class: "view" });
   const show = (key) => {
@@ -35,11 +37,20 @@ export function valueView(value, name = "value") {
   return h("div", { class: "value" }, h("div", { class: "chips", role: "group", "aria-label": "Shown as" }, buttons), panel);
 }
 
+/** The values of a run, and the media that it showed besides. */
+export function runView(values, media = []) {
+  const views = values.map((item, index) => valueView(item, values.length > 1 ? `value ${index + 1}` : "value"));
+  const text = media.length ? JSON.stringify(values) : "";
+  const shown = media.filter((handle) => !text.includes(handle.media));
+  if (shown.length) views.push(h("section", { "aria-label": "Shown" }, h("h3", {}, "Shown"), gallery(shown)));
+  return views;
+}
+
 export function tree(value, name = "value", open = true) {
   return h("div", { class: "tree" }, node(name, value, open));
 }
 
-function node(name, value, open = false) {
+function node(name, value, open = holdsMedium(value)) {
   const label = name === null ? null : h("span", { class: "key" }, String(name));
   const medium = asMedium(value);
   if (medium) return h("div", { class: "leaf" }, label, media(medium));
@@ -218,29 +229,65 @@ const short = (value) => (Math.abs(value) >= 1e5 || (value && Math.abs(value) < 
 
 // Media
 
+const ADDRESS = /^moonbox:\/\/media\/([\w-]+)$/;
+
+/** {type, source, name, size} of an image, sound or file; null for any other value. */
 function asMedium(value) {
   if (typeof value === "string") {
-    const match = value.length < 8e6 && /^data:([a-z]+\/[a-z0-9.+-]+);base64,([A-Za-z0-9+/=\s]+)$/.exec(value);
-    return match && MEDIA.test(match[1]) ? { type: match[1], data: match[2] } : null;
+    const match = value.length < LONGEST_DATA && /^data:([a-z]+\/[a-z0-9.+-]+);base64,([A-Za-z0-9+/=\s]+)$/.exec(value);
+    return match ? inside(match[1], match[2]) : null;
   }
   if (!value || typeof value !== "object") return null;
   if (typeof value.$bytes === "string") {
-    const type = Object.entries(MAGIC).find(([start]) => value.$bytes.startsWith(start))?.[1];
-    return type ? { type, data: value.$bytes } : null;
+    return inside(Object.entries(MAGIC).find(([start]) => value.$bytes.startsWith(start))?.[1], value.$bytes);
   }
   const type = value.mimeType ?? value.mime_type ?? value.media_type ?? (value.media ? value.type : undefined);
-  if (typeof type !== "string" || !MEDIA.test(type)) return null;
-  if (typeof value.data === "string" && BASE64.test(value.data.slice(0, 1000))) return { type, data: value.data };
-  const address = /^moonbox:\/\/media\/([\w-]+)$/.exec(value.media ?? value.uri ?? "");
-  return address ? { type, address: `/media/${address[1]}` } : null;
+  if (typeof type !== "string") return null;
+  if (typeof value.data === "string") return BASE64.test(value.data.slice(0, 1000)) ? inside(type, value.data) : null;
+  const address = ADDRESS.exec(value.media ?? value.uri ?? "")?.[1];
+  if (!address) return null;
+  const text = (given) => (typeof given === "string" ? given.slice(0, 200) : "");
+  return { type: text(type), source: `/media/${address}`, name: text(value.name), size: typeof value.size === "number" ? value.size : null };
 }
 
-function media({ type, data, address }) {
-  const source = address ?? `data:${type};base64,${data.replace(/\s/g, "")}`;
-  const size = data ? `, ${bytes(base64Size(data))}` : "";
-  const kind = type.split("/")[0];
-  if (kind === "image") return h("img", { class: "medium", src: source, alt: `${type}${size}`, loading: "lazy" });
-  return h(kind, { class: "medium", src: source, controls: true, preload: "metadata", "aria-label": `${type}${size}` });
+/** A medium that is part of the value itself: only what can be shown. */
+function inside(type, data) {
+  return PLAYED.test(type ?? "") ? { type, source: `data:${type};base64,${data.replace(/\s/g, "")}`, name: "", size: base64Size(data) } : null;
+}
+
+function asGallery(value) {
+  if (!Array.isArray(value) || !value.length || value.length > MOST_CHILDREN) return null;
+  const items = value.map(asMedium);
+  return items.every(Boolean) ? items : null;
+}
+
+/** Whether an image is somewhere in a value: then its branch is open. */
+function holdsMedium(value, depth = 3) {
+  if (!value || typeof value !== "object" || depth < 0) return false;
+  return Boolean(asMedium(value)) || Object.values(value).slice(0, 20).some((item) => holdsMedium(item, depth - 1));
+}
+
+/** What a run returned or showed of images, sounds and files. */
+export function gallery(handles) {
+  return h("div", { class: "gallery" }, handles.map(asMedium).filter(Boolean).map(media));
+}
+
+/** What can be drawn or played is; all else, and what fails, is a line with its name and a link that downloads it. */
+function media({ type, source, name, size }) {
+  const about = [name, type, size === null ? "" : bytes(size)].filter(Boolean).join(" · ");
+  const link = source.startsWith("/") ? h("a", { href: source, download: name }, "Download") : null;
+  const note = h("figcaption", { class: "dim" }, h("span", {}, about), " ", link);
+  const kind = PLAYED.exec(type)?.[1];
+  const failed = () => {
+    shown?.remove();
+    note.append(" (it is no longer kept, or cannot be shown)");
+  };
+  // Pictures that are markup (SVG) are drawn by <img>, which runs nothing and loads nothing.
+  const shown =
+    kind === "image"
+      ? h("img", { class: "medium", src: source, alt: about, loading: "lazy", onError: failed })
+      : kind && h(kind, { class: "medium", src: source, controls: true, preload: "metadata", "aria-label": about, onError: failed });
+  return h("figure", { class: "medium-box" }, shown, note);
 }
 
 const base64Size = (text) => Math.floor((text.length * 3) / 4);

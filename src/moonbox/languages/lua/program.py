@@ -46,8 +46,8 @@ def lua_program(source: str) -> p.Program | None:
         return token.line, token.column
 
     def text(value: p.Expression) -> str:
-        stop = reader.stops.get(id(value))
-        return listing.text(value.at, stop) if stop is not None else "…"
+        entry = reader.stops.get(id(value))
+        return listing.text(value.at, entry[0]) if entry is not None else "…"
 
     body = reader.block(parsed.tree)
     return p.Program(
@@ -56,7 +56,7 @@ def lua_program(source: str) -> p.Program | None:
         text,
         reader.assigned,
         frozenset(reader.fields),
-        frozenset(reader.assigned),
+        frozenset(reader.globals),
         reader.filled,
     )
 
@@ -130,14 +130,19 @@ class _Reader:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.assigned: dict[str, int] = {}
+        self.globals: set[str] = set()
+        """What it assigns to, except for locals of the whole script; locals of inner blocks are counted."""
         self.fields: set[str] = set()
         self.filled: dict[str, int] = {}
-        self.stops: dict[int, int] = {}
-        """Where values end, of those whose text a message may quote."""
-        self._kept: list[Any] = []  # what `stops` knows by identity must stay alive
+        self.stops: dict[int, tuple[int, p.Expression]] = {}
+        """Where values end, of those whose text a message may quote; with them, so that they live as long."""
+        self._depth = 0
+        self._locals: set[str] = set()  # of the whole script, declared so far
 
     def block(self, node: tree.Block) -> p.Block:
+        self._depth += 1
         made = [_STATEMENTS[type(statement)](self, statement) for statement in node.statements]
+        self._depth -= 1
         return p.Block(tuple([statement for statement in made if statement is not None]))
 
     def values(self, nodes: Sequence[tree.Expression]) -> tuple[p.Expression, ...]:
@@ -160,13 +165,11 @@ class _Reader:
         tokens = self.tokens
         return tuple([tokens[index].text for index in indexes])
 
-    def _quotable(self, made: Any, stop: int) -> Any:
-        self.stops[id(made)] = stop
-        self._kept.append(made)
-        return made
-
     def _name(self, node: tree.Name) -> p.Expression:
-        return self._quotable(p.Name(node.first, self.tokens[node.first].text), node.first + 1)  # type: ignore[no-any-return]
+        first = node.first
+        made = p.Name(first, self.tokens[first].text)
+        self.stops[id(made)] = first + 1, made
+        return made
 
     def _literal(self, node: tree.Literal) -> p.Expression:
         token = self.tokens[node.first]
@@ -179,7 +182,8 @@ class _Reader:
             made = p.Constant(node.first, _WORDS[token.text])
         else:
             made = p.Other(node.first, (), "...")
-        return self._quotable(made, node.first + 1)  # type: ignore[no-any-return]
+        self.stops[id(made)] = node.first + 1, made
+        return made
 
     def _index(self, node: tree.Index) -> p.Expression:
         value = self.value(node.value)
@@ -193,7 +197,8 @@ class _Reader:
                 made = p.Field(node.first, value, inner.value, inner.at)
             else:
                 made = p.Item(node.first, value, inner)
-        return self._quotable(made, node.stop)  # type: ignore[no-any-return]
+        self.stops[id(made)] = node.stop, made
+        return made
 
     def _call(self, node: tree.Call) -> p.Expression:
         function = self.value(node.function)
@@ -205,7 +210,8 @@ class _Reader:
             made = p.Call(node.first, function, arguments, not self._gives_several(node.arguments))
             if type(function) is p.Field and function.name == "insert" and arguments:
                 self._fill(p.root(arguments[0]))
-        return self._quotable(made, node.stop)  # type: ignore[no-any-return]
+        self.stops[id(made)] = node.stop, made
+        return made
 
     def _table(self, node: tree.Table) -> p.Expression:
         entries: list[tuple[str | None, p.Expression]] = []
@@ -226,7 +232,9 @@ class _Reader:
         if node.fields and node.fields[-1].key is None and self._gives_several([node.fields[-1].value]):
             exact = False
         is_list = bool(entries) and all(name is None for name, _ in entries)
-        return self._quotable(p.Record(node.first, tuple(entries), exact, is_list), node.stop)  # type: ignore[no-any-return]
+        made = p.Record(node.first, tuple(entries), exact, is_list)
+        self.stops[id(made)] = node.stop, made
+        return made
 
     def _unary(self, node: tree.Unary) -> p.Expression:
         operator = self.tokens[node.first].text
@@ -262,6 +270,8 @@ class _Reader:
     def _note_target(self, target: p.Expression) -> None:
         if type(target) is p.Name:
             self.assigned[target.name] = self.assigned.get(target.name, 0) + 1
+            if target.name not in self._locals:
+                self.globals.add(target.name)
         elif type(target) is p.Field:
             self.fields.add(target.name)
         elif type(target) is p.Item and type(target.key) is not p.Constant:
@@ -272,7 +282,14 @@ class _Reader:
 
     def _local_function(self, node: tree.LocalFunction) -> p.Statement:
         name = p.Name(node.name, self.tokens[node.name].text)
-        return p.Define(node.first, name, self.function(node.function), True)
+        made = p.Define(node.first, name, self.function(node.function), True)
+        self._declare((name.name,))
+        return made
+
+    def _declare(self, names: tuple[str, ...]) -> None:
+        """From here on these are locals: to the end of the script, if they are not of an inner block."""
+        if self._depth == 1:
+            self._locals.update(names)
 
     def _function_statement(self, node: tree.FunctionStatement) -> p.Statement:
         target = self.value(node.target)
@@ -287,7 +304,9 @@ class _Reader:
         return self.value(node.value)
 
     def _local(self, node: tree.Local) -> p.Statement:
-        return p.Declare(node.first, self._names(node.names), self.values(node.values))
+        made = p.Declare(node.first, self._names(node.names), self.values(node.values))
+        self._declare(made.names)
+        return made
 
     def _call_statement(self, node: tree.CallStatement) -> p.Statement:
         return p.Evaluate(node.first, self.value(node.call))

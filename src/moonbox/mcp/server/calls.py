@@ -254,12 +254,14 @@ class Relay:
         self._loop = loop
         self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
         self._sending: asyncio.Task[None] | None = None
+        self._used = False
         self._closed = False
 
     def put(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """In any thread: `send` is awaited on the server's loop."""
         if self._loop.is_closed():
             return
+        self._used = True
         if self._loop is _running_loop():
             self._take(send)
         else:
@@ -267,7 +269,8 @@ class Relay:
 
     async def flush(self) -> None:
         """Wait, not for ever, until everything is sent: a result must not overtake it."""
-        await asyncio.sleep(0)  # what another thread has put is taken now
+        if self._used:
+            await asyncio.sleep(0)  # what another thread has put is taken now
         if self._sending is not None:
             await asyncio.wait((self._sending,), timeout=_FLUSH_SECONDS)
         self.close()

@@ -302,15 +302,9 @@ class Shares:
         try:
             if share.slots.locked():
                 on_wait(share.users - 1)
-            try:
-                async with asyncio.timeout(self._wait_seconds):
-                    await share.slots.acquire()
-            except TimeoutError:
-                allowed = counted(self._max_calls, "call")
-                raise TooMany(
-                    f"this call waited {self._wait_seconds:g} s for its turn: this client may run {allowed} "
-                    f"at a time, and has {share.users} running or waiting; try again later"
-                ) from None
+                await self._wait(share)
+            else:
+                await share.slots.acquire()  # at once
             try:
                 yield
             finally:
@@ -319,6 +313,17 @@ class Shares:
             share.users -= 1
             if not share.users:
                 self._shares.pop(client, None)
+
+    async def _wait(self, share: _Share) -> None:
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await share.slots.acquire()
+        except TimeoutError:
+            allowed = counted(self._max_calls, "call")
+            raise TooMany(
+                f"this call waited {self._wait_seconds:g} s for its turn: this client may run {allowed} "
+                f"at a time, and has {share.users} running or waiting; try again later"
+            ) from None
 
 
 class Quotas:

@@ -255,7 +255,7 @@ class ToolRunner:
         """Whether there is anything to continue with, and whether the next script would find no trace of this one."""
         with contextlib.suppress(MoonboxError):
             repl = self._mode.repl(conversation.key)
-            if await repl.aglobals():
+            if repl.may_have_globals and await repl.aglobals():
                 return True, False
             return False, not reply.is_error and not repl.remembers
         return False, False

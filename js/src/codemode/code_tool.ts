@@ -1,0 +1,90 @@
+/** The code tool: its name, its definition in both sizes, and the prompt that goes with it. */
+
+import { filled, written, type Texts } from "../languages.js";
+import type { Limits } from "../limits.js";
+import { byText } from "../tools/naming.js";
+import type { Tool } from "../tools/tool.js";
+import { withResults, type Catalog, type CountTokens } from "./catalog.js";
+import type { Definition } from "./definitions.js";
+import type { CodeModeSettings } from "./mode.js";
+import type { Routes } from "./routing.js";
+
+export class CodeTool {
+  readonly name: string;
+  readonly parameter: string;
+
+  constructor(
+    private readonly settings: Required<CodeModeSettings>,
+    private readonly texts: Texts,
+    private readonly routes: Routes,
+    private readonly limits: Limits,
+    private readonly count: CountTokens,
+  ) {
+    this.name = settings.name ?? texts.name;
+    this.parameter = settings.parameter ?? texts.parameter;
+  }
+
+  /** The definition with the catalog. */
+  definition(catalog: Catalog): Definition {
+    const { description } = this.settings;
+    const parts = [description ?? this.texts.description];
+    const { hidden, kept } = this.routes;
+    if (this.reached > 0) {
+      if (description === null) parts.push(this.texts.with_tools, ...this.limitLines());
+      if (catalog.tools > 0) parts.push(catalog.text);
+    }
+    if (kept.size > 0) {
+      const names = [...kept].map((path) => written(this.texts, hidden.alias(path))).sort(byText).join(", ");
+      parts.push(filled(this.texts.also_in_scripts, { names }));
+    }
+    const parameter = { type: "string", description: this.texts.parameter_description };
+    return this.made(parts.join("\n"), parameter, this.reached === 0);
+  }
+
+  /** The code tool beside direct definitions of every tool: these say the rest. */
+  lean(everything: Map<string, Tool>): Definition {
+    const { texts, settings, routes: { hidden } } = this;
+    const parts = [settings.description ?? texts.lean];
+    if ([...hidden].some((tool) => tool.namespace)) parts.push(texts.lean_namespaces);
+    const direct = [...everything].filter(([, tool]) => !hidden.has(tool.path)).map(([name]) => name);
+    if (direct.length > 0) parts.push(filled(texts.not_in_scripts, { names: direct.join(", ") }));
+    return withResults(this.made(parts.join(" "), { type: "string" }, false), hidden, texts, this.count);
+  }
+
+  /** How many tools scripts reach. */
+  get reached(): number {
+    return this.routes.hidden.paths().length;
+  }
+
+  private made(description: string, parameter: Record<string, string>, readOnlyHint: boolean): Definition {
+    return {
+      name: this.name,
+      description,
+      parameters: {
+        type: "object",
+        properties: { [this.parameter]: parameter },
+        required: [this.parameter],
+        additionalProperties: false,
+      },
+      returns: null,
+      annotations: { readOnlyHint },
+      overflow: this.parameter,
+    };
+  }
+
+  /** The addition to the system prompt. */
+  prompt(): string {
+    if (this.settings.system_prompt !== null) return this.settings.system_prompt;
+    const chosen = this.reached > 0 ? this.texts.system_prompt : this.texts.system_prompt_without_tools;
+    return filled(chosen, { name: this.name });
+  }
+
+  private limitLines(): string[] {
+    const { max_tool_calls, timeout } = this.limits;
+    const what = [
+      ...(max_tool_calls === null ? [] : [`${max_tool_calls} tool calls`]),
+      ...(timeout === null ? [] : [`${timeout} seconds`]),
+    ].join(" and ");
+    return what && this.texts.limits ? [filled(this.texts.limits, { what })] : [];
+  }
+}
