@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from moonbox.audit.records import CallStatus, Run
+    from moonbox.audit.records import CallStatus
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.intents import Intents
-    from moonbox.sandbox.record import CallEntry, RunClock
+    from moonbox.sandbox.record import CallEntry, RunRecord
     from moonbox.sandbox.setup import Setup
     from moonbox.sandbox.threads import RunningCall, RunningCalls, Slots, ToolSlots
     from moonbox.tools.tool import Tool
@@ -74,26 +74,6 @@ class Executor(Protocol):
         """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
-
-
-class RunInfo(Protocol):
-    """What a call needs to know of its run."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def repl_id(self) -> str: ...
-    @property
-    def clock(self) -> RunClock: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def intents(self) -> Intents | None: ...
-    def head(self) -> Run:
-        """What is known of it before it ends."""
-
-    def show(self, values: Sequence[Any]) -> None:
-        """Give the model these values besides the result."""
 
 
 def show(*values: Any) -> None:
@@ -184,7 +164,7 @@ class CallPath:
         some = list(islice(self.toolbox, _SOME_TOOLS))
         return not self._middleware and sum(map(_is_plain, some)) * 2 > len(some)
 
-    async def perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
+    async def perform(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
         running: RunningCall | None = None
         active = self.media.activate()
@@ -217,7 +197,7 @@ class CallPath:
         except ToolError as error:
             return "error", None, error
 
-    def view(self, tool: Tool | None, entry: CallEntry, run: RunInfo, result: Any = None) -> ToolCall:
+    def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
         return ToolCall(
             tool,
@@ -232,7 +212,7 @@ class CallPath:
             self.language.name,
         )
 
-    async def _call_function(self, function: HostFunction, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+    async def _call_function(self, function: HostFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
         arguments = entry.arguments
         if self._redacts:  # fields are redacted by their names, so that the record needs them
             entry.arguments = named_arguments(function.call, arguments)
@@ -254,7 +234,7 @@ class CallPath:
         call: Callable[[], Any],
         entry: CallEntry,
         intents: Intents,
-        run: RunInfo,
+        run: RunRecord,
         executor: Executor,
         is_async: bool,
     ) -> Any:
@@ -269,7 +249,7 @@ class CallPath:
 
         return await executor.invoke(write_and_call, entry, is_async=False)
 
-    async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+    async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
         middleware = self._middleware
         if tool.policy == "direct" and not self._direct:
             raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
@@ -300,7 +280,7 @@ class CallPath:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return result
 
-    def _invocation(self, tool: Tool, entry: CallEntry, run: RunInfo) -> Callable[[], Any]:
+    def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord) -> Callable[[], Any]:
         """What calls the tool's function."""
         context = None
         if tool.plan.injected:
@@ -313,7 +293,7 @@ class CallPath:
         return lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most)
 
     async def _before(
-        self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor
+        self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor
     ) -> Answer | None:
         assert layer.before is not None
         decision = await executor.settle(layer.before(self.view(tool, entry, run)))
@@ -330,7 +310,7 @@ class CallPath:
             f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {decision!r}"
         )
 
-    async def _approved(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> None:
+    async def _approved(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
         """Ask the person, unless they said "always" about the tool as it is defined now."""
         before = self._always.get(tool.path)
         now = fingerprint(tool)
@@ -342,7 +322,7 @@ class CallPath:
             self._always[tool.path] = now
 
     async def _ask(
-        self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor, changed: tuple[str, ...]
+        self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]
     ) -> bool:
         """Ask the person, whose answer may be "always"; the run's clock stands still meanwhile."""
         if self._approve is None:

@@ -61,7 +61,7 @@ class Execution(RunRecord):
     __slots__ = (
         "_answered", "_batches", "_budget", "_decode", "_discovery", "_error", "_failed", "_last_id",
         "_last_patience", "_on_call", "_open", "_replies", "_sources", "_span", "_spent_before_stop", "_stop_until",
-        "_telemetry", "_text_of", "_unsent", "calls_expected", "holding_answers", "intents", "interrupted",
+        "_telemetry", "_text_of", "_unsent", "calls_expected", "holding_answers", "interrupted",
         "interrupting", "over", "starting", "stopping",
     )  # fmt: skip
 
@@ -90,7 +90,6 @@ class Execution(RunRecord):
         self.stopping = 0
         """Why the run is being stopped; 0 while it is not."""
         self.intents = intents
-        """Writes calls down before they are made; None where the trail is not durable."""
         self.over = False
         self.calls_expected = False
         """A guess: the script will make calls."""

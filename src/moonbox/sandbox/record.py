@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
     from moonbox.findings import Finding
     from moonbox.sandbox.calls import CallPath
+    from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
     from moonbox.sandbox.threads import RunningCall
 
@@ -240,7 +241,7 @@ class RunRecord:
     __slots__ = (
         "_entries", "_kept", "_language", "_limits", "_lost_before", "_native", "_observations", "_on_output",
         "_output", "_printed", "_received", "_report", "_seed", "_sent", "_shown", "_shown_bytes", "_started", "calls",
-        "clock", "id", "notes", "number", "repl_id", "source", "worker_lost",
+        "clock", "id", "intents", "notes", "number", "repl_id", "source", "worker_lost",
     )  # fmt: skip
 
     def __init__(
@@ -262,6 +263,8 @@ class RunRecord:
         self.number = number
         self.notes: tuple[Finding, ...] = ()
         """What a look at the script showed before the run."""
+        self.intents: Intents | None = None
+        """Writes calls down before they are made; None where the trail is not durable."""
         self.worker_lost = False
         self._limits = calls.limits
         self.clock = RunClock(calls.limits.timeout)

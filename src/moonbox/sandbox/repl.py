@@ -6,7 +6,7 @@ from collections import deque
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ClosedError, UsageError, WorkerError
+from moonbox.errors import UsageError, WorkerError
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
@@ -15,7 +15,7 @@ from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.script_check import ScriptCheck
-from moonbox.sandbox.threads import Slots
+from moonbox.sandbox.threads import Turns
 from moonbox.wording import counted
 from moonbox.worker import protocol
 from moonbox.worker.encoding import packed
@@ -69,15 +69,13 @@ class Repl:
         self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
         self._check = ScriptCheck(setup, self.toolbox, enabled=setup.check if check is None else check)
-        self._turn = Slots()
+        self._turns = Turns(setup.pid)
         self._media = MediaStore()
         self._number = 0
         self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
-        self._closed = False
-        self._paused = False  # a step-by-step run waits for its caller's answers
 
     def __repr__(self) -> str:
-        state = ", closed" if self._closed else ", paused" if self._paused else ""
+        state = ", closed" if self._turns.closed else ", paused" if self._turns.paused else ""
         about = f"{self._setup.language.name}, {counted(len(self.toolbox), 'tool')}, {counted(self._number, 'run')}"
         return f"<Repl {self.id or 'for one run'}: {about}{state}>"
 
@@ -96,7 +94,7 @@ class Repl:
         `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
         """
         given = self._lowered(inputs) if inputs else []
-        self._enter()
+        self._turns.enter()
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
@@ -108,7 +106,7 @@ class Repl:
             self._give_up(execution, problem)
             raise
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     async def arun(
         self,
@@ -122,7 +120,7 @@ class Repl:
         from moonbox.sandbox.awaited import AwaitedDriver
 
         given = self._lowered(inputs) if inputs else []
-        await self._aenter()
+        await self._turns.aenter()
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
@@ -134,7 +132,7 @@ class Repl:
             self._give_up(execution, problem)
             raise
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     def start(
         self,
@@ -148,12 +146,12 @@ class Repl:
         from moonbox.sandbox.stepped import SteppedDriver
 
         given = self._lowered(inputs) if inputs else []
-        self._enter()
+        self._turns.enter()
         try:
             link = self._worker.acquire()
             execution = self._begin(link, source, limits or self._limits, given, on_output)
         except BaseException:
-            self._turn.leave()
+            self._turns.leave()
             raise
         driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
         return SteppedDriver(driver, execution, self._set_paused, self._end_steps).begin()
@@ -198,11 +196,11 @@ class Repl:
 
     def globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined."""
-        self._enter()
+        self._turns.enter()
         try:
             return self._worker.read_globals()
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     def find_medium(self, handle: Any) -> Media | None:
         """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
@@ -210,11 +208,11 @@ class Repl:
 
     async def aglobals(self) -> dict[str, str]:
         """The same, awaited."""
-        await self._aenter()
+        await self._turns.aenter()
         try:
             return await self._worker.aread_globals()
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     @property
     def may_have_globals(self) -> bool:
@@ -229,7 +227,7 @@ class Repl:
 
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
-        self._enter()
+        self._turns.enter()
         try:
             self._worker.drop()
             self._worker.has_state = False
@@ -237,12 +235,12 @@ class Repl:
             self._sources.clear()
             self._number = 0
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     @property
     def paused(self) -> bool:
         """Whether a run that was begun with `start` waits for the answers to its calls."""
-        return self._paused
+        return self._turns.paused
 
     @property
     def worker_pid(self) -> int | None:
@@ -264,68 +262,36 @@ class Repl:
 
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
-        if not self._closed:
-            self._closed = True
+        if not self._turns.closed:
+            self._turns.closed = True
             if getpid() == self._setup.pid:
-                self._worker.close(idle=self._turn.free > 0)
+                self._worker.close(idle=self._turns.idle)
             self._on_close(self)
 
     async def aclose(self) -> None:
         self.close()
 
     def __enter__(self) -> Repl:
-        self._enter()
+        self._turns.enter()
         try:
             self._worker.acquire()
         finally:
-            self._turn.leave()
+            self._turns.leave()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Repl:
-        await self._aenter()
+        await self._turns.aenter()
         try:
             await self._worker.aacquire()
         finally:
-            self._turn.leave()
+            self._turns.leave()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
-
-    # One run after another
-
-    def _enter(self) -> None:
-        """Wait for our turn: runs of one Repl from several threads and tasks come one after another."""
-        if self._closed or self._paused or getpid() != self._setup.pid:
-            self._refuse_use()
-        turn = self._turn.enter()
-        if turn is not None:
-            self._turn.wait(turn)
-            self._check_still_open()
-
-    async def _aenter(self) -> None:
-        if self._closed or self._paused or getpid() != self._setup.pid:
-            self._refuse_use()
-        turn = self._turn.enter()
-        if turn is not None:
-            await self._turn.await_turn(turn)
-            self._check_still_open()
-
-    def _refuse_use(self) -> None:
-        if self._closed:
-            raise ClosedError("the Repl is closed")
-        if self._paused:
-            raise UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
-        # The sockets are shared with the process that it was forked from.
-        raise UsageError("this process was forked from the one that made the Sandbox: make a new Sandbox here")
-
-    def _check_still_open(self) -> None:
-        if self._closed:  # while we waited
-            self._turn.leave()
-            raise ClosedError("the Repl is closed")
 
     # One run
 
@@ -413,7 +379,7 @@ class Repl:
             self._worker.loss_unseen = execution.worker_lost  # the caller has not seen that record
 
     def _set_paused(self, paused: bool) -> None:
-        self._paused = paused
+        self._turns.paused = paused
 
     def _end_steps(self, execution: Execution, problem: BaseException | None) -> Run | None:
         """A step-by-step run is over: let the next run in."""
@@ -423,7 +389,7 @@ class Repl:
             self._give_up(execution, problem)
             return None
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
 
 def _require_text(source: object) -> None:

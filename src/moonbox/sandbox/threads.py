@@ -10,9 +10,10 @@ import contextvars
 import queue
 import threading
 from collections import deque
+from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ToolError
+from moonbox.errors import ClosedError, ToolError, UsageError
 from moonbox.shortage import shortage
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     _Work = tuple[contextvars.Context, Callable[[], None]]
 
-__all__ = ["LoopThread", "RunningCall", "RunningCalls", "Slots", "Threads", "ToolSlots", "submit_to"]
+__all__ = ["LoopThread", "RunningCall", "RunningCalls", "Slots", "Threads", "ToolSlots", "Turns", "submit_to"]
 
 MOST_LEFT = 64
 """So many calls of a Sandbox may still run that nobody waits for; then no other call is made."""
@@ -230,6 +231,56 @@ class Slots:
         """Whoever waited was interrupted: pass on the turn if it had come already."""
         if not future.cancel() and future.done():
             self.leave()
+
+
+class Turns:
+    """The runs of one Repl, from several threads and tasks: one after another, and none when it is closed or paused."""
+
+    __slots__ = ("_pid", "_slots", "closed", "paused")
+
+    def __init__(self, pid: int) -> None:
+        self._slots = Slots()
+        self._pid = pid  # a process that was forked from this one shares its sockets
+        self.closed = False
+        self.paused = False
+        """A step-by-step run waits for its caller's answers."""
+
+    @property
+    def idle(self) -> bool:
+        return self._slots.free > 0
+
+    def enter(self) -> None:
+        """Wait for our turn."""
+        if self.closed or self.paused or getpid() != self._pid:
+            raise self._refusal()
+        turn = self._slots.enter()
+        if turn is not None:
+            self._slots.wait(turn)
+            self._check_still_open()
+
+    async def aenter(self) -> None:
+        """The same, awaited."""
+        if self.closed or self.paused or getpid() != self._pid:
+            raise self._refusal()
+        turn = self._slots.enter()
+        if turn is not None:
+            await self._slots.await_turn(turn)
+            self._check_still_open()
+
+    def leave(self) -> None:
+        self._slots.leave()
+
+    def _refusal(self) -> UsageError:
+        if self.closed:
+            return ClosedError("the Repl is closed")
+        if self.paused:
+            return UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
+        return UsageError("this process was forked from the one that made the Sandbox: make a new Sandbox here")
+
+    def _check_still_open(self) -> None:
+        if self.closed:  # while we waited
+            self._slots.leave()
+            raise ClosedError("the Repl is closed")
 
 
 class RunningCalls:

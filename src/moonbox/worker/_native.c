@@ -1592,4 +1592,11 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&MODULE); }
+/* Raised with every change of what Python calls here; zygote.py has the same. */
+enum { REVISION = 2 };
+
+PyMODINIT_FUNC PyInit__native(void) {
+  PyObject *module = PyModule_Create(&MODULE);
+  if (module && PyModule_AddIntConstant(module, "REVISION", REVISION)) Py_CLEAR(module);
+  return module;
+}

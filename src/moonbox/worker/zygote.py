@@ -38,6 +38,7 @@ _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 
 _EMFILE = 24
 _MOST_PLANS = 64
 _SLACK = 32 << 20
+_NATIVE_REVISION = 2
 _FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
@@ -365,12 +366,12 @@ def _greeting(layers: Any) -> bytes:
 
 
 def _load_native() -> Any:
-    """The native part of a worker, where it was built."""
+    """The native part of a worker, where it was built; not one that an earlier version has left behind."""
     try:
         from moonbox.worker import _native  # type: ignore[attr-defined]
     except ImportError:
         return None
-    return _native
+    return _native if getattr(_native, "REVISION", 0) == _NATIVE_REVISION else None
 
 
 def _ignore_interrupts() -> None:
