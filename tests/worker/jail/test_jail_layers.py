@@ -17,7 +17,7 @@ from moonbox.worker import jail
 from moonbox.worker.jail.config import Prepared
 from moonbox.worker.jail.landlock import handled_rights
 from moonbox.worker.jail.layers import Layer, Plan, Step, Unavailable, attempt, enforce, outcomes, plan
-from moonbox.worker.jail.libc import Libc, load_libc
+from moonbox.worker.jail.libc import Libc
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 MIB = 1024 * 1024
@@ -344,10 +344,10 @@ def test_what_the_native_part_tells_of_its_calls_becomes_layers():
 
 @linux
 def test_a_plan_that_needs_python_has_no_native_form():
-    libc = load_libc()
+    libc = Libc()
     raw = partial(os.getpid)
     ready = Plan([Step(Layer("a", True, ""), libc.ready(39), libc.ready_prctl(4, 1))])
-    assert len(jail.native_form(ready, libc)) == 2 * 40
+    assert len(jail.native_form(ready, libc) or b"") == 2 * 40
     assert jail.native_form(ready, None) is None
     assert jail.native_form(Plan([Step(Layer("a", True, ""), raw)]), libc) is None
     assert jail.native_form(Plan([]), libc) == b""
