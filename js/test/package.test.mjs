@@ -146,6 +146,21 @@ test("the clock stands still while a person is asked, but not for a script that 
   });
 });
 
+test("a direct call has a time limit, which does not count while a person is asked", async () => {
+  const stuck = tool({ name: "stuck", call: () => new Promise(() => undefined) });
+  const guarded = add.with({ name: "guarded", policy: "approve" });
+  const approve = () => new Promise((resolve) => setTimeout(() => resolve(true), 1500));
+  await within({ tools: [stuck, stuck.with({ name: "short", timeout: 0.05 }), guarded], approve, limits: { timeout: 1 } }, async (_, box) => {
+    for (const name of ["stuck", "short"]) {
+      const run = await box.call(name);
+      assert.deepEqual([run.error.code, run.error.message, run.calls[0].status], ["timeout", `${name} did not answer in time`, "timeout"]);
+    }
+    const asked = await box.call("guarded", { a: 1 });
+    assert.deepEqual([asked.value, asked.source, asked.language, asked.calls[0].approval], [2, "guarded", "direct", "allowed"]);
+    assert.equal((await box.call("nothing")).error.code, "unknown_tool");
+  });
+});
+
 test("calls that were left behind are bounded", () => {
   const ends = [];
   const stuck = tool({ name: "stuck", timeout: 0.01, call: () => new Promise((resolve) => ends.push(resolve)) });
