@@ -53,7 +53,7 @@ def test_the_console_opens_with_tools_and_a_script(tmp_path: Path) -> None:
             assert page.status_code == 200
             assert "Who of the first six spent most on meals?" in page.text
             assert "pay_back" in browser.get("/console/tools").text
-            assert "seccomp" in browser.get("/console/doctor").text
+            assert "seccomp" in browser.get("/console/doctor?wait=1").text
             assert browser.get("/runs").json()["runs"] == []
             with browser.stream("GET", "/events") as events:
                 lines = events.iter_lines()
