@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from slip_worlds import World
 
-ROUNDS = 300
+ROUNDS = 1_000
 LUA = """
 local report, totals = {}, {}
 for _, order in ipairs(tools.list_orders{status = "open"}) do

@@ -118,6 +118,7 @@ async def measure(path: Path, runs: int) -> list[tuple[str, float, float, int]]:
             "knowledge": "/console/knowledge",
             "knowledge, a search": "/console/knowledge?q=orders",
             "doctor": "/console/doctor",
+            "doctor, with its result": "/console/doctor?wait=1",
             "API: GET /runs": "/runs?limit=50",
             "API: GET /runs/{id}/report": f"/runs/{middle}/report",
         }

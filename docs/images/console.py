@@ -75,7 +75,7 @@ def take_all(browser: Browser, home: str, state: Any) -> None:
             save(page, f"run-{look}")
             take(page, home, "tools", f"tools-{look}")
             take(page, home, "knowledge?q=approval", f"knowledge-{look}")
-            take(page, home, "doctor", f"doctor-{look}")
+            take(page, home, "doctor?wait=1", f"doctor-{look}")
             if look == "dark":
                 take(page, home, "playground", "playground-dark")
     with window(browser, state, color_scheme="dark", **PHONE) as page:

@@ -8,7 +8,7 @@
  */
 
 import { createServer } from "node:http";
-import { CodeMode, Sandbox, tool } from "moonbox";
+import { CodeMode, results, Sandbox, tool } from "moonbox";
 
 const QUESTION = "What did the employees 1 to 20 spend together, in cents?";
 
@@ -39,11 +39,13 @@ async function converse(mode, ask, question) {
     const message = await ask({ messages, tools: mode.definitions("openai") });
     messages.push(message);
     if (!message.tool_calls?.length) return message.content;
-    for (const call of message.tool_calls) {
-      const content = await mode.handle(call.function.name, call.function.arguments);
-      console.log(`${call.function.name} → ${content}`);
-      messages.push({ role: "tool", tool_call_id: call.id, content });
+    const answered = [];
+    for (const { id, function: { name, arguments: given } } of message.tool_calls) {
+      const reply = await mode.reply(name, given);
+      console.log(`${name} → ${reply.text}`);
+      answered.push({ id, name, reply });
     }
+    messages.push(...results("openai", answered)); // images that a script shows are in them too
   }
   throw new Error("the model did not come to an end");
 }

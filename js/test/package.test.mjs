@@ -44,14 +44,14 @@ test("globals persist from run to run, and reset forgets them", () =>
   }));
 
 test("a time limit ends a loop and keeps the state", () =>
-  within({ limits: { timeout: 0.3 } }, async (repl) => {
+  within({ limits: { timeout: 1 } }, async (repl) => {
     const run = await repl.run("kept = 1 pcall(function() while true do end end) return 1");
     assert.deepEqual([run.error.kind, run.error.limit, run.state_lost], ["limit", "time", false]);
     assert.equal((await repl.run("return kept")).value, 1);
   }));
 
 test("a script that hangs in a C function is ended with its worker", () =>
-  within({ limits: { timeout: 0.3 } }, async (repl) => {
+  within({ limits: { timeout: 1 } }, async (repl) => {
     const run = await repl.run("kept = 1 print('before') return (('a'):rep(60)):find(('a-'):rep(12) .. 'b')");
     assert.deepEqual([run.error.kind, run.error.limit, run.state_lost, run.output], ["limit", "time", true, "before\n"]);
     const next = await repl.run("return kept");
@@ -143,6 +143,21 @@ test("the clock stands still while a person is asked, but not for a script that 
     const run = await repl.run("return parallel{function() return tools.guarded{a = 1} end, function() tools.add{a = 1} while true do end end}");
     assert.deepEqual([run.error?.kind, run.error?.limit], ["limit", "time"]);
     answer(false);
+  });
+});
+
+test("a direct call has a time limit, which does not count while a person is asked", async () => {
+  const stuck = tool({ name: "stuck", call: () => new Promise(() => undefined) });
+  const guarded = add.with({ name: "guarded", policy: "approve" });
+  const approve = () => new Promise((resolve) => setTimeout(() => resolve(true), 1500));
+  await within({ tools: [stuck, stuck.with({ name: "short", timeout: 0.05 }), guarded], approve, limits: { timeout: 1 } }, async (_, box) => {
+    for (const name of ["stuck", "short"]) {
+      const run = await box.call(name);
+      assert.deepEqual([run.error.code, run.error.message, run.calls[0].status], ["timeout", `${name} did not answer in time`, "timeout"]);
+    }
+    const asked = await box.call("guarded", { a: 1 });
+    assert.deepEqual([asked.value, asked.source, asked.language, asked.calls[0].approval], [2, "guarded", "direct", "allowed"]);
+    assert.equal((await box.call("nothing")).error.code, "unknown_tool");
   });
 });
 

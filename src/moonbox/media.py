@@ -23,6 +23,7 @@ from moonbox.errors import ConversionError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextvars import Token
 
 __all__ = ["MAX_BYTES", "PREFIX", "Media", "MediaStore", "is_handle"]
 
@@ -188,11 +189,18 @@ class MediaStore:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Media that cross meanwhile are this store's: kept on their way in, found on their way out."""
-        token = _STORE.set(self)
+        token = self.activate()
         try:
             yield
         finally:
-            _STORE.reset(token)
+            self.deactivate(token)
+
+    def activate(self) -> Token[MediaStore | None]:
+        """The same in two steps, for where every microsecond counts."""
+        return _STORE.set(self)
+
+    def deactivate(self, token: Token[MediaStore | None]) -> None:
+        _STORE.reset(token)
 
     def keep(self, medium: Media) -> None:
         """Take one in; ConversionError where it is too large."""

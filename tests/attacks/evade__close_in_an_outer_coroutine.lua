@@ -1,6 +1,6 @@
 -- attack: loop in the __close of the main coroutine when a limit ends an inner one
 -- features: metatables coroutines
--- limits: {"timeout": 0.3, "max_memory": 4000000}
+-- limits: {"max_memory": 4000000}
 -- error: limit memory
 local a <close> = setmetatable({}, { __close = function() while true do end end })
 coroutine.wrap(function()

@@ -47,6 +47,7 @@ def test_a_tool_is_found_by_its_name_too(project: Path) -> None:
         (["hello", "--param", "name"], "--param must be key=value or one JSON object, not 'name'"),
         (["nothing"], "unknown tool script 'nothing'; `moonbox tool list` lists the configured ones"),
         (["helo"], "unknown tool script 'helo'; did you mean 'hello'?"),
+        (["tools/helo.lua"], "unknown tool script 'tools/helo.lua'; did you mean 'tools/hello.lua'?"),
     ],
 )
 def test_wrong_use_is_told_with_status_2(project: Path, arguments: list[str], says: str) -> None:

@@ -1,7 +1,7 @@
 """Runs the shared cases in every host: python tests/conformance/run.py [--hosts node,deno,bun] [--groups lua,rhai] [-v]
 
-With --write it writes the table of docs/hosts.md. With --results FILE hosts can be run one by one: what other runs have
-put into the file stays, and the table is made from all of it.
+With --write it writes the table of docs/hosts.md. With --results FILE hosts and cases can be run one by one: what other
+runs have put into the file stays, and the table is made from all of it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def _kept(file: Path, results: Results) -> Results:
     """All results, those of this run over those of earlier ones."""
     before: Results = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     for name, groups in results.items():
-        before.setdefault(name, {}).update(groups)
+        for group, cases in groups.items():
+            before.setdefault(name, {}).setdefault(group, {}).update(cases)
     file.write_text(json.dumps(before), encoding="utf-8")
     return before
 

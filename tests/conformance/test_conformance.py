@@ -32,7 +32,7 @@ def hosts() -> Iterator[dict[str, Host]]:
         host.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["node", "chromium"])
 def test_a_sample_of_the_cases(name: str, hosts: dict[str, Host]) -> None:
     if missing := why_missing(name):

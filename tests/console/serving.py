@@ -81,7 +81,7 @@ def running_console(
     diagnose: Any = None,
 ) -> Iterator[Console]:
     """A console whose tools, trail and knowledge base are given."""
-    bench = Workbench(timeout=30.0)
+    bench = Workbench(timeout=600.0)
     kept = MemorySink() if trail is None else trail
     sink = bench.sink(kept)
 

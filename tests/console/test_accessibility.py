@@ -74,7 +74,7 @@ def test_every_view_passes_the_audit(page: Page, console: Console) -> None:
         "tools",
         "tools/refund",
         "knowledge",
-        "doctor",
+        "doctor?wait=1",
     )
     for view in views:
         page.goto(console.address(view))

@@ -136,7 +136,7 @@ def _pages(page: Page, console: Any) -> None:
         "tools",
         "tools/echo",
         "knowledge?q=needle",
-        "doctor",
+        "doctor?wait=1",
     )
     for view in views:
         page.goto(console.address(view))

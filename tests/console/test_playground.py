@@ -38,6 +38,17 @@ def test_a_run_shows_its_output_its_value_and_its_calls(page: Page) -> None:
     expect(page.locator(".tl-card")).to_contain_text("ada")
 
 
+def test_output_comes_while_the_script_goes_on(page: Page) -> None:
+    write(page, "print('before')\ntools.refund{order_id = 1, amount = 5}\nprint('after')")
+    page.click("#run")
+    expect(page.locator("#questions .question")).to_be_visible()
+    expect(page.locator("#output")).to_have_text("before\n")
+    expect(page.locator("#record")).to_be_hidden()
+    page.locator("#questions").get_by_role("button", name="Allow").click()
+    expect(page.locator("#output")).to_have_text("before\nafter\n")
+    expect(page.locator("#status")).to_contain_text("waiting for you · 1 call")
+
+
 def test_the_timeline_follows_the_script(page: Page) -> None:
     run(page, "tools.list_orders{customer = 'ada'}")
     expect(page.locator("#timeline .tl-row")).to_have_count(1)
@@ -131,6 +142,32 @@ def test_the_offered_name_is_put_in_place(page: Page) -> None:
     run(page, "return tools.list_ordres{customer = 'ada'}")
     page.get_by_role("button", name="change it to").first.click()
     expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders{customer = 'ada'}")
+
+
+@pytest.mark.parametrize(
+    ("source", "mended"),
+    [
+        ("local n = 1\n  n += 1\nreturn n", "local n = 1\n  n = n + 1\nreturn n"),
+        ("while True:\n  break\nend", "while true do\n  break\nend"),
+        ("const x = 1", "local x = 1"),
+        ("local names = {}\nnames:push(1)", "local names = {}\ntable.insert(names, 1)"),
+        ("local t = {}\ntable.isnert(t, 1)", "local t = {}\ntable.insert(t, 1)"),
+    ],
+    ids=["plus", "colon", "const", "method", "name"],
+)
+def test_the_offered_line_is_put_in_place(page: Page, source: str, mended: str) -> None:
+    write(page, source)
+    page.locator("#problems").get_by_role("button", name=re.compile("use this line|change it to")).click()
+    expect(page.locator("#editor textarea")).to_have_value(mended)
+    expect(page.locator("#problems")).to_be_empty()
+    page.keyboard.press("Control+z")
+    expect(page.locator("#editor textarea")).to_have_value(source)
+
+
+def test_a_part_of_a_line_is_not_offered_as_the_line(page: Page) -> None:
+    write(page, "local n = len({1, 2})\nreturn n")
+    expect(page.locator("#problems")).to_contain_text("write: #{1, 2}")
+    expect(page.get_by_role("button", name="use this line")).to_have_count(0)
 
 
 def test_a_stepped_run_stops_before_each_batch(page: Page) -> None:

@@ -36,7 +36,7 @@ def record(number: int) -> Run:
             arguments={"n": index},
             status="error" if index % 3 == 2 else "ok",
             error=CallError("unlucky", "no luck", True) if index % 3 == 2 else None,
-            result=[index],
+            result=[index] * 200,
             started=STARTED + number + index * 0.01,
             queued=0.002,
             duration=0.006,
@@ -142,7 +142,7 @@ def test_a_run_shows_everything(page: Page, console: Console) -> None:
     expect(page.locator(".tl-note")).to_contain_text("2 not ok · 1 retried")
     expect(page.locator(".tl-bar.ask")).to_have_count(2)
     expect(page.get_by_role("region", name="Usage")).to_contain_text("6 of 77")
-    expect(page.get_by_role("region", name="What the model saw")).to_contain_text("tokens")
+    expect(page.get_by_role("region", name="What the model saw")).to_contain_text("tokens spared: 6 direct calls")
     page.locator(".tl-row").nth(1).hover()
     expect(page.locator(".tl-card")).to_contain_text("unlucky: no luck")
     page.get_by_text("Traceback").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -143,6 +144,23 @@ def test_the_doctor_says_what_each_layer_means(page: Page, console: Console) -> 
     expect(jail).to_contain_text("no files, no network, no programs")
     for row in jail.locator("tbody tr").all():
         assert row.locator("td").nth(2).inner_text().strip(), row.inner_text()
+
+
+def test_the_doctor_comes_at_once_and_shows_the_rest_when_it_knows_it(visitor: Visitor) -> None:
+    tried = threading.Event()
+
+    def diagnose() -> dict[str, Any]:
+        assert tried.wait(60)
+        return diagnosis()
+
+    with running_console([], diagnose=diagnose) as console:
+        page = visitor.enter(console)
+        page.goto(console.address("doctor"))
+        expect(page.get_by_text("Each protection is being tried.")).to_be_visible()
+        tried.set()
+        expect(page.locator("main .head .state")).to_have_text("scripts are isolated")
+        expect(page).to_have_url(console.address("doctor"))
+        page.goto("about:blank")
 
 
 def diagnosis(**changes: Any) -> dict[str, Any]:

@@ -137,6 +137,7 @@ def test_zygotes_killed_at_random() -> None:
         load = Load({"limits": Limits(timeout=10), "min_workers": 1}, threads=3)
         done = threading.Event()
         kills = 0
+        orphans: set[int] = set()
 
         def kill() -> None:
             nonlocal kills
@@ -145,6 +146,7 @@ def test_zygotes_killed_at_random() -> None:
                 pid = zygote_pid()
                 # One that is still starting is left alone: on a busy machine none would ever get to serve.
                 if pid is not None and lives(pid) and len(descendants(pid)) > 1:
+                    orphans.update(descendants(pid))
                     os.kill(pid, signal.SIGKILL)
                     kills += 1
 
@@ -155,6 +157,7 @@ def test_zygotes_killed_at_random() -> None:
         finally:
             done.set()
             killer.join()
+        wait_until(lambda: not any(map(lives, orphans)), "the workers of dead zygotes are gone")  # the spares too
         assert load.box.run("return 1").value == 1
         load.box.close()
 

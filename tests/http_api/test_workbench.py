@@ -176,7 +176,8 @@ def test_the_check_is_asked_without_a_run(api: httpx.Client) -> None:
             "the for of line 1 is never closed: add end",
         ),
         ("if y", 1, "'then' expected near <eof>", "then is missing; write: if y then"),
-        ("1 +", 1, "unexpected symbol near '1'", None),
+        ("1 +", 1, "unexpected symbol near <eof>", None),
+        ("const x = 1", 1, "syntax error near 'x'", "variables are declared with local; write: local x = 1"),
     ],
 )
 def test_the_check_says_why_a_script_does_not_compile(

@@ -165,7 +165,7 @@ def test_take_over_what_a_client_has(client: str, file: str, root: str, yes: boo
     servers = tomllib.loads(Path("moonbox.toml").read_text())["mcp"]["servers"]
     assert servers == {
         "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"ZONE": "${ZONE}"}},
-        "docs": {"url": "https://a.example/mcp", "headers": {}},
+        "docs": {"url": "https://a.example/mcp"},
     }
     left = json.loads(path.read_text())
     assert left["other"] == 1

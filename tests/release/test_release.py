@@ -43,7 +43,9 @@ def test_the_wheel_holds_everything_in_the_package_and_nothing_else(
     with zipfile.ZipFile(built[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert package - names == set()
-    compiled = {name for name in names if re.fullmatch(r"moonbox/(?:worker/_native|_values)\.[\w-]+\.so", name)}
+    compiled = {
+        name for name in names if re.fullmatch(r"moonbox/(?:worker/_native|worker/_wire|_values)\.[\w-]+\.so", name)
+    }
     assert {name for name in names - package - compiled if not (ROOT / "src" / name).exists()} == set()
     assert ("-none-any" in built[1].name) == (not compiled)
     kinds = {name.rpartition(".")[2] for name in names}
@@ -56,7 +58,8 @@ def test_the_sdist_holds_what_its_tests_need(built: tuple[Path, Path]) -> None:
     wanted = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml", "CONTRIBUTING.md")
     assert [name for name in wanted if name not in names] == []
     assert {"docs/index.md", "tests/release/smoke.py", "examples/demo.py"} <= names
-    assert {"hatch_build.py", "src/moonbox/worker/_native.c", "src/moonbox/_values.c"} <= names
+    sources = {f"src/moonbox/{name}.c" for name in ("worker/_native", "worker/_wire", "_values")}
+    assert {"hatch_build.py", *sources} <= names
     assert [name for name in names if name.endswith(".so")] == []
     assert [name for name in names if re.search(r"(^|/)(\.venv|\.cache|__pycache__)(/|$)", name)] == []
 

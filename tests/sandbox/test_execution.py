@@ -19,6 +19,8 @@ from moonbox.tools.toolbox import Toolbox
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.sandbox.record import CallEntry
 
 
@@ -50,7 +52,7 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
         redactor=None,
     )
     path = CallPath(setup, setup.toolbox, additions or Additions(), setup.limits)
-    sources = {"script": "the source"}
+    sources = [(1, "the source")]
     return Execution(path, "the source", run_id="id", language="lua", sources=sources, **options)
 
 
@@ -159,10 +161,17 @@ def test_the_next_deadline_is_the_nearest() -> None:
     assert sent(execution) == []
 
 
+class Spender:
+    """A worker that has spent as much processor time as `cpu` tells."""
+
+    def __init__(self, cpu: Callable[[], float]) -> None:
+        self.cpu = cpu
+
+
 def test_a_worker_that_hardly_got_to_run_has_more_time_to_stop() -> None:
     spent = 7.0
     execution = make(Limits(timeout=100))
-    execution.clock.measure(lambda: spent)
+    execution.clock.worker = Spender(lambda: spent)
     stopped = 1000.0
     execution.stop(protocol.REASON_CANCELLED, stopped)
     execution.tick(stopped + GRACE)
@@ -174,7 +183,7 @@ def test_a_worker_that_hardly_got_to_run_has_more_time_to_stop() -> None:
 
 def test_a_worker_that_does_not_run_at_all_is_ended() -> None:
     execution = make(Limits(timeout=100))
-    execution.clock.measure(lambda: 7.0)
+    execution.clock.worker = Spender(lambda: 7.0)
     stopped = 1000.0
     execution.stop(protocol.REASON_CANCELLED, stopped)
     execution.tick(stopped + PATIENCE - 0.001)

@@ -288,6 +288,38 @@ def test_a_call_is_one_run_however_the_script_ends(tmp_path: Path, ending: str) 
     assert len(list(sink.runs())) == 1
 
 
+DEEP = """
+tool = { name = "deep", description = "Fails." }
+local function inner(t)
+  local b = t.a.b
+  return b
+end
+function tool.execute(params)
+  local x = inner({})
+  return x
+end
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "return\n", "local params\n"], ids=["plain", "returns", "shadows"])
+@pytest.mark.parametrize(
+    ("body", "traceback"),
+    [
+        (DEEP, "in function 'inner' (line 4),\ncalled from function 'execute' (line 8)"),
+        (DEEP.replace("inner({})", "params.a.b"), "in function 'execute' (line 8)"),
+    ],
+    ids=["two calls", "one call"],
+)
+def test_a_traceback_names_lines_of_the_file_only(tmp_path: Path, body: str, traceback: str, ending: str) -> None:
+    with library(tmp_path, files={"deep.lua": body + ending}) as lib:
+        error = lib.execute("deep", {}).error
+        assert error is not None and error.traceback.splitlines()[2:] == traceback.splitlines()
+        assert max(frame.line or 0 for frame in error.frames) == 8
+        with pytest.raises(ToolError) as caught:
+            lib.toolbox["deep"].call({})
+    assert (caught.value.detail or "").splitlines()[3:] == traceback.splitlines()
+
+
 def test_scripts_find_the_knowledge_base_wherever_they_are_loaded(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("# Lunch\n\nSoup at noon.")

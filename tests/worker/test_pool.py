@@ -11,7 +11,7 @@ import pytest
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 from moonbox.worker.control import SocketControl
-from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.link import Gone, Link, Unread, socket_pairs
 from moonbox.worker.pool import Pool
 from moonbox.worker.protocol import READY, frame
 
@@ -393,3 +393,44 @@ def test_a_closed_link_cannot_be_used(ends: Any) -> None:
         pass
     link.interrupt(1, 1)
     assert not link.alive()
+
+
+def test_an_exchange_sends_and_takes_the_next_frame(ends: Any) -> None:
+    link, theirs, _ = ends
+    theirs.sendall(frame(READY, b"layers") + frame(20, b"one") + frame(20, b"two") + frame(20, b"three")[:4])
+    assert link.exchange(b"asked", soon(), soon()) == (20, b"one")
+    assert theirs.recv(100) == b"asked"
+    assert link.exchange(b"", soon(), soon()) == (20, b"two")
+    theirs.sendall(frame(20, b"three")[4:])
+    assert link.exchange(b"again", soon(), soon()) == (20, b"three")
+    assert (theirs.recv(100), link.greeting) == (b"again", b"layers")
+    assert link.exchange(b"", time.monotonic(), time.monotonic()) is None
+    large = frame(20, bytes(300_000))
+    sender = threading.Thread(target=theirs.sendall, args=(large,))
+    sender.start()
+    assert link.exchange(b"", soon(), soon()) == (20, bytes(300_000))
+    sender.join()
+
+
+def test_an_exchange_ends_with_its_worker(ends: Any) -> None:
+    link, theirs, _ = ends
+    link.exchange(b"asked", time.monotonic(), time.monotonic())
+    theirs.close()
+    for data in (b"", b"more"):
+        with pytest.raises(Gone):
+            link.exchange(data, soon(), soon())
+
+
+def test_an_exchange_with_a_worker_that_does_not_read_ends(ends: Any) -> None:
+    link, theirs, _ = ends
+    with pytest.raises(Unread):
+        link.exchange(bytes(10_000_000), time.monotonic(), time.monotonic())
+    assert theirs.recv(1) == b"\0"
+
+
+def test_an_exchange_can_be_woken(ends: Any) -> None:
+    link, theirs, _ = ends
+    link.let_wake()
+    link.wake()
+    assert link.exchange(b"asked", None, None) is None
+    assert theirs.recv(100) == b"asked"

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder, packed
-from moonbox.worker.link import Reader
+from moonbox.worker.encoding import Decoder, Reader, packed
 from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, frame, pack, pack_run
 from tests.counting import count_calls
 

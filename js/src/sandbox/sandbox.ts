@@ -1,18 +1,18 @@
 /** Sandbox: configuration, and the Repls made from it. */
 
-import { Run } from "../audit/records.js";
+import type { Run } from "../audit/records.js";
 import { openSink, type AuditOption, type Sink } from "../audit/sinks.js";
-import { ClosedError, isDenial, ScriptError, UsageError } from "../errors.js";
+import { ClosedError, UsageError } from "../errors.js";
 import { language, type Language } from "../languages.js";
 import { Limits, type LimitOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
 import { unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
-import { CallEntry, CallPath, RunningCalls, ToolSlots, type Approve, type ClientOptions, type RunInfo } from "./calls.js";
+import { RunningCalls, ToolSlots, type Approve, type ClientOptions } from "./calls.js";
+import { DirectCall } from "./direct.js";
 import { EngineModules, mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
-import { MediaStore } from "./media.js";
-import { define, randomHex, Repl, standardAdditions, type Additions, type RunOptions } from "./repl.js";
+import { define, Repl, standardAdditions, type Additions, type RunOptions } from "./repl.js";
 import { snapshotKey, unpack } from "./snapshot.js";
 
 export interface SandboxOptions {
@@ -139,54 +139,8 @@ export class Sandbox {
   /** Calls one tool without a script, as a model does directly; the Run has the call and its value. */
   async call(name: string, given: Record<string, unknown> | unknown[] = {}, options: ClientOptions = {}): Promise<Run> {
     this.checkOpen();
-    const { setup } = this;
-    const began = performance.now();
-    const media = new MediaStore();
-    const path = new CallPath({
-      toolbox: this.toolbox, functions: new Map(), docs: new Map(), limits: this.limits, language: setup.language,
-      allow_nan: setup.allow_nan, approve: setup.approve, slots: setup.slots, running: setup.running, media, always: new Map(),
-      direct: true,
-    });
-    const id = randomHex(16);
-    const entry = new CallEntry(1, `tools.${name}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const timeout = new Promise<never>((_, reject) => {
-      const tool = this.toolbox.get(name);
-      const seconds = tool?.timeout ?? this.limits.timeout;
-      if (seconds !== null && !tool?.answered_by_caller) timer = setTimeout(() => reject(new Error("timeout")), seconds * 1000);
-    });
-    const { client_calls } = options;
-    const info: RunInfo = {
-      id, repl_id: "", source: "", pause: () => () => undefined, changed: () => undefined, show: () => undefined,
-      client: client_calls === undefined ? null : (call) => {
-        const answer = client_calls(call);
-        options.on_waiting?.();
-        return answer;
-      },
-    };
-
-    const [status, result, error] = await Promise.race([path.perform(entry, info), timeout]).catch(() => {
-      entry.abort.abort();
-      return ["timeout", null, new ScriptError("tool", `${name} did not answer within its timeout`, { code: "timeout", retryable: true, tool: name })] as const;
-    });
-    clearTimeout(timer);
-    entry.close(status, result, error instanceof ScriptError ? null : error);
-    const failure =
-      error === null || error instanceof ScriptError
-        ? error
-        : new ScriptError(isDenial(error.code) ? "denied" : "tool", error.message, {
-            code: error.code, tool: error.tool ?? name, retryable: error.retryable, data: error.data,
-          });
-    const run = new Run({
-      id, source: "", language: "direct", values: failure === null ? [result] : [], output: "", output_cut: 0,
-      calls: [entry.to_call()],
-      usage: {
-        wall: (performance.now() - began) / 1000, cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0, native: false,
-      },
-      error: failure, started: entry.started, repl: "", number: 1, parent: "", tool: "", seed: 0, observations: [], state_lost: false, kept: "",
-      kept_output: "", notes: [], media: failure === null ? media.foundIn([result]) : [], limits: this.limits,
-    });
-    await setup.sink?.write(run);
+    const run = await new DirectCall(this.setup, this.toolbox, this.limits, name, given, options).run();
+    await this.setup.sink?.write(run);
     return run;
   }
 

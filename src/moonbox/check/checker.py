@@ -17,29 +17,43 @@ if TYPE_CHECKING:
     from moonbox.languages import program as p
     from moonbox.languages.language import Language
 
-__all__ = ["Checker", "refusal"]
+__all__ = ["Checker", "Latest", "refusal"]
 
 _LONGEST = 64_000
 _MOST_NAMES = 10_000
 _DYNAMIC = re.compile("_G|_ENV|rawset|setmetatable")
 
 
+class Latest:
+    """The latest script that was looked at, and what was seen; several checkers may share it, in any thread."""
+
+    __slots__ = ("look", "program")
+
+    def __init__(self) -> None:
+        self.program: tuple[str, p.Program | None] = ("", None)
+        self.look: tuple[tuple[Any, ...], tuple[Finding, ...]] = ((), ())
+        """All that it was looked at with, and the findings."""
+
+
 class Checker:
     """The checker of one Repl. Costs no more than a fixed time for each character of a script, whatever it holds."""
 
-    def __init__(self, language: Language) -> None:
+    def __init__(self, language: Language, latest: Latest | None = None) -> None:
         self._language = language
+        self._latest = latest or Latest()
         self._names: frozenset[str] = frozenset()
         self._open = False  # scripts may have set globals that were not seen
-        self._latest: tuple[str, p.Program | None] = ("", None)
-        self._checked: tuple[tuple[Any, ...], tuple[Finding, ...]] = ((), ())  # the latest look, and what it was at
+        self.revision = 0
+        """Grows when it knows of other globals than before."""
 
     def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
         subject = source, view, view.learned_revision, names, self._names, self._open
-        if subject != self._checked[0]:
-            self._checked = subject, self._look(source, view, names)
-        return self._checked[1]
+        before, findings = self._latest.look
+        if subject != before:
+            findings = self._look(source, view, names)
+            self._latest.look = subject, findings
+        return findings
 
     def _look(self, source: str, view: ToolView, names: frozenset[str]) -> tuple[Finding, ...]:
         program = self._program(source)
@@ -64,9 +78,10 @@ class Checker:
         """A script is being run: the globals that it sets exist from now on."""
         program = self._program(source)
         if program is None or _is_dynamic(source) or len(self._names) > _MOST_NAMES:
-            self._open = True
+            self.skip()
         elif not program.defines <= self._names:
             self._names |= program.defines
+            self.revision += 1
 
     @property
     def has_globals(self) -> bool:
@@ -82,20 +97,25 @@ class Checker:
         """The globals of earlier scripts are gone."""
         self._names = frozenset()
         self._open = False
+        self.revision += 1
 
     def skip(self) -> None:
         """A script is being run that nobody looked at: it may set any global."""
-        self._open = True
+        if not self._open:
+            self._open = True
+            self.revision += 1
 
     def _program(self, source: str) -> p.Program | None:
         if self._language.program is None or len(source) > _LONGEST:
             return None
-        if source != self._latest[0]:
+        before, program = self._latest.program
+        if source != before:
             try:
-                self._latest = source, self._language.program(source)
+                program = self._language.program(source)
             except RecursionError:
-                self._latest = source, None
-        return self._latest[1]
+                program = None
+            self._latest.program = source, program
+        return program
 
 
 def _is_dynamic(source: str) -> bool:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check import reads
+from moonbox.check import reads, slips
 from moonbox.check.values import LIST, NUMBERS, OBJECT, TABLES, TEXT, Data, Scalar, ToolValue, kinds_of
 from moonbox.languages import program as p
 from moonbox.suggest import nearest
@@ -127,15 +127,16 @@ def _table(kinds: frozenset[str]) -> str:
 
 def _order(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
     for side, value, other in ((node.left, left, right), (node.right, right, left)):
-        kinds, others = kinds_of(value), kinds_of(other)
+        kinds = kinds_of(value) if isinstance(value, Data) else None
         if not isinstance(value, Data) or not kinds:
             continue
-        what = reads.described(walk, value, side)
+        others = kinds_of(other)
         if kinds <= TABLES:
+            what = reads.described(walk, value, side)
             walk.about(value, node.at, f"{what} is {_table(kinds)}: it cannot be compared with {node.operator}")
             return
         if others and ((kinds == TEXT and others <= NUMBERS) or (kinds <= NUMBERS and others == TEXT)):
-            is_text = kinds == TEXT
+            is_text, what = kinds == TEXT, reads.described(walk, value, side)
             hint = f"write: {walk.words.form('number', walk.text(side))}" if is_text else None
             other_kind = "a number" if is_text else "a string"
             walk.about(
@@ -168,13 +169,16 @@ def _equality(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
             return
         if isinstance(value, Data):
             _compared(walk, node, side, value, other.value)
+            if node.operator != "==" and isinstance(other.value, bool):
+                slips.negation(walk, node.at, side, value)
 
 
 def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, constant: Any) -> None:
     facts = value.facts
-    kinds, what = facts.kinds, reads.described(walk, value, side)
+    kinds = facts.kinds
     fate = "always false" if node.operator == "==" else "always true"
     if facts.options and not any(type(option) is type(constant) and option == constant for option in facts.options):
+        what = reads.described(walk, value, side)
         texts = [option for option in facts.options if isinstance(option, str)]
         close = nearest(constant, texts, parts=True) if isinstance(constant, str) else []
         listed = ", ".join(_quoted(option) for option in facts.options[:20])
@@ -183,7 +187,7 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, co
         return
     if not kinds or _kind(constant) in kinds or (_kind(constant) == "number" and kinds & NUMBERS):
         return
-    wanted = " or ".join(sorted(kinds))
+    wanted, what = " or ".join(sorted(kinds)), reads.described(walk, value, side)
     walk.about(
         value,
         node.at,

@@ -37,6 +37,7 @@ _MOST_BRANCHES = 50
 LIST, OBJECT, TEXT, TRUTH, NULL = (frozenset({kind}) for kind in ("array", "object", "string", "boolean", "null"))
 TABLES = LIST | OBJECT
 NUMBERS = frozenset({"integer", "number"})
+_KINDS = {"string": TEXT, "boolean": TRUTH, "number": frozenset({"number"})}
 
 
 class Data(NamedTuple):
@@ -172,11 +173,11 @@ def kinds_of(value: Value) -> Kinds:
         case Data():
             return value.facts.kinds
         case Scalar():
-            return frozenset({value.kind})
+            return _KINDS[value.kind]
         case Results():
-            return frozenset({"array"})
+            return LIST
         case Made(record) if record.entries:
-            return frozenset({"array"}) if record.is_list else frozenset({"object"}) if record.exact else None
+            return LIST if record.is_list else OBJECT if record.exact else None
     return None
 
 

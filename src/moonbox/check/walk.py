@@ -1,22 +1,16 @@
-"""The walk over a script: scopes, what is known of each variable, and the findings on the way.
-
-Each statement is looked at once, in the order of the source. A variable's value is known where it is declared with it
-and never assigned to again, or assigned to exactly once; anything else is unknown, and of the unknown nothing is said.
-"""
+"""The walk over a script: each statement is looked at once, in the order of the source; findings on the way."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check import calls, operators, reads, slips
+from moonbox.check import calls, loops, operators, reads, slips
+from moonbox.check.scopes import Scopes, caught_functions
 from moonbox.check.values import (
-    NUMBERS,
-    TEXT,
     Data,
     Library,
     Made,
-    Mapped,
-    Results,
     Scalar,
     Script,
     ToolSpace,
@@ -32,9 +26,8 @@ if TYPE_CHECKING:
     from moonbox.check.tools import ToolView
     from moonbox.check.values import Value
     from moonbox.languages.language import Language
-    from moonbox.tools.document import Kinds
 
-__all__ = ["TooMuch", "Variable", "Walk"]
+__all__ = ["TooMuch", "Walk"]
 
 _MOST_FINDINGS = 20
 _LONGEST_CHAIN = 8
@@ -45,19 +38,7 @@ class TooMuch(Exception):
     """There is nothing more to say that anybody would read."""
 
 
-class Variable:
-    """A local variable, or a global that the script assigns to."""
-
-    __slots__ = ("at", "depth", "is_read", "replaces", "value")
-
-    def __init__(self, value: Value, at: int, depth: int, replaces: bool = False) -> None:
-        self.value, self.at, self.depth = value, at, depth
-        self.replaces = replaces
-        """It hides the one that its value is computed from."""
-        self.is_read = False
-
-
-class Walk:
+class Walk(Scopes):
     """One look at one script."""
 
     def __init__(
@@ -70,28 +51,33 @@ class Walk:
         open_names: bool,
     ) -> None:
         assert language.vocabulary is not None
-        self.program, self.language, self.view = program, language, view
+        super().__init__(program)
+        self.language, self.view = language, view
         self.words = language.vocabulary()
         self.names = names
         """Globals that exist beside those of the language: what the host added, and what earlier scripts set."""
         self.open_names = open_names
         """There may be more of them."""
         self.findings: dict[tuple[int, str], Finding] = {}
-        self.loops = 0
         self.lenient = 0
         """Above 0 where an error is caught, or a field only tried: what is found there is a note."""
         self.quietly = False
         self._tested: set[str] = set()
-        self._scopes: list[dict[str, Variable]] = [{}]
-        self._globals: dict[str, Variable] = {}
         self._given: list[list[Value]] = []
+        self._within: list[str] = []
+        """The script's own functions, by name, that are being looked at."""
         self._parameters: set[str] = set()
 
     # What was found
 
     def error(self, at: int, message: str, hint: str | None = None, *, code: str = "", tool: str = "") -> None:
         """Something that cannot work; where errors are caught, a note."""
-        self._report("note" if self.lenient else "error", at, message, hint, code, tool)
+        is_caught = self.lenient or any(name in self._caught for name in self._within)
+        self._report("note" if is_caught else "error", at, message, hint, code, tool)
+
+    @cached_property
+    def _caught(self) -> frozenset[str]:
+        return caught_functions(self.program.body)
 
     def note(self, at: int, message: str, hint: str | None = None) -> None:
         """Something that is likely a mistake."""
@@ -114,30 +100,11 @@ class Walk:
         if len(self.findings) >= _MOST_FINDINGS:
             raise TooMuch
 
-    # Variables
-
-    def lookup(self, name: str) -> Variable | None:
-        """The variable of that name; None for one that the script does not set before."""
-        for scope in reversed(self._scopes):
-            if name in scope:
-                return scope[name]
-        return self._globals.get(name)
-
-    def is_local(self, name: str) -> bool:
-        return any(name in scope for scope in self._scopes)
-
     def text(self, value: p.Expression) -> str:
         return self.program.text(value)
 
-    def _new(self, name: str, value: Value, at: int, *, replaces: bool = False) -> None:
-        assigned = self.program.assigned.get(name, 0)
-        known = None if assigned else value
-        if name in self.program.filled:
-            known = Made(value.record._replace(exact=False)) if isinstance(value, Made) and not assigned else None
-        self._scopes[-1][name] = Variable(known, at, self.loops, replaces)
-
     def _leave(self) -> None:
-        for name, variable in self._scopes.pop().items():
+        for name, variable in self.scopes.pop().items():
             if variable.replaces and not variable.is_read:
                 slips.lost_variable(self, name, variable.at)
 
@@ -145,8 +112,10 @@ class Walk:
 
     def block(self, node: p.Block) -> None:
         """Statements in a scope of their own."""
-        self._scopes.append({})
+        self.scopes.append({})
         self.statements(node)
+        if self.loops and self.language.first_index == 1:
+            slips.filled_from_zero(self, node)
         self._leave()
 
     def statements(self, node: p.Block) -> None:
@@ -159,62 +128,49 @@ class Walk:
         self.lenient -= 1
 
     def _declare(self, node: p.Declare) -> None:
+        is_function = len(node.values) == 1 and type(node.values[0]) is p.Function
+        self._within += node.names if is_function else ()
         values = [slips.used(self, value, self.value(value)) for value in node.values]
+        if is_function:
+            del self._within[-len(node.names) :]
         slips.declaration(self, node, values)
         for index, name in enumerate(node.names):
-            replaces = len(node.names) == 1 and bool(node.values) and self._replaces(name, node.values[0])
-            self._new(name, values[index] if index < len(values) else None, node.at, replaces=replaces)
-
-    def _replaces(self, name: str, value: p.Expression) -> bool:
-        """`local total = total + x` in a loop, where `total` is a local outside of it."""
-        outer = self.lookup(name) if self.loops and name not in self._scopes[-1] else None
-        return outer is not None and outer.depth < self.loops and type(value) is p.Operation and _mentions(value, name)
+            replaces = len(node.names) == 1 and bool(node.values) and self.is_replaced(name, node.values[0])
+            self.declare(name, values[index] if index < len(values) else None, node.at, replaces=replaces)
+            first = node.values[index] if index < len(node.values) else None
+            self.scopes[-1][name].starts_at = first.value if type(first) is p.Constant else None
 
     def _assign(self, node: p.Assign) -> None:
         values = [slips.used(self, value, self.value(value)) for value in node.values]
         for index, target in enumerate(node.targets):
             value = values[index] if index < len(values) else None
             if type(target) is p.Name:
-                self._set(target, value)
+                self.assign(target, value)
+                self._join(target.name, node.values[index] if index < len(node.values) else None)
             elif type(target) is p.Field:
                 self.value(target.value)
             elif type(target) is p.Item:
                 self.value(target.value)
                 self.fill(target.value, kinds_of(self.value(target.key)), value)
 
-    def _set(self, target: p.Name, value: Value) -> None:
-        once = self.program.assigned.get(target.name) == 1 and target.name not in self.program.filled
-        variable = self.lookup(target.name)
-        if variable is None:
-            self._globals[target.name] = Variable(value if once else None, target.at, self.loops)
-        elif once and variable.value is None:
-            variable.value = value
-
-    def fill(self, target: p.Expression, keys: Kinds, value: Value) -> None:
-        """A table gets an element. Where that happens in one place only, its elements are known from there on."""
-        variable = self.lookup(target.name) if type(target) is p.Name else None
-        if variable is None or not isinstance(variable.value, Made) or variable.value.record.entries:
-            return
-        if self.program.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
-            numbered = keys is not None and keys <= NUMBERS
-            variable.value = Results((), value) if numbered else Mapped(value) if keys == TEXT else variable.value
-
-    def hand_over(self, node: p.Expression) -> None:
-        """A table is given to a function, which may do anything to it."""
-        variable = self.lookup(node.name) if type(node) is p.Name else None
-        if variable is not None and isinstance(variable.value, Made | Mapped | Results):
-            variable.value = None
+    def _join(self, name: str, value: p.Expression | None) -> None:
+        """`text = text .. more`."""
+        variable = self.lookup(name) if type(value) is p.Operation and value.operator == ".." else None
+        if variable is not None and type(value) is p.Operation and type(value.left) is p.Name:
+            variable.is_joined |= value.left.name == name
 
     def _define(self, node: p.Define) -> None:
         target = node.target
         if type(target) is p.Name and node.is_local:
-            self._new(target.name, None, node.at)
+            self.declare(target.name, None, node.at)
+        self._within.append(target.name if type(target) is p.Name else "")
         result = self.function(node.function)
+        self._within.pop()
         if type(target) is p.Name:
             if node.is_local:
-                self._new(target.name, Script(result), node.at)
+                self.declare(target.name, Script(result), node.at)
             else:
-                self._set(target, Script(result))
+                self.assign(target, Script(result))
 
     def _evaluate(self, node: p.Evaluate) -> None:
         self.value(node.value)
@@ -245,15 +201,15 @@ class Walk:
         self._rounds({node.name: Scalar("number", f"'{node.name}' counts")}, node.at, node.body)
 
     def _each(self, node: p.Each) -> None:
-        given = calls.iteration(self, node)
+        given = loops.iteration(self, node)
         names = dict(zip(node.names, [*given, *[None] * len(node.names)], strict=False))
         self._rounds(names, node.at, node.body)
 
     def _rounds(self, names: dict[str, Value], at: int, body: p.Block) -> None:
         self.loops += 1
-        self._scopes.append({})
+        self.scopes.append({})
         for name, value in names.items():
-            self._new(name, value, at)
+            self.declare(name, value, at)
         self.block(body)
         self._leave()
         self.loops -= 1
@@ -270,9 +226,9 @@ class Walk:
     def function(self, node: p.Function, given: tuple[Value, ...] = ()) -> Value:
         """Look at a function that is called with these values; what it returns."""
         outer, self.loops = self.loops, 0
-        self._scopes.append({})
+        self.scopes.append({})
         for index, name in enumerate(node.parameters):
-            self._new(name, given[index] if index < len(given) else None, node.at)
+            self.declare(name, given[index] if index < len(given) else None, node.at)
         self._given.append([])
         self.block(node.body)
         results = self._given.pop()
@@ -313,7 +269,7 @@ class Walk:
             *self.names,
             *self.words.globals,
             *self.program.assigned,
-            *(name for scope in self._scopes for name in scope),
+            *(name for scope in self.scopes for name in scope),
         }
         close = nearest(node.name, known)
         self.note(
@@ -385,6 +341,7 @@ class Walk:
         values = [self.value(part) for part in node.parts]
         if node.what == "not" and node.parts:
             slips.condition(self, node.parts[0], values[0])
+            slips.negation(self, node.at, node.parts[0], values[0])
         return Scalar("string") if node.what == "text" else Scalar("boolean") if node.what == "not" else None
 
 
@@ -424,11 +381,3 @@ def dotted(node: p.Expression) -> str:
         node = node.value
     names.append(node.name if type(node) is p.Name else "")
     return ".".join(reversed(names))
-
-
-def _mentions(value: Any, name: str) -> bool:
-    if type(value) is p.Name:
-        return bool(value.name == name)
-    if type(value) is p.Operation:
-        return _mentions(value.left, name) or _mentions(value.right, name)
-    return False

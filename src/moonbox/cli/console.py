@@ -74,10 +74,12 @@ def console(
 def _read(script: Path) -> str:
     try:
         return script.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"the file '{script}' does not exist") from None
     except OSError as problem:
-        raise UsageError(f"cannot read {script}: {problem.strerror}") from None
+        raise UsageError(f"'{script}' cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{script} is not UTF-8") from None
+        raise UsageError(f"'{script}' is not UTF-8") from None
 
 
 def _has_screen() -> bool:

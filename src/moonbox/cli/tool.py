@@ -289,7 +289,8 @@ def _settings_for(path: Path, config: Config) -> ToolsSettings:
     if not path.is_file():
         names = [item.name for item in configured.scripts]
         names += [file.stem for folder in configured.folders for file in sorted(folder.glob("*.lua"))]
-        hint = suggestion(str(path), names) or "; `moonbox tool list` lists the configured ones"
+        files = [str(path.with_name(file.name)) for file in sorted(path.parent.glob("*.lua"))] if path.suffix else []
+        hint = suggestion(str(path), [*names, *files]) or "; `moonbox tool list` lists the configured ones"
         raise UsageError(f"unknown tool script '{path}'{hint}")
     return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
 

@@ -33,6 +33,8 @@ _KINDS = ("syntax", "check", "runtime", "tool", "limit", "denied", "crashed", "c
 _PRESETS = ("default", "quick", "standard", "extended", "untrusted")
 _MODES = ("keyword", "semantic", "hybrid")
 _PAGE = 50
+_PATIENCE = 0.1
+"""Seconds that a page may take before it comes without its slow part."""
 _ANSWER_CHARS = 20_000
 _DOCUMENT_CHARS = 20_000
 _MARKS = ("\ue000", "\ue001")
@@ -188,11 +190,16 @@ async def knowledge(service: Service, request: Request, _: str) -> dict[str, Any
     }
 
 
-async def doctor(service: Service, _: Request, __: str) -> dict[str, Any]:
+async def doctor(service: Service, request: Request, _: str) -> dict[str, Any]:
     diagnose = _bench(service).diagnose
     if diagnose is None:
         raise HTTPException(404, "There is no diagnosis here.")
-    diagnosis = await asyncio.to_thread(diagnose)
+    work = asyncio.ensure_future(asyncio.to_thread(diagnose))
+    if "wait" not in request.query_params:
+        await asyncio.wait({work}, timeout=_PATIENCE)
+        if not work.done():  # the page comes at once, and asks for the rest by itself
+            return {"title": "Doctor", "diagnosis": None}
+    diagnosis = await work
     sections = [
         ("Running scripts", [diagnosis[name] for name in ("isolation", "fork", "interrupt", "native")]),
         ("The workers' jail", diagnosis["layers"]),
@@ -216,7 +223,7 @@ PAGES: dict[str, Page] = {
     "/tools": Page("tools.html", "tools", "tools.js", tools),
     "/tools/{path:path}": Page("tool.html", "tools", "tools.js", tool),
     "/knowledge": Page("knowledge.html", "knowledge", "knowledge.js", knowledge),
-    "/doctor": Page("doctor.html", "doctor", "plain.js", doctor),
+    "/doctor": Page("doctor.html", "doctor", "doctor.js", doctor),
 }
 
 

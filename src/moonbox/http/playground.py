@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Run
-    from moonbox.errors import ScriptError
     from moonbox.media import Media
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.repl import Repl
@@ -281,19 +280,16 @@ def _findings(repl: Repl, source: str) -> list[dict[str, Any]]:
 
 def _syntax_error(sandbox: Sandbox, source: str) -> list[dict[str, Any]]:
     """Why a script does not compile: asked of a worker, where it is compiled but not run, and not recorded."""
-    error: ScriptError | None = None
     with sandbox.repl(limits=_COMPILING, check=False, before_write=lambda _: None) as repl:
         for prefix in LANGUAGES[sandbox.language].unrun:
             run = repl.run(prefix + source)
             if run.error is None or run.error.kind != "syntax":
                 return []
-            if error is None:
-                message, hint = _PLACE.sub("", run.error.message), run.error.hint
-                hint = None if hint is None else hint.replace(prefix, "", 1)
-                error = run.error.with_(message=message, hint=hint)
-    if error is None:
+        error = repl.run(source).error  # it compiles in no way, so that nothing runs; this error has its own lines
+    if error is None or error.kind != "syntax":
         return []
-    return [{"severity": "error", "line": error.line or 1, "message": error.message, "hint": error.hint}]
+    message = _PLACE.sub("", error.message)
+    return [{"severity": "error", "line": error.line or 1, "message": message, "hint": error.hint}]
 
 
 def _id(answer: Mapping[str, Any]) -> int:

@@ -7,7 +7,7 @@ need not understand is `Other`, whose parts are looked at in order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,21 +43,24 @@ __all__ = [
 ]
 
 
-class Name(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Name:
     """A variable or a function, by its name."""
 
     at: int
     name: str
 
 
-class Constant(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Constant:
     """Text, a number, a truth value, or nothing (None)."""
 
     at: int
     value: Any
 
 
-class Field(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Field:
     """`value.name`; `key` is where the name stands."""
 
     at: int
@@ -66,7 +69,8 @@ class Field(NamedTuple):
     key: int
 
 
-class Item(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Item:
     """`value[key]`."""
 
     at: int
@@ -74,14 +78,16 @@ class Item(NamedTuple):
     key: Expression
 
 
-class Length(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Length:
     """`#value` in Lua."""
 
     at: int
     value: Expression
 
 
-class Call(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Call:
     """A call; `exact` is False where the last argument may stand for any number of them."""
 
     at: int
@@ -90,7 +96,8 @@ class Call(NamedTuple):
     exact: bool
 
 
-class Method(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Method:
     """`value:name(…)` in Lua, `value.name(…)` in Rhai."""
 
     at: int
@@ -100,7 +107,8 @@ class Method(NamedTuple):
     key: int
 
 
-class Record(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Record:
     """A table, map or array as it is written: (name, value) pairs, elements without a name.
 
     `exact` is False where there are keys that only the run knows.
@@ -112,7 +120,8 @@ class Record(NamedTuple):
     is_list: bool
 
 
-class Function(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Function:
     """A function or closure."""
 
     at: int
@@ -120,7 +129,8 @@ class Function(NamedTuple):
     body: Block
 
 
-class Operation(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Operation:
     """Two values and an operator."""
 
     at: int
@@ -129,7 +139,8 @@ class Operation(NamedTuple):
     right: Expression
 
 
-class Other(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Other:
     """A value that the checker does not follow, made from these parts."""
 
     at: int
@@ -138,20 +149,23 @@ class Other(NamedTuple):
     """"not" where it is one; else nothing."""
 
 
-class Block(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Block:
     """Statements that share a scope."""
 
     statements: tuple[Statement, ...]
 
 
-class Guarded(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Guarded:
     """A block whose errors the script catches."""
 
     at: int
     body: Block
 
 
-class Declare(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Declare:
     """New local variables."""
 
     at: int
@@ -159,7 +173,8 @@ class Declare(NamedTuple):
     values: tuple[Expression, ...]
 
 
-class Assign(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Assign:
     """Assignments to what exists, or in Lua to globals."""
 
     at: int
@@ -167,7 +182,8 @@ class Assign(NamedTuple):
     values: tuple[Expression, ...]
 
 
-class Define(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Define:
     """A function with a name of its own; `target` is its name, or the field that it goes to."""
 
     at: int
@@ -176,28 +192,32 @@ class Define(NamedTuple):
     is_local: bool
 
 
-class Evaluate(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Evaluate:
     """A value that is not used."""
 
     at: int
     value: Expression
 
 
-class Give(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Give:
     """`return`."""
 
     at: int
     values: tuple[Expression, ...]
 
 
-class Branches(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Branches:
     """Conditions with their blocks; the last may have none."""
 
     at: int
     branches: tuple[tuple[Expression | None, Block], ...]
 
 
-class Loop(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Loop:
     """A loop with a condition."""
 
     at: int
@@ -205,7 +225,8 @@ class Loop(NamedTuple):
     body: Block
 
 
-class Count(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Count:
     """`for i = 1, 10`, `for i in 0..10`."""
 
     at: int
@@ -214,7 +235,8 @@ class Count(NamedTuple):
     body: Block
 
 
-class Each(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Each:
     """A loop over what these values give."""
 
     at: int

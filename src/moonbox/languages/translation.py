@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["completeness_of", "explain_translated", "pointed", "syntax_error"]
+__all__ = ["completeness_of", "explain_translated", "pointed", "syntax_error", "without_line"]
 
 _LONGEST_LINE = 200
 _LONGEST_MESSAGE = 4_000
@@ -110,3 +110,11 @@ def pointed(source: str, line: int | None, column: int | None) -> str:
 
 def _positive(value: Any) -> int | None:
     return value if type(value) is int and value > 0 else None
+
+
+def without_line(error: ScriptError, line: int) -> ScriptError:
+    """The error as if its outermost call were not there: that of a line that was added after the script."""
+    if not error.frames or error.frames[-1].function != "main chunk" or error.frames[-1].line != line:
+        return error
+    head, called, _ = error.traceback.rpartition("called from ")
+    return error.with_(frames=error.frames[:-1], traceback=head.rstrip(",\n ") if called else error.traceback)

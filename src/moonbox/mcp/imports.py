@@ -181,12 +181,18 @@ def _translated(table: dict[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"unknown type '{kind}'; known types: stdio, http, sse")
     settings: dict[str, Any] = {"transport": _TRANSPORTS[kind]} if kind else {}
     if command:
-        settings.update(command=command, args=args, env={str(key): str(value) for key, value in env.items()})
+        settings["command"] = command
+        if args:
+            settings["args"] = args
+        if env:
+            settings["env"] = {str(key): str(value) for key, value in env.items()}
         if table.get("cwd"):
             settings["cwd"] = table["cwd"]
     elif url:
         headers = table.get("headers") or table.get("http_headers") or {}
-        settings.update(url=url, headers={str(key): str(value) for key, value in headers.items()})
+        settings["url"] = url
+        if headers:
+            settings["headers"] = {str(key): str(value) for key, value in headers.items()}
     return settings
 
 

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from moonbox.audit.records import CallStatus, Run
+    from moonbox.audit.records import CallStatus
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.intents import Intents
-    from moonbox.sandbox.record import CallEntry, RunClock
+    from moonbox.sandbox.record import CallEntry, RunRecord
     from moonbox.sandbox.setup import Setup
     from moonbox.sandbox.threads import RunningCall, RunningCalls, Slots, ToolSlots
     from moonbox.tools.tool import Tool
@@ -76,26 +76,6 @@ class Executor(Protocol):
     async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
 
 
-class RunInfo(Protocol):
-    """What a call needs to know of its run."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def repl_id(self) -> str: ...
-    @property
-    def clock(self) -> RunClock: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def intents(self) -> Intents | None: ...
-    def head(self) -> Run:
-        """What is known of it before it ends."""
-
-    def show(self, values: Sequence[Any]) -> None:
-        """Give the model these values besides the result."""
-
-
 def show(*values: Any) -> None:
     """Scripts give the model values and media besides the result with it; the run itself takes them."""
 
@@ -121,6 +101,14 @@ class CallPath:
         self.limits = limits
         self.language: Language = setup.language
         self.allow_nan = setup.allow_nan
+        self._bounds: dict[str, Any] = {
+            "max_string": limits.max_string,
+            "max_array": limits.max_array,
+            "max_depth": limits.max_depth,
+            "allow_nan": setup.allow_nan,
+        }
+        self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
+        """So many may come from the worker in one run."""
         self._middleware: Sequence[Middleware] = setup.middleware
         self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
         self._slots: ToolSlots = setup.slots
@@ -176,13 +164,10 @@ class CallPath:
         some = list(islice(self.toolbox, _SOME_TOOLS))
         return not self._middleware and sum(map(_is_plain, some)) * 2 > len(some)
 
-    async def perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
+    async def perform(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
-        with self.media.active():
-            return await self._perform(entry, run, executor)
-
-    async def _perform(self, entry: CallEntry, run: RunInfo, executor: Executor) -> CallResult:
         running: RunningCall | None = None
+        active = self.media.activate()
         try:
             target = self.prepare(entry)
             running = entry.running = self._running_calls.enter(entry)
@@ -199,6 +184,7 @@ class CallPath:
             if running is not None:
                 entry.running = None  # no cycle is left for the garbage collector
                 running.let_go()
+            self.media.deactivate(active)
 
     def answered(self, answer: Answer) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
@@ -211,7 +197,7 @@ class CallPath:
         except ToolError as error:
             return "error", None, error
 
-    def view(self, tool: Tool | None, entry: CallEntry, run: RunInfo, result: Any = None) -> ToolCall:
+    def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
         return ToolCall(
             tool,
@@ -226,7 +212,7 @@ class CallPath:
             self.language.name,
         )
 
-    async def _call_function(self, function: HostFunction, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+    async def _call_function(self, function: HostFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
         arguments = entry.arguments
         if self._redacts:  # fields are redacted by their names, so that the record needs them
             entry.arguments = named_arguments(function.call, arguments)
@@ -235,16 +221,24 @@ class CallPath:
             run.show(arguments)
             return None
         is_async = inspect.iscoroutinefunction(function.call)
-        result = await self._start(lambda: function.call(*arguments), entry, run, executor, is_async=is_async)
-        return self._convert(result)
+
+        def call() -> Any:
+            return function.call(*arguments)
+
+        if run.intents is None:
+            return self._convert(await executor.invoke(call, entry, is_async=is_async))
+        return self._convert(await self._start(call, entry, run.intents, run, executor, is_async))
 
     async def _start(
-        self, call: Callable[[], Any], entry: CallEntry, run: RunInfo, executor: Executor, *, is_async: bool
+        self,
+        call: Callable[[], Any],
+        entry: CallEntry,
+        intents: Intents,
+        run: RunRecord,
+        executor: Executor,
+        is_async: bool,
     ) -> Any:
         """Write the call down where the trail is durable, then invoke; not on an event loop: writing may wait."""
-        intents = run.intents
-        if intents is None:
-            return await executor.invoke(call, entry, is_async=is_async)
         if is_async:
             await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
             return await executor.invoke(call, entry, is_async=True)
@@ -255,30 +249,29 @@ class CallPath:
 
         return await executor.invoke(write_and_call, entry, is_async=False)
 
-    async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+    async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
+        middleware = self._middleware
         if tool.policy == "direct" and not self._direct:
             raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
-        for layer in self._middleware:
+        for layer in middleware:
             if layer.before is not None:
                 answer = await self._before(layer, tool, entry, run, executor)
                 if answer is not None:
                     return self._convert(answer.result)
         if tool.policy == "approve":
             await self._approved(tool, entry, run, executor)
-        slots = self._slots.of(tool)
-        if slots is not None:
-            await self._wait_for_slot(slots, tool, entry, executor)
-        result = await self._invoke(tool, entry, run, executor)
-        limits = self.limits
-        result = tool.convert_result(
-            result,
-            max_string=limits.max_string,
-            max_array=limits.max_array,
-            max_depth=limits.max_depth,
-            allow_nan=self.allow_nan,
-        )
+        if tool.max_concurrency is not None:
+            await self._wait_for_slot(self._slots.of(tool), tool, entry, executor)
+        call = self._invocation(tool, entry, run)
+        entry.begin(tool.timeout)
+        CLOCK.set(run.clock)
+        if run.intents is None:
+            result = await executor.invoke(call, entry, is_async=tool.is_async)
+        else:
+            result = await self._start(call, entry, run.intents, run, executor, tool.is_async)
+        result = tool.convert_result(result, **self._bounds)
         self._learn(tool, result, scripted=not self._direct)
-        for layer in reversed(self._middleware):
+        for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
                 if isinstance(changed, ToolCall):
@@ -287,7 +280,8 @@ class CallPath:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return result
 
-    async def _invoke(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> Any:
+    def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord) -> Callable[[], Any]:
+        """What calls the tool's function."""
         context = None
         if tool.plan.injected:
             context = Context(
@@ -296,18 +290,10 @@ class CallPath:
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
         if self.media:
             arguments = with_contents(arguments, tool, self.media)
-        entry.begin(tool.timeout)
-        CLOCK.set(run.clock)
-        return await self._start(
-            lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most),
-            entry,
-            run,
-            executor,
-            is_async=tool.is_async,
-        )
+        return lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most)
 
     async def _before(
-        self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor
+        self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor
     ) -> Answer | None:
         assert layer.before is not None
         decision = await executor.settle(layer.before(self.view(tool, entry, run)))
@@ -324,7 +310,7 @@ class CallPath:
             f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {decision!r}"
         )
 
-    async def _approved(self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor) -> None:
+    async def _approved(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
         """Ask the person, unless they said "always" about the tool as it is defined now."""
         before = self._always.get(tool.path)
         now = fingerprint(tool)
@@ -336,7 +322,7 @@ class CallPath:
             self._always[tool.path] = now
 
     async def _ask(
-        self, tool: Tool, entry: CallEntry, run: RunInfo, executor: Executor, changed: tuple[str, ...]
+        self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]
     ) -> bool:
         """Ask the person, whose answer may be "always"; the run's clock stands still meanwhile."""
         if self._approve is None:
@@ -378,20 +364,11 @@ class CallPath:
         entry.running.slots = slots
 
     def _convert(self, result: Any) -> Any:
-        limits = self.limits
         try:
-            value = measured(
-                result,
-                max_string=limits.max_string,
-                max_array=limits.max_array,
-                max_depth=limits.max_depth,
-                allow_nan=self.allow_nan,
-                path="result",
-            )
+            return measured(result, **self._bounds, path="result")
         except ConversionError as problem:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None
-        return value
 
 
 def _is_plain(tool: Tool) -> bool:

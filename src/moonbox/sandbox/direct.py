@@ -119,9 +119,9 @@ class DirectCall:
         execution.answer(entry, *result)
         failed = entry.error
         if failed is None:
-            return self._write(execution.record((entry.result,), None))
+            return self._write(execution.conclude((entry.result,), None))
         return self._write(
-            execution.record(
+            execution.conclude(
                 (),
                 ScriptError(
                     kind_of_code(failed.code),
@@ -136,7 +136,7 @@ class DirectCall:
 
     def _cancel(self) -> None:
         self._execution.cancel(self._entry)
-        self._write(self._execution.record((), ScriptError("cancelled", "the call was cancelled")))
+        self._write(self._execution.conclude((), ScriptError("cancelled", "the call was cancelled")))
 
     def _write(self, run: Run) -> Run:
         self._setup.write(run)

@@ -22,28 +22,24 @@ from collections import deque
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import short
-from moonbox.audit.records import Observation, Run, Usage
+from moonbox.audit.records import Observation
 from moonbox.errors import ScriptError, ToolError, WorkerError
-from moonbox.frozen import quick
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.calls import error_value
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.messages import read_calls, read_cancelled, read_done, read_value
-from moonbox.sandbox.record import CallEntry, RunClock
+from moonbox.sandbox.record import CallEntry, RunRecord
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, message_pack, packed
 from moonbox.worker.link import Gone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
 
-    from moonbox.audit.records import CallStatus
+    from moonbox.audit.records import CallStatus, Run
     from moonbox.audit.telemetry import RunSpan, Telemetry
-    from moonbox.findings import Finding
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
-    from moonbox.sandbox.messages import RunReport
 
 __all__ = ["GRACE", "Execution"]
 
@@ -54,15 +50,20 @@ PATIENCE = 5.0
 _ENOUGH_TO_STOP = 0.1  # seconds of processor time: many times what a worker needs
 _MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory, and a little more
 _REMEMBERED_FAILURES = 32
-_LONGEST_SHOWN = 10_000
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
 _REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled", protocol.REASON_CALLS: "calls"}
-_run, _usage = quick(Run), quick(Usage)
 
 
-class Execution:
+class Execution(RunRecord):
     """One run: its budget, its record, the checks of what its worker sends, its deadlines and its end."""
+
+    __slots__ = (
+        "_answered", "_batches", "_budget", "_decode", "_discovery", "_error", "_failed", "_last_id",
+        "_last_patience", "_on_call", "_open", "_replies", "_sources", "_span", "_spent_before_stop", "_stop_until",
+        "_telemetry", "_text_of", "_unsent", "calls_expected", "holding_answers", "interrupted",
+        "interrupting", "over", "starting", "stopping",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -74,19 +75,14 @@ class Execution:
         number: int = 1,
         seed: int = 0,
         language: str,
-        sources: Mapping[str, str] | None = None,
+        sources: Iterable[tuple[int, str]] = (),
         state_lost_before: bool = False,
         on_call: Callable[[CallEntry], None] | None = None,
         on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
         intents: Intents | None = None,
     ) -> None:
-        limits = calls.limits
-        self.id = run_id
-        self.repl_id = repl_id
-        self.number = number
-        self.calls = calls
-        self.clock = RunClock(limits.timeout)
+        RunRecord.__init__(self, calls, source, run_id, repl_id, number, seed, language, state_lost_before, on_output)
         self.starting: deque[CallEntry] = deque()
         """Calls to carry out, in order; the driver takes them."""
         self.interrupting = 0
@@ -94,50 +90,27 @@ class Execution:
         self.stopping = 0
         """Why the run is being stopped; 0 while it is not."""
         self.intents = intents
-        """Writes calls down before they are made; None where the trail is not durable."""
         self.over = False
         self.calls_expected = False
         """A guess: the script will make calls."""
-        self.worker_lost = False
         self.holding_answers = False
         """Answers are collected and not sent yet."""
-        self.notes: tuple[Finding, ...] = ()
-        """What a look at the script showed before the run."""
         self.interrupted = False
         """Whoever waited for the run has given up."""
-        self.source = source
-        self._seed, self._language = seed, language
-        self._sources = sources or {}
-        self._lost_before = state_lost_before
-        self._on_call, self._on_output = on_call, on_output
-        self._text_of = getincrementaldecoder("utf-8")("replace").decode if on_output is not None else None
-        self._limits = limits
-        self._budget = limits.max_tool_calls
-        self._decode = Decoder(
-            min(limits.max_array * 80, limits.max_memory // 10) + 20_000,
-            max_depth=limits.max_depth,
-            allow_nan=calls.allow_nan,
-        ).decode
-        self._started = time()
+        self._sources = sources
+        self._on_call = on_call
+        self._text_of = None if on_output is None else getincrementaldecoder("utf-8")("replace").decode
+        self._budget = calls.limits.max_tool_calls
+        self._decode = Decoder(calls.most_elements, calls.limits.max_depth, calls.allow_nan).decode
         self._stop_until = 0.0
-        self._last_patience = 0.0
-        self._spent_before_stop = 0.0
-        self._native = False
+        self._last_patience = self._spent_before_stop = 0.0
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []
         self._answered: list[CallEntry] = []
         self._open: dict[int, CallEntry] = {}
-        self._entries: list[CallEntry] = []
         self._failed: list[CallEntry] = []
         self._batches = self._last_id = 0
-        self._output: list[bytes] = []
-        self._kept = 0
-        self._shown: list[Any] = []
-        self._shown_bytes = 0
-        self._printed = self._sent = self._received = 0
-        self._observations: list[Observation] = []
         self._discovery = DISCOVERY_BUDGET
-        self._report: RunReport | None = None
         self._error: ScriptError | None = None
         self._telemetry = telemetry
         self._span: RunSpan | None = None
@@ -258,8 +231,10 @@ class Execution:
         """The bytes to send now; answers that are ready go together in one frame."""
         if self._replies and not self.holding_answers and not self.stopping:
             self._pack_answers()
-        data, self._unsent = self._unsent, b""
-        self._sent += len(data)
+        data = self._unsent
+        if data:
+            self._unsent = b""
+            self._sent += len(data)
         return data
 
     def deadline(self) -> float | None:
@@ -267,6 +242,8 @@ class Execution:
         if self.stopping:
             return self._stop_until
         nearest = self.clock.deadline
+        if not self._open:
+            return nearest
         for entry in self._open.values():
             if entry.deadline is not None and (nearest is None or entry.deadline < nearest):
                 nearest = entry.deadline
@@ -289,36 +266,6 @@ class Execution:
         for entry in self._open.values():
             entry.leave()
 
-    def head(self) -> Run:
-        """What is known of the run before it ends."""
-        return Run(
-            id=self.id,
-            source=self.source,
-            language=self._language,
-            started=self._started,
-            repl=self.repl_id,
-            number=self.number,
-            seed=self._seed,
-            limits=self._limits,
-        )
-
-    def show(self, values: Sequence[Any]) -> None:
-        """What the script gives the model besides the result: media as such, all else as part of the output."""
-        media = self.calls.media
-        self._shown += values
-        lines = []
-        for value in values:
-            medium = media.get(value) if media and type(value) is dict else None
-            about = "" if medium is None else f"[{medium.name}: {medium.type}, {medium.size:,} bytes]"
-            lines.append((about or short(value, _LONGEST_SHOWN)) + "\n")
-        data = "".join(lines).encode("utf-8", "replace")
-        room = self._limits.max_output - self._printed - self._shown_bytes
-        if room > 0:
-            self._shown_bytes += len(data[:room])
-            self._output.append(data[:room])
-            if self._on_output is not None:
-                self._on_output(data[:room].decode("utf-8", "replace"))
-
     def finish(self) -> Run:
         """The record of the run, which is over."""
         if self._open:
@@ -332,44 +279,11 @@ class Execution:
                     report.kind, report.message, limit=report.limit, frames=report.frames, extra=report.extra
                 )
             )
-        values = tuple(report.values) if report is not None and error is None else ()
-        return self.record(values, error)
+        return self.conclude(tuple(report.values) if report is not None and error is None else (), error)
 
-    def record(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
-        """The record with these values or this error."""
-        report = self._report
-        kept = self.calls.language.texts.kept.format(number=self.number) if self._kept and self.repl_id else ""
-        run = _run(
-            id=self.id,
-            source=self.source,
-            language=self._language,
-            values=values,
-            output=b"".join(self._output).decode("utf-8", "replace"),
-            output_cut=0 if report is None else report.output_cut,
-            calls=tuple([entry.to_call() for entry in self._entries]) if self._entries else (),
-            usage=_usage(
-                wall=self.clock.elapsed(),
-                cpu=0.0 if report is None else report.cpu,
-                operations=None if report is None else report.operations,
-                peak_memory=0 if report is None else report.memory,
-                calls=len(self._entries),
-                bytes_in=self._sent,
-                bytes_out=self._received,
-                native=self._native,
-            ),
-            error=error,
-            started=self._started,
-            repl=self.repl_id,
-            number=self.number,
-            seed=self._seed,
-            observations=tuple(self._observations),
-            state_lost=self.worker_lost or self._lost_before,
-            kept=kept if self._kept & 1 and values else "",
-            kept_output=f"{kept}_printed" if kept and self._kept & 2 else "",
-            notes=self.notes,
-            media=self.calls.media.found_in([*self._shown, *values]) if self.calls.media else (),
-            limits=self._limits,
-        )
+    def conclude(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
+        """The record of the run, which is over, with these values or this error."""
+        run = self.record(values, error)
         if self._span is not None:
             self._end_spans(run, self._span)
         return run
@@ -435,8 +349,9 @@ class Execution:
         else:
             frame = protocol.pack(protocol.ANSWERS, [(call, ok, packed(value)) for call, ok, value in replies])
         self._unsent += frame
+        share = len(frame) // len(replies)
         for entry in answered:
-            entry.bytes_out = len(frame) // len(replies)
+            entry.bytes_out = share
             if entry.span is not None:
                 entry.span.end(entry.to_call())
             if self._on_call is not None:
@@ -459,7 +374,8 @@ class Execution:
 
     def _explain(self, error: EngineError) -> ScriptError:
         calls = self.calls
-        return calls.language.explain(error, sources=self._sources, tools=calls.toolbox.paths(), limits=self._limits)
+        sources = {protocol.chunk_name(number): source for number, source in self._sources}
+        return calls.language.explain(error, sources=sources, tools=calls.toolbox.paths(), limits=self._limits)
 
     def _end_spans(self, run: Run, span: RunSpan) -> None:
         for entry, call in zip(self._entries, run.calls, strict=True):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ClosedError
+from moonbox.errors import ClosedError, WorkerError
 from moonbox.sandbox.environment import describe_environment
 from moonbox.worker import protocol
+from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
     from moonbox.limits import Limits
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["HeldWorker"]
 
 _FRAME_SLACK = 1 << 20
+_ANSWER_SECONDS = 10.0
+_MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
 
 
 class HeldWorker:
@@ -38,6 +42,9 @@ class HeldWorker:
 
     def acquire(self) -> Link:
         """A living worker. Waits for one while all are in use."""
+        link = self.link
+        if link is not None and link.alive():
+            return link
         return self._living() or self._take(self._pool.checkout(self._timeout))
 
     async def aacquire(self) -> Link:
@@ -59,6 +66,39 @@ class HeldWorker:
         if limits != known[3]:
             config["limits"] = self._setup.limits_for_worker(limits)
         return protocol.pack(protocol.CONFIGURE, config) if config else b""
+
+    def read_globals(self) -> dict[str, str]:
+        """Names and kinds of what scripts have defined, as the worker tells."""
+        deadline = monotonic() + _ANSWER_SECONDS
+        try:
+            with self.acquire() as link:
+                frame = link.exchange(protocol.frame(protocol.GLOBALS, b""), deadline, deadline)
+                while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
+                    frame = link.receive(deadline)
+            if frame is None:
+                raise WorkerError("the worker did not answer")
+            return _globals_of(frame)
+        except (WorkerError, ValueError, TypeError) as problem:
+            self.lose()
+            raise WorkerError(f"the worker was lost: {problem}") from None
+
+    async def aread_globals(self) -> dict[str, str]:
+        """The same, awaited."""
+        import asyncio
+
+        try:
+            with await self.aacquire() as link:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    rest = link.send_now(protocol.frame(protocol.GLOBALS, b""))
+                    if rest:
+                        await link.asend(rest)
+                    return _globals_of(await link.areceive())
+        except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
+            self.lose()
+            raise WorkerError(f"the worker was lost: {problem}") from None
+        except BaseException:  # cancelled: an answer may still come, which nobody would expect
+            self.lose()
+            raise
 
     def lose(self) -> None:
         """The worker is gone, and with it the script's state."""
@@ -90,3 +130,13 @@ class HeldWorker:
             self.drop()
             raise ClosedError("the Repl is closed")
         return link
+
+
+def _globals_of(frame: tuple[int, bytes]) -> dict[str, str]:
+    if frame[0] != protocol.DEFINED:
+        raise WorkerError("the worker sent an unexpected frame")
+    data = Decoder(_MOST_GLOBALS, max_depth=1).decode(frame[1])
+    if not isinstance(data, list):
+        raise ValueError("a malformed answer")
+    pairs = [(name, kind) for name, kind in data if isinstance(name, str) and isinstance(kind, str)]
+    return dict(sorted(pairs))

@@ -12,8 +12,8 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from moonbox.errors import WorkerError
 from moonbox.sandbox.execution import GRACE
+from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
@@ -139,18 +139,27 @@ class Helper:
 
 def step(link: Link, execution: Execution, patience: float | None = None) -> bool:
     """Send what is to be sent, take a frame, and do what is due; whether there was a frame, or something due."""
-    deadline = send(link, execution)
-    until = deadline
+    if execution.interrupting:
+        link.interrupt(execution.number, execution.interrupting)
+        execution.interrupting = 0
+    data = execution.outgoing()
+    until = deadline = execution.deadline()
     if patience is not None:
         until = monotonic() + patience
         if deadline is not None and deadline < until:
             until = deadline
-    frame = link.receive(until)
+    try:
+        frame = link.exchange(data, until, None if deadline is None else deadline + GRACE)
+    except Unread:
+        execution.stop(REASON_TIME, monotonic())
+        raise
     if frame is not None:
         execution.frame(*frame)
+        if execution.over:
+            return True
     if deadline is not None:  # looked at for every frame: a worker may send them without end
         now = monotonic()
-        if now >= deadline and not execution.over:
+        if now >= deadline:
             execution.tick(now)
             return True
     return frame is not None
@@ -166,7 +175,7 @@ def send(link: Link, execution: Execution) -> float | None:
     # Half a frame would make the worker useless: it has some more time to take the rest.
     if data and not link.send(data, None if deadline is None else deadline + GRACE):
         execution.stop(REASON_TIME, monotonic())
-        raise WorkerError("it does not read what it is sent")
+        raise Unread
     return deadline
 
 

@@ -6,22 +6,37 @@ import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.audit.records import Call, CallError, CallStatus
+from moonbox.audit.compact import short
+from moonbox.audit.records import Call, CallError, CallStatus, Run, Usage
 from moonbox.errors import ToolError
 from moonbox.frozen import quick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from moonbox.audit.records import Observation
     from moonbox.audit.telemetry import CallSpan
+    from moonbox.errors import ScriptError
+    from moonbox.findings import Finding
+    from moonbox.sandbox.calls import CallPath
+    from moonbox.sandbox.intents import Intents
+    from moonbox.sandbox.messages import RunReport
     from moonbox.sandbox.threads import RunningCall
 
-__all__ = ["CLOCK", "CallEntry", "RunClock"]
+__all__ = ["CLOCK", "CallEntry", "RunClock", "RunRecord"]
 
-_call = quick(Call)
+_call, _run, _usage = quick(Call), quick(Run), quick(Usage)
+_LONGEST_SHOWN = 10_000
 _LOOK = 0.1  # seconds between two looks at a worker's processor time
+
+
+class Metered(Protocol):
+    """What tells the processor time that a worker has spent."""
+
+    @property
+    def cpu(self) -> Callable[[], float] | None: ...
 
 
 class RunClock:
@@ -31,23 +46,28 @@ class RunClock:
     worker spends, so that a script cannot compute for as long as somebody thinks.
     """
 
-    __slots__ = ("_began", "_cpu", "_cpu_before", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline")
+    __slots__ = (
+        "_began", "_cpu_before", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline", "worker"
+    )  # fmt: skip
 
-    def __init__(self, timeout: float | None, cpu: Callable[[], float] | None = None) -> None:
-        self._began = monotonic()
+    def __init__(self, timeout: float | None, worker: Metered | None = None) -> None:
+        self._began = began = monotonic()
         self._timeout = timeout
-        self._cpu = cpu
+        self.worker = worker
+        """Tells the processor time that is spent for the run; not to be changed while paused."""
         self._cpu_before = 0.0
         self._lock = threading.Lock()  # several people may be asked at once, in threads of their own
         self._pauses = 0
         self._paused_at = 0.0
-        self.deadline = None if timeout is None else self._began + timeout
+        self.deadline = None if timeout is None else began + timeout
         """On the monotonic clock: when the timeout passes, or, while paused, when it may have passed. None: never."""
         self.changed: Callable[[], object] | None = None
         """Called when the clock goes on, so that whoever waits for the old deadline looks at the new one."""
 
     def elapsed(self) -> float:
         """Seconds on the run's account."""
+        if not self._pauses:
+            return monotonic() - self._began
         with self._lock:
             return self._elapsed(monotonic())
 
@@ -60,13 +80,10 @@ class RunClock:
                 self._look_ahead(now)
             return self.deadline is not None and now >= self.deadline
 
-    def measure(self, cpu: Callable[[], float] | None) -> None:
-        """Where to read the processor time that the worker has spent; not while paused."""
-        self._cpu = cpu
-
     def worker_time(self) -> float | None:
         """Seconds of processor time that the worker has spent, where the kernel tells it."""
-        return None if self._cpu is None else self._cpu()
+        cpu = None if self.worker is None else self.worker.cpu
+        return None if cpu is None else cpu()
 
     def pause(self) -> None:
         with self._lock:
@@ -99,12 +116,13 @@ class RunClock:
     def _elapsed(self, now: float) -> float:
         if not self._pauses:
             return now - self._began
-        computed = 0.0 if self._cpu is None else max(0.0, self._cpu() - self._cpu_before)
+        spent = self.worker_time()
+        computed = 0.0 if spent is None else max(0.0, spent - self._cpu_before)
         return self._paused_at - self._began + computed
 
     def _look_ahead(self, now: float) -> None:
         """Paused: the worker cannot have spent the rest before as much time has passed."""
-        if self._timeout is None or self._cpu is None:
+        if self._timeout is None or self.worker_time() is None:
             self.deadline = None
             return
         rest = self._timeout - self._elapsed(now)
@@ -195,23 +213,144 @@ class CallEntry:
         ended = monotonic() if self.ended is None else self.ended
         began = ended if self.began is None else self.began
         return _call(
-            index=self.index,
-            tool=self.tool,
-            arguments=self.arguments,
-            status=self.status,
-            result=self.result,
-            error=self.error,
-            started=self.started,
-            queued=max(0.0, began - self.received),
-            duration=max(0.0, ended - began),
-            bytes_in=self.bytes_in,
-            bytes_out=self.bytes_out,
-            approval=self.approval,
-            retry_of=self.retry_of,
-            batch=self.batch,
+            self.index,
+            self.tool,
+            self.arguments,
+            self.status,
+            self.result,
+            self.error,
+            self.started,
+            max(0.0, began - self.received),
+            max(0.0, ended - began),
+            self.bytes_in,
+            self.bytes_out,
+            self.approval,
+            self.retry_of,
+            self.batch,
         )
 
 
 def _are_named(arguments: list[Any]) -> bool:
     """Whether a call was given one table of named arguments."""
     return len(arguments) == 1 and type(arguments[0]) is dict and all(type(name) is str for name in arguments[0])
+
+
+class RunRecord:
+    """What is known of a run while it happens, and the Run that is made of it in the end."""
+
+    __slots__ = (
+        "_entries", "_kept", "_language", "_limits", "_lost_before", "_native", "_observations", "_on_output",
+        "_output", "_printed", "_received", "_report", "_seed", "_sent", "_shown", "_shown_bytes", "_started", "calls",
+        "clock", "id", "intents", "notes", "number", "repl_id", "source", "worker_lost",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        calls: CallPath,
+        source: str,
+        run_id: str,
+        repl_id: str,
+        number: int,
+        seed: int,
+        language: str,
+        state_lost_before: bool,
+        on_output: Callable[[str], None] | None,
+    ) -> None:
+        self.calls = calls
+        self.source = source
+        self.id = run_id
+        self.repl_id = repl_id
+        self.number = number
+        self.notes: tuple[Finding, ...] = ()
+        """What a look at the script showed before the run."""
+        self.intents: Intents | None = None
+        """Writes calls down before they are made; None where the trail is not durable."""
+        self.worker_lost = False
+        self._limits = calls.limits
+        self.clock = RunClock(calls.limits.timeout)
+        self._started = time()
+        self._seed = seed
+        self._language = language
+        self._lost_before = state_lost_before
+        self._on_output = on_output
+        self._native = False
+        self._entries: list[CallEntry] = []
+        self._output: list[bytes] = []
+        self._shown: list[Any] = []
+        self._observations: list[Observation] = []
+        self._shown_bytes = self._printed = self._sent = self._received = self._kept = 0
+        self._report: RunReport | None = None
+
+    def head(self) -> Run:
+        """What is known of the run before it ends."""
+        return Run(
+            id=self.id,
+            source=self.source,
+            language=self._language,
+            started=self._started,
+            repl=self.repl_id,
+            number=self.number,
+            seed=self._seed,
+            limits=self._limits,
+        )
+
+    def show(self, values: Sequence[Any]) -> None:
+        """What the script gives the model besides the result: media as such, all else as part of the output."""
+        media = self.calls.media
+        self._shown += values
+        lines = []
+        for value in values:
+            medium = media.get(value) if media and type(value) is dict else None
+            about = "" if medium is None else f"[{medium.name}: {medium.type}, {medium.size:,} bytes]"
+            lines.append((about or short(value, _LONGEST_SHOWN)) + "\n")
+        data = "".join(lines).encode("utf-8", "replace")
+        room = self._limits.max_output - self._printed - self._shown_bytes
+        if room > 0:
+            self._shown_bytes += len(data[:room])
+            self._output.append(data[:room])
+            if self._on_output is not None:
+                self._on_output(data[:room].decode("utf-8", "replace"))
+
+    def record(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
+        """The record with these values or this error."""
+        report, calls, entries = self._report, self.calls, self._entries
+        kept = calls.language.texts.kept.format(number=self.number) if self._kept and self.repl_id else ""
+        wall = self.clock.elapsed()
+        # By position, in the order of their fields: names would take as long as all the rest.
+        if report is None:
+            usage = _usage(wall, 0.0, None, 0, len(entries), self._sent, self._received, self._native)
+        else:
+            usage = _usage(
+                wall,
+                report.cpu,
+                report.operations,
+                report.memory,
+                len(entries),
+                self._sent,
+                self._received,
+                self._native,
+            )
+        return _run(
+            self.id,
+            self.source,
+            self._language,
+            values,
+            b"".join(self._output).decode("utf-8", "replace") if self._output else "",
+            0 if report is None else report.output_cut,
+            tuple([entry.to_call() for entry in entries]) if entries else (),
+            usage,
+            error,
+            self._started,
+            self.repl_id,
+            self.number,
+            self._seed,
+            tuple(self._observations),
+            "",
+            "",
+            self.worker_lost or self._lost_before,
+            kept if self._kept & 1 and values else "",
+            f"{kept}_printed" if kept and self._kept & 2 else "",
+            self.notes,
+            calls.media.found_in([*self._shown, *values]) if calls.media else (),
+            self._limits,
+        )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from os import getpid
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check.checker import Checker, refusal
-from moonbox.errors import ClosedError, UsageError, WorkerError
-from moonbox.languages.registry import EngineError
+from moonbox.errors import UsageError, WorkerError
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
@@ -16,20 +14,18 @@ from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.intents import Intents
-from moonbox.sandbox.threads import Slots
+from moonbox.sandbox.script_check import ScriptCheck
+from moonbox.sandbox.threads import Turns
 from moonbox.wording import counted
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder, packed
+from moonbox.worker.encoding import packed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
+    from collections.abc import Callable, Mapping
 
     from moonbox.audit.records import Run
-    from moonbox.check.tools import ToolView
     from moonbox.findings import Finding
     from moonbox.limits import Limits
-    from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
@@ -40,9 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Repl"]
 
 _KEPT_SOURCES = 20
-_ANSWER_SECONDS = 10.0
-_MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
-_SOURCE_SHARE = 4  # the compiler holds a script more than once
 
 
 class Repl:
@@ -75,20 +68,14 @@ class Repl:
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
-        self._checker = Checker(setup.language)
-        self._checks = setup.check if check is None else check
-        self._view: ToolView | None = None
-        self._known_of: tuple[Additions | None, frozenset[str]] = (None, frozenset())
-        self._turn = Slots()
+        self._check = ScriptCheck(setup, self.toolbox, enabled=setup.check if check is None else check)
+        self._turns = Turns(setup.pid)
         self._media = MediaStore()
         self._number = 0
-        self._kept_names: frozenset[str] = frozenset()  # of values that answers may have cut; see prelude/kept.lua
-        self._sources: dict[str, str] = {}
-        self._closed = False
-        self._paused = False  # a step-by-step run waits for its caller's answers
+        self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
 
     def __repr__(self) -> str:
-        state = ", closed" if self._closed else ", paused" if self._paused else ""
+        state = ", closed" if self._turns.closed else ", paused" if self._turns.paused else ""
         about = f"{self._setup.language.name}, {counted(len(self.toolbox), 'tool')}, {counted(self._number, 'run')}"
         return f"<Repl {self.id or 'for one run'}: {about}{state}>"
 
@@ -106,21 +93,20 @@ class Repl:
 
         `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
         """
-        given = self._lowered(inputs)
-        self._enter()
+        given = self._lowered(inputs) if inputs else []
+        self._turns.enter()
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
             execution = self._begin(link, source, limits or self._limits, given, on_output)
             if not execution.over:
-                driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
-                driver.run()
+                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
             return self._finish(execution)
         except BaseException as problem:
             self._give_up(execution, problem)
             raise
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     async def arun(
         self,
@@ -133,8 +119,8 @@ class Repl:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
-        given = self._lowered(inputs)
-        await self._aenter()
+        given = self._lowered(inputs) if inputs else []
+        await self._turns.aenter()
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
@@ -146,7 +132,7 @@ class Repl:
             self._give_up(execution, problem)
             raise
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     def start(
         self,
@@ -159,13 +145,13 @@ class Repl:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepped import SteppedDriver
 
-        given = self._lowered(inputs)
-        self._enter()
+        given = self._lowered(inputs) if inputs else []
+        self._turns.enter()
         try:
             link = self._worker.acquire()
             execution = self._begin(link, source, limits or self._limits, given, on_output)
         except BaseException:
-            self._turn.leave()
+            self._turns.leave()
             raise
         driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
         return SteppedDriver(driver, execution, self._set_paused, self._end_steps).begin()
@@ -190,16 +176,7 @@ class Repl:
         for one that is too long or too deep to follow.
         """
         _require_text(source)
-        return self._findings(source)
-
-    def _findings(self, source: str, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
-        names = self._known_names()
-        if inputs or self._kept_names:
-            names = names | self._kept_names | set(inputs)
-        view = self._view
-        if view is None or view.revision != self.toolbox.revision:
-            view = self._view = self._setup.tool_view(self.toolbox)
-        return self._checker.check(source, view, names)
+        return self._check.findings(source, self._additions)
 
     # The environment
 
@@ -219,14 +196,11 @@ class Repl:
 
     def globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined."""
-        self._enter()
+        self._turns.enter()
         try:
-            return _read_globals(self._worker.acquire())
-        except (WorkerError, ValueError, TypeError) as problem:
-            self._worker.lose()
-            raise WorkerError(f"the worker was lost: {problem}") from None
+            return self._worker.read_globals()
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     def find_medium(self, handle: Any) -> Media | None:
         """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
@@ -234,45 +208,39 @@ class Repl:
 
     async def aglobals(self) -> dict[str, str]:
         """The same, awaited."""
-        await self._aenter()
+        await self._turns.aenter()
         try:
-            return await _aread_globals(await self._worker.aacquire())
-        except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
-            self._worker.lose()
-            raise WorkerError(f"the worker was lost: {problem}") from None
-        except BaseException:  # cancelled: an answer may still come, which nobody would expect
-            self._worker.lose()
-            raise
+            return await self._worker.aread_globals()
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     @property
     def may_have_globals(self) -> bool:
         """False where a look at its scripts has shown that none of them sets a global: `globals` tells of none."""
-        return self._checker.has_globals
+        return self._check.has_globals
 
     @property
     def remembers(self) -> bool:
         """Whether it may keep more of earlier runs than `globals` tells: values that answers have cut, approvals, and
         what scripts put into the table of globals without naming it."""
-        return bool(self._kept_names or self._always) or self._checker.may_miss_globals
+        return bool(self._always) or self._check.remembers
 
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
-        self._enter()
+        self._turns.enter()
         try:
             self._worker.drop()
             self._worker.has_state = False
-            self._checker.forget()
+            self._check.forget()
             self._sources.clear()
             self._number = 0
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
     @property
     def paused(self) -> bool:
         """Whether a run that was begun with `start` waits for the answers to its calls."""
-        return self._paused
+        return self._turns.paused
 
     @property
     def worker_pid(self) -> int | None:
@@ -294,86 +262,40 @@ class Repl:
 
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
-        if not self._closed:
-            self._closed = True
+        if not self._turns.closed:
+            self._turns.closed = True
             if getpid() == self._setup.pid:
-                self._worker.close(idle=self._turn.free > 0)
+                self._worker.close(idle=self._turns.idle)
             self._on_close(self)
 
     async def aclose(self) -> None:
         self.close()
 
     def __enter__(self) -> Repl:
-        self._enter()
+        self._turns.enter()
         try:
             self._worker.acquire()
         finally:
-            self._turn.leave()
+            self._turns.leave()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Repl:
-        await self._aenter()
+        await self._turns.aenter()
         try:
             await self._worker.aacquire()
         finally:
-            self._turn.leave()
+            self._turns.leave()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
-
-    # One run after another
-
-    def _enter(self) -> None:
-        """Wait for our turn: runs of one Repl from several threads and tasks come one after another."""
-        self._check_usable()
-        turn = self._turn.enter()
-        if turn is not None:
-            try:
-                turn.result()
-            except BaseException:
-                self._turn.give_up(turn)
-                raise
-            self._check_still_open()
-
-    async def _aenter(self) -> None:
-        self._check_usable()
-        turn = self._turn.enter()
-        if turn is not None:
-            import asyncio
-
-            try:
-                await asyncio.wrap_future(turn)
-            except BaseException:
-                self._turn.give_up(turn)
-                raise
-            self._check_still_open()
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise ClosedError("the Repl is closed")
-        if self._paused:
-            raise UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
-        if getpid() != self._setup.pid:  # the sockets are shared with the process that it was forked from
-            raise UsageError("this process was forked from the one that made the Sandbox: make a new Sandbox here")
-
-    def _check_still_open(self) -> None:
-        if self._closed:  # while we waited
-            self._turn.leave()
-            raise ClosedError("the Repl is closed")
 
     # One run
 
-    def _lowered(self, inputs: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
-        if not inputs:
-            return []
+    def _lowered(self, inputs: Mapping[str, Any]) -> list[tuple[str, Any]]:
         with self._media.active():
             return lower_inputs(inputs, self._setup.language)
 
@@ -381,72 +303,40 @@ class Repl:
         self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]], on_output: Any
     ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
-        _require_text(source)
-        setup = self._setup
-        self._number += 1
-        self._sources["script" if self._number == 1 else f"script#{self._number}"] = source
-        if len(self._sources) > _KEPT_SOURCES:
-            del self._sources[next(iter(self._sources))]
+        if type(source) is not str:
+            _require_text(source)
+        setup, worker = self._setup, self._worker
+        number = self._number = self._number + 1
+        self._sources.append((number, source))
+        random = setup.random.getrandbits
         execution = Execution(
             (limits is self._limits and self._calls) or self._call_path(limits),
             source,
-            run_id=f"{setup.random.getrandbits(128):032x}",
+            run_id=f"{random(128):032x}",
             repl_id=self.id,
-            number=self._number,
-            seed=setup.random.getrandbits(56),
+            number=number,
+            seed=random(56),
             language=setup.language.name,
             sources=self._sources,
-            state_lost_before=self._worker.loss_unseen,
+            state_lost_before=worker.loss_unseen,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
             intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output or setup.on_output,
         )
-        self._worker.loss_unseen = False
-        execution.clock.measure(link.cpu)
+        worker.loss_unseen = False
+        execution.clock.worker = link
         program = source.encode("utf-8", "replace")
-        if len(program) > limits.max_source:
-            message = f"the script has {len(program)} bytes; max_source is {limits.max_source}"
-            execution.refuse(EngineError("stop", message, limit="source"))
-            return execution
-        if len(source) > limits.max_memory // _SOURCE_SHARE:
-            message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
-            execution.refuse(EngineError("stop", message, limit="memory"))
-            return execution
-        if not self._look_at(source, execution, [name for name, _ in inputs] if inputs else ()):
+        names = [name for name, _ in inputs] if inputs else ()
+        if not self._check.admits(source, len(program), limits, execution, self._additions, names):
             return execution
         # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
         execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
-        update = self._worker.update(link, self.toolbox, self._additions, limits)
+        update = worker.update(link, self.toolbox, self._additions, limits)
         if inputs:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
         execution.begin(update, program, native=link.native)
         return execution
-
-    def _look_at(self, source: str, execution: Execution, inputs: Sequence[str]) -> bool:
-        """Whether the script can be run; what else a look at it shows goes into the record."""
-        if not self._checks:
-            self._checker.skip()
-            return True
-        findings = self._findings(source, inputs)
-        if findings:
-            execution.notes = tuple(finding for finding in findings if finding.severity == "note")
-            error = refusal(findings, source)
-            if error is not None:
-                execution.refuse(error)
-                return False
-        self._checker.remember(source)
-        return True
-
-    def _known_names(self) -> frozenset[str]:
-        """Globals that the host has added."""
-        setup, additions = self._setup, self._additions
-        if self._known_of[0] is additions:
-            return self._known_of[1]
-        opened = [name for feature in setup.features for name in setup.language.features[feature]]
-        added = [name.partition(".")[0] for name in (*additions.functions, *additions.values)]
-        self._known_of = additions, frozenset((*opened, *added))
-        return self._known_of[1]
 
     def _call_path(self, limits: Limits) -> CallPath:
         calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always, media=self._media)
@@ -458,12 +348,12 @@ class Repl:
         """The run is over: keep the record, and the worker if it lives."""
         if execution.worker_lost:
             self._worker.drop()
-            self._checker.forget()
+            self._check.forget()
         self._worker.has_state = not execution.worker_lost
         run = execution.finish()
         if run.kept or run.kept_output:
             newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
-            self._kept_names |= {run.kept, run.kept_output, newest}
+            self._check.kept_names |= {run.kept, run.kept_output, newest}
         if self._before_write is not None:
             changed = self._before_write(run)
             if changed is None:
@@ -489,7 +379,7 @@ class Repl:
             self._worker.loss_unseen = execution.worker_lost  # the caller has not seen that record
 
     def _set_paused(self, paused: bool) -> None:
-        self._paused = paused
+        self._turns.paused = paused
 
     def _end_steps(self, execution: Execution, problem: BaseException | None) -> Run | None:
         """A step-by-step run is over: let the next run in."""
@@ -499,43 +389,9 @@ class Repl:
             self._give_up(execution, problem)
             return None
         finally:
-            self._turn.leave()
+            self._turns.leave()
 
 
 def _require_text(source: object) -> None:
     if not isinstance(source, str):
         raise UsageError(f"the script must be a string, not {type(source).__name__}")
-
-
-def _read_globals(link: Link) -> dict[str, str]:
-    deadline = monotonic() + _ANSWER_SECONDS
-    with link:
-        answered = link.send(protocol.frame(protocol.GLOBALS, b""), deadline)
-        frame = link.receive(deadline) if answered else None
-    while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
-        with link:
-            frame = link.receive(deadline)
-    if frame is None:
-        raise WorkerError("the worker did not answer")
-    return _globals_of(frame)
-
-
-async def _aread_globals(link: Link) -> dict[str, str]:
-    import asyncio
-
-    with link:
-        async with asyncio.timeout(_ANSWER_SECONDS):
-            rest = link.send_now(protocol.frame(protocol.GLOBALS, b""))
-            if rest:
-                await link.asend(rest)
-            return _globals_of(await link.areceive())
-
-
-def _globals_of(frame: tuple[int, bytes]) -> dict[str, str]:
-    if frame[0] != protocol.DEFINED:
-        raise WorkerError("the worker sent an unexpected frame")
-    data = Decoder(_MOST_GLOBALS, max_depth=1).decode(frame[1])
-    if not isinstance(data, list):
-        raise ValueError("a malformed answer")
-    pairs = [(name, kind) for name, kind in data if isinstance(name, str) and isinstance(kind, str)]
-    return dict(sorted(pairs))

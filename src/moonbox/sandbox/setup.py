@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from moonbox.check.checker import Latest
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
@@ -75,6 +76,8 @@ class Setup:
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
     views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)
+    latest_check: Latest = field(default_factory=Latest)
+    """Shared by the Repls: one-off runs of the same script are looked at once."""
     pid: int = field(default_factory=os.getpid)
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)

@@ -10,9 +10,10 @@ import contextvars
 import queue
 import threading
 from collections import deque
+from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ToolError
+from moonbox.errors import ClosedError, ToolError, UsageError
 from moonbox.shortage import shortage
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     _Work = tuple[contextvars.Context, Callable[[], None]]
 
-__all__ = ["LoopThread", "RunningCall", "RunningCalls", "Slots", "Threads", "ToolSlots", "submit_to"]
+__all__ = ["LoopThread", "RunningCall", "RunningCalls", "Slots", "Threads", "ToolSlots", "Turns", "submit_to"]
 
 MOST_LEFT = 64
 """So many calls of a Sandbox may still run that nobody waits for; then no other call is made."""
@@ -208,10 +209,78 @@ class Slots:
                     return
             self.free += 1
 
+    def wait(self, future: Future[None]) -> None:
+        """Until it is our turn."""
+        try:
+            future.result()
+        except BaseException:
+            self.give_up(future)
+            raise
+
+    async def await_turn(self, future: Future[None]) -> None:
+        """The same, awaited."""
+        import asyncio
+
+        try:
+            await asyncio.wrap_future(future)
+        except BaseException:
+            self.give_up(future)
+            raise
+
     def give_up(self, future: Future[None]) -> None:
         """Whoever waited was interrupted: pass on the turn if it had come already."""
         if not future.cancel() and future.done():
             self.leave()
+
+
+class Turns:
+    """The runs of one Repl, from several threads and tasks: one after another, and none when it is closed or paused."""
+
+    __slots__ = ("_pid", "_slots", "closed", "paused")
+
+    def __init__(self, pid: int) -> None:
+        self._slots = Slots()
+        self._pid = pid  # a process that was forked from this one shares its sockets
+        self.closed = False
+        self.paused = False
+        """A step-by-step run waits for its caller's answers."""
+
+    @property
+    def idle(self) -> bool:
+        return self._slots.free > 0
+
+    def enter(self) -> None:
+        """Wait for our turn."""
+        if self.closed or self.paused or getpid() != self._pid:
+            raise self._refusal()
+        turn = self._slots.enter()
+        if turn is not None:
+            self._slots.wait(turn)
+            self._check_still_open()
+
+    async def aenter(self) -> None:
+        """The same, awaited."""
+        if self.closed or self.paused or getpid() != self._pid:
+            raise self._refusal()
+        turn = self._slots.enter()
+        if turn is not None:
+            await self._slots.await_turn(turn)
+            self._check_still_open()
+
+    def leave(self) -> None:
+        self._slots.leave()
+
+    def _refusal(self) -> UsageError:
+        if self.closed:
+            return ClosedError("the Repl is closed")
+        if self.paused:
+            return UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
+        return UsageError("this process was forked from the one that made the Sandbox: make a new Sandbox here")
+
+    def _check_still_open(self) -> None:
+        if self.closed:  # while we waited
+            self._slots.leave()
+            raise ClosedError("the Repl is closed")
 
 
 class RunningCalls:
@@ -232,21 +301,29 @@ class RunningCalls:
                 retryable=True,
             )
         call = RunningCall(self, entry)
-        with self._lock:
-            self._calls.add(call)
+        self._calls.add(call)  # as `discard` and the copy below, one step that no other thread comes between
         return call
 
-    def remove(self, call: RunningCall) -> None:
+    def let_go(self, call: RunningCall) -> None:
+        """One of those who hold it is done; it has ended when the last of them is."""
         with self._lock:
-            self._calls.discard(call)
+            call.holders -= 1
+            if call.holders:
+                return
+        self._calls.discard(call)
+        if call.slots is not None:
+            call.slots.leave()
+
+    def hold(self, call: RunningCall) -> None:
+        with self._lock:
+            call.holders += 1
 
     def all_left(self, slots: Slots) -> bool:
         """Whether every slot is held by a call that nobody waits for."""
         return self._left(slots) >= slots.most
 
     def _left(self, slots: Slots | None = None) -> int:
-        with self._lock:
-            return sum(call.entry.left for call in self._calls if slots is None or call.slots is slots)
+        return sum(call.entry.left for call in self._calls.copy() if slots is None or call.slots is slots)
 
 
 class RunningCall:
@@ -255,27 +332,20 @@ class RunningCall:
     Whoever carries the call out holds it: the call's own path, and the thread or task that its tool runs in.
     """
 
-    __slots__ = ("_calls", "_holders", "_lock", "entry", "slots")
+    __slots__ = ("_calls", "entry", "holders", "slots")
 
     def __init__(self, calls: RunningCalls, entry: CallEntry) -> None:
         self._calls = calls
-        self._lock = threading.Lock()
-        self._holders = 1
+        self.holders = 1
+        """How many hold it; changed by `RunningCalls` only."""
         self.entry = entry
         self.slots: Slots | None = None
 
     def hold(self) -> None:
-        with self._lock:
-            self._holders += 1
+        self._calls.hold(self)
 
     def let_go(self) -> None:
-        with self._lock:
-            self._holders -= 1
-            if self._holders:
-                return
-        self._calls.remove(self)
-        if self.slots is not None:
-            self.slots.leave()
+        self._calls.let_go(self)
 
 
 class ToolSlots:
@@ -285,9 +355,8 @@ class ToolSlots:
         self._lock = threading.Lock()
         self._slots: dict[str, Slots] = {}
 
-    def of(self, tool: Tool) -> Slots | None:
-        if tool.max_concurrency is None:
-            return None
+    def of(self, tool: Tool) -> Slots:
+        assert tool.max_concurrency is not None
         with self._lock:
             slots = self._slots.get(tool.path)
             if slots is None:

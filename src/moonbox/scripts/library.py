@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.chain import digest
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
+from moonbox.languages.translation import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
@@ -250,7 +251,9 @@ class ScriptLibrary:
         section = f"tools.script.{settings.name}"
 
         def described(run: Run) -> Run:
-            return replace(run, parent=parent, tool=name)
+            # The line that calls tool.execute is none of the file's.
+            error = None if run.error is None else without_line(run.error, script.source.count("\n") + 2)
+            return replace(run, parent=parent, tool=name, error=error)
 
         with script_repl(
             self._sandbox, settings, section=section, make_api=self._make_api, before_write=described

@@ -182,7 +182,7 @@ class Binder:
             if isinstance(arguments, Mapping):
                 return self._place(arguments, tool)
             raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
-        values = list(arguments)
+        values = arguments
         if len(values) == 1 and isinstance(values[0], list | dict):
             table = values[0]
             if isinstance(table, dict):
@@ -191,6 +191,8 @@ class Binder:
                 return {}
             if is_json_call or not self._takes_array_first:
                 values = table
+        if len(values) <= len(self.order):
+            return dict(zip(self.order, values, strict=False))
         return self._place(dict(enumerate(values, 1)), tool)
 
     def _place(self, table: Mapping[Any, Any], tool: str) -> dict[str, Any]:

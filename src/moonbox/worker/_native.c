@@ -13,14 +13,21 @@
 #include <Python.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -873,6 +880,18 @@ static int l_second(lua_State *L) {
   return 1;
 }
 
+/* fill(into, from): every field of `from`, whatever metatable `into` has. */
+static int l_fill(lua_State *L) {
+  p_lua_settop(L, 2);
+  p_lua_pushnil(L);
+  while (p_lua_next(L, 2)) {
+    p_lua_pushvalue(L, -2);
+    p_lua_rotate(L, -2, 1);
+    p_lua_rawset(L, 1);
+  }
+  return 0;
+}
+
 /* used(): bytes of Lua memory in use. */
 static int l_used(lua_State *L) {
   p_lua_pushinteger(L, (lua_Integer)W.used);
@@ -1097,7 +1116,7 @@ static const struct {
   lua_CFunction function;
 } FUNCTIONS[] = {{"exchange", l_exchange}, {"cancel", l_cancel}, {"emit", l_emit},     {"reason", l_reason},
                  {"enter", l_enter},       {"leave", l_leave},   {"adopt", l_adopt},   {"encode", l_encode},
-                 {"used", l_used},         {"second", l_second},         {"limits", l_limits}, {"bind", l_bind}};
+                 {"used", l_used},         {"second", l_second}, {"fill", l_fill},         {"limits", l_limits}, {"bind", l_bind}};
 
 /* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
 static PyObject *py_open(PyObject *module, PyObject *arguments) {
@@ -1166,6 +1185,331 @@ static PyObject *py_serve(PyObject *module, PyObject *_) {
   Py_RETURN_NONE;
 }
 
+/* ---- A fresh worker: locked in and at work without a step in Python ------------------------------------------------------ */
+
+enum { MAIN_FD = 3, CONTROL_FD = 4 };
+
+/* One call of a plan of the jail, as jail/native.py writes it: a system call by its number, or one of these. */
+enum { PUT_PID = -1, PRCTL = -2, SET_LIMIT = -3, MOST_CALLS = 64 };
+typedef struct {
+  int64_t kind, words[4];
+} JailCall;
+/* What came of those that failed: an errno, or the number of a thread below 0. */
+static int failures[2][MOST_CALLS];
+
+static long make_call(const JailCall *call) {
+  const int64_t *w = call->words;
+  switch (call->kind) {
+    case PUT_PID: {
+      uint32_t pid = (uint32_t)getpid();
+      memcpy((void *)(uintptr_t)w[0], &pid, sizeof pid);
+      return 0;
+    }
+    case PRCTL: return prctl((int)w[0], (unsigned long)w[1], 0L, 0L, 0L);
+    case SET_LIMIT: {
+      struct rlimit limit = {(rlim_t)w[1], (rlim_t)w[2]};
+      return setrlimit((int)w[0], &limit);
+    }
+    default: return syscall((long)call->kind, w[0], w[1], w[2], w[3]);
+  }
+}
+
+/* Every call of a plan, whether or not others fail; how many did. */
+static int lock_in(const JailCall *calls, size_t count, int *failed) {
+  int wrong = 0;
+  for (size_t i = 0; i < count; i++) {
+    long result = make_call(&calls[i]);
+    failed[i] = result == -1 ? errno : (int)-result;
+    wrong += failed[i] != 0;
+  }
+  return wrong;
+}
+
+static void rehearse(void);
+
+static PyObject *failures_of(int plan, size_t count) {
+  PyObject *list = PyList_New((Py_ssize_t)count);
+  for (size_t i = 0; list && i < count; i++) {
+    PyObject *item = PyLong_FromLong(failures[plan][i]);
+    if (!item) Py_CLEAR(list);
+    else PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+  }
+  return list;
+}
+
+/* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force around
+ * the start of its control thread. Returns only when Python has something to do: (None, (kind, payload)) for a frame that it
+ * must answer, (failures of both plans, None) where a layer could not be put in force. Python's own state is as it was at the
+ * fork until then; the zygote has one thread, so that nothing is missing from it. */
+static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssize_t sizes[2], const char *greeting,
+                           Py_ssize_t greeting_size) {
+  size_t counts[2] = {(size_t)sizes[0] / sizeof(JailCall), (size_t)sizes[1] / sizeof(JailCall)};
+  if (counts[0] > MOST_CALLS || counts[1] > MOST_CALLS) _exit(70);
+  int wrong = lock_in((const JailCall *)plans[0], counts[0], failures[0]);
+  /* The zygote died before its death would be told: nothing would ever end this process, and nobody hears. */
+  if (getppid() != (pid_t)parent) _exit(1);
+  W.socket = MAIN_FD;
+  W.control = CONTROL_FD;
+  if (!start_watching()) _exit(70);
+  wrong += lock_in((const JailCall *)plans[1], counts[1], failures[1]);
+  if (wrong) {
+    PyOS_AfterFork_Child();
+    PyObject *before = failures_of(0, counts[0]), *after = before ? failures_of(1, counts[1]) : NULL;
+    if (!after) _exit(70);
+    return Py_BuildValue("((NN)O)", before, after, Py_None);
+  }
+  rehearse();
+  if (!send_frame(READY, greeting, (size_t)greeting_size)) _exit(0);
+  int kind;
+  char *payload;
+  size_t length;
+  while (receive(&kind, &payload, &length) > 0) {
+    if (kind != RUN) {
+      PyOS_AfterFork_Child();
+      return Py_BuildValue("(O(iy#))", Py_None, kind, payload, (Py_ssize_t)length);
+    }
+    if (!run(payload, length)) break;
+  }
+  _exit(0);
+}
+
+/* ---- The zygote's own work: workers are made, told to stop, frozen and reaped without a step in Python ------------------ */
+
+/* Each page that the zygote touches between two forks is copied, and the page before it stays with the latest worker: Python
+ * would touch a hundred. */
+
+enum { INTERRUPT = 1, FREEZE = 2, THAW = 3, RELEASE = 4, NOTE_SIZE = 18, NOTES_AT_ONCE = 64, MOST_ENDED = 4096 };
+static const size_t FREEZE_SLACK = 32 << 20;
+
+typedef struct {
+  pid_t pid;
+  int control; /* our end; -1 when it has been closed */
+  uint64_t serial;
+} Worker;
+
+static struct {
+  Worker *workers;
+  size_t count, room;
+  uint64_t serial;
+  struct {
+    pid_t pid;
+    int status;
+  } ended[MOST_ENDED]; /* the latest that have ended */
+  size_t ended_next;
+  char notes[NOTE_SIZE * NOTES_AT_ONCE];
+  size_t notes_size;
+} Z;
+
+static Worker *worker_of(uint64_t serial, pid_t pid) {
+  for (size_t i = Z.count; i-- > 0;)
+    if (pid ? Z.workers[i].pid == pid : Z.workers[i].serial == serial) return &Z.workers[i];
+  return NULL;
+}
+
+/* It has been waited for: its process id may soon be another's. */
+static void forget(pid_t pid, int status) {
+  Worker *worker = worker_of(0, pid);
+  if (!worker) return;
+  if (worker->control >= 0) close(worker->control);
+  *worker = Z.workers[--Z.count];
+  Z.ended[Z.ended_next % MOST_ENDED].pid = pid;
+  Z.ended[Z.ended_next++ % MOST_ENDED].status = status;
+}
+
+static void reap(void) {
+  int status;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) forget(pid, status);
+}
+
+/* Whether an idle worker has no more memory of its own than scripts that may hold so much leave behind. */
+static int holds_little(pid_t pid, uint64_t most) {
+  char path[40], text[128];
+  snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 1; /* there is no /proc */
+  ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  unsigned long long resident, shared;
+  text[got > 0 ? got : 0] = 0;
+  if (sscanf(text, "%*u %llu %llu", &resident, &shared) != 2) return 1;
+  return (resident - shared) * (unsigned long long)sysconf(_SC_PAGESIZE) <= most * 2 + FREEZE_SLACK;
+}
+
+static void act_on(const char *note, uint64_t most) {
+  uint64_t serial, number;
+  memcpy(&serial, note + 1, 8);
+  memcpy(&number, note + 9, 8);
+  Worker *worker = worker_of(serial, 0); /* it lives, or has not been waited for: its process id is no other's */
+  if (!worker || worker->control < 0) return;
+  switch (note[0]) {
+    case INTERRUPT: {
+      char stop[STOP_SIZE];
+      memcpy(stop, &number, 4);
+      stop[4] = note[17];
+      send(worker->control, stop, sizeof stop, MSG_NOSIGNAL | MSG_DONTWAIT); /* else the host will have it killed */
+      break;
+    }
+    case FREEZE: kill(worker->pid, holds_little(worker->pid, number ? number : most) ? SIGSTOP : SIGKILL); break;
+    case THAW: kill(worker->pid, SIGCONT); break;
+    case RELEASE: /* its control thread ends the process */
+      close(worker->control);
+      worker->control = -1;
+      kill(worker->pid, SIGCONT);
+      break;
+  }
+}
+
+/* 0 when the host has hung up. */
+static int take_notes(int fd, uint64_t most) {
+  ssize_t got = recv(fd, Z.notes + Z.notes_size, sizeof Z.notes - Z.notes_size, MSG_DONTWAIT);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return 1;
+  if (got <= 0) return 0;
+  Z.notes_size += (size_t)got;
+  size_t at = 0;
+  for (; Z.notes_size - at >= NOTE_SIZE; at += NOTE_SIZE) act_on(Z.notes + at, most);
+  Z.notes_size -= at;
+  memmove(Z.notes, Z.notes + at, Z.notes_size);
+  return 1;
+}
+
+/* Whether the next request is this one. 0: another. -1: the host has hung up. */
+static int asks_for(int fd, const char *request, size_t size) {
+  char start[64];
+  ssize_t got = recv(fd, start, size < sizeof start ? size : sizeof start, MSG_PEEK);
+  if (got < 0 && errno == EINTR) return asks_for(fd, request, size);
+  return got <= 0 ? -1 : !memcmp(start, request, (size_t)got);
+}
+
+/* Take the request with the worker's socket, which comes beside it; -1 where the kernel had no room for that. */
+static int take_socket(int fd, size_t size) {
+  char data[64];
+  union {
+    char space[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr align;
+  } control;
+  struct iovec part = {data, size};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  ssize_t got;
+  do got = recvmsg(fd, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
+  int passed = -1;
+  if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len >= CMSG_LEN(sizeof(int)))
+    memcpy(&passed, CMSG_DATA(header), sizeof passed);
+  if (passed < 0) errno = EMFILE;
+  return passed;
+}
+
+/* The worker's sockets at their fixed numbers, for which its jail is planned; `spare` is one that it has no need of. */
+static int move_sockets(int main_socket, int control, int spare) {
+  close(spare);
+  if (control == MAIN_FD) control = dup(control);
+  return control >= 0 && dup2(main_socket, MAIN_FD) == MAIN_FD && dup2(control, CONTROL_FD) == CONTROL_FD;
+}
+
+/* A worker for this socket, which is closed here: its process id, 0 in the worker itself, -1 where there is none. */
+static pid_t fork_worker(int main_socket) {
+  int pair[2] = {-1, -1};
+  pid_t pid = -1;
+  if (Z.count == Z.room) {
+    size_t room = Z.room ? Z.room * 2 : 64;
+    Worker *workers = realloc(Z.workers, room * sizeof *workers);
+    if (!workers) errno = ENOMEM;
+    else Z.workers = workers, Z.room = room;
+  }
+  if (Z.count < Z.room && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+    pid = fork();
+    if (!pid && !move_sockets(main_socket, pair[1], pair[0])) _exit(70);
+    if (!pid) return 0;
+    int problem = errno;
+    close(pair[1]);
+    if (pid < 0) close(pair[0]);
+    else Z.workers[Z.count++] = (Worker){pid, pair[0], ++Z.serial};
+    errno = problem;
+  }
+  int problem = errno;
+  close(main_socket);
+  errno = problem;
+  return pid;
+}
+
+/* tend(host, notes, request, answer, pid_at, serial_at, max_memory, parent, before, after, greeting): do the zygote's work
+ * until Python has something to do. `request` asks for a worker; the answer has its process id and its serial number at these
+ * offsets. True: another request waits. None: the host has hung up. OSError: no worker could be made, which is still to be
+ * answered. In a worker: what be_worker returns. */
+static PyObject *py_tend(PyObject *module, PyObject *arguments) {
+  int host, notes, pid_at, serial_at;
+  const char *request, *answer, *plans[2], *greeting;
+  Py_ssize_t request_size, answer_size, sizes[2], greeting_size;
+  unsigned long long most;
+  long parent;
+  char reply[64];
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "iiy#y#iiKly#y#y#", &host, &notes, &request, &request_size, &answer, &answer_size, &pid_at,
+                        &serial_at, &most, &parent, &plans[0], &sizes[0], &plans[1], &sizes[1], &greeting, &greeting_size))
+    return NULL;
+  if ((size_t)request_size > sizeof reply || (size_t)answer_size > sizeof reply || pid_at < 0 || serial_at < 0 ||
+      pid_at + 4 > answer_size || serial_at + 4 > answer_size)
+    return PyErr_Format(PyExc_ValueError, "a malformed answer");
+  for (;;) {
+    struct pollfd ready[2] = {{host, POLLIN, 0}, {notes, POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0) {
+      if (errno == EINTR && PyErr_CheckSignals()) return NULL;
+      continue;
+    }
+    if (ready[1].revents && !take_notes(notes, most)) notes = -1; /* poll leaves it out */
+    if (!ready[0].revents) continue;
+    reap();
+    int asked = asks_for(host, request, (size_t)request_size);
+    if (asked < 0) Py_RETURN_NONE;
+    if (!asked) Py_RETURN_TRUE;
+    int main_socket = take_socket(host, (size_t)request_size);
+    if (main_socket < 0) return PyErr_SetFromErrno(PyExc_OSError);
+    PyOS_BeforeFork();
+    pid_t pid = fork_worker(main_socket);
+    if (!pid) return be_worker(parent, plans, sizes, greeting, greeting_size);
+    int problem = errno;
+    PyOS_AfterFork_Parent();
+    errno = problem;
+    if (pid < 0) return PyErr_SetFromErrno(PyExc_OSError);
+    uint32_t numbers[2] = {(uint32_t)pid, (uint32_t)Z.serial};
+    memcpy(reply, answer, (size_t)answer_size);
+    memcpy(reply + pid_at, &numbers[0], 4);
+    memcpy(reply + serial_at, &numbers[1], 4);
+    if (send(host, reply, (size_t)answer_size, MSG_NOSIGNAL) != answer_size) Py_RETURN_NONE;
+  }
+}
+
+/* kill_worker(pid): end it if it still lives; its wait status, or None where nothing is known of it. */
+static PyObject *py_kill_worker(PyObject *module, PyObject *argument) {
+  (void)module;
+  pid_t pid = (pid_t)PyLong_AsLong(argument);
+  if (PyErr_Occurred()) return NULL;
+  int status;
+  if (pid > 0 && worker_of(0, pid)) {
+    kill(pid, SIGKILL);
+    pid_t waited;
+    do waited = waitpid(pid, &status, 0);
+    while (waited < 0 && errno == EINTR);
+    if (waited == pid) forget(pid, status);
+  }
+  for (size_t i = 0; i < MOST_ENDED && i < Z.ended_next; i++) {
+    size_t at = (Z.ended_next - 1 - i) % MOST_ENDED;
+    if (Z.ended[at].pid == pid) return PyLong_FromLong(Z.ended[at].status);
+  }
+  Py_RETURN_NONE;
+}
+
+/* end_workers(): kill them all, and see them go. */
+static PyObject *py_end_workers(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  for (size_t i = 0; i < Z.count; i++) kill(Z.workers[i].pid, SIGKILL);
+  for (size_t i = 0; i < Z.count; i++)
+    while (waitpid(Z.workers[i].pid, NULL, 0) < 0 && errno == EINTR) continue;
+  Py_RETURN_NONE;
+}
+
 static PyObject *py_send(PyObject *module, PyObject *arguments) {
   int kind;
   const char *payload;
@@ -1179,10 +1523,9 @@ static PyObject *py_send(PyObject *module, PyObject *arguments) {
 }
 
 /* rehearse(): an empty run that nobody hears of: what it touches is ready before anybody waits for the first. */
-static PyObject *py_rehearse(PyObject *module, PyObject *_) {
+static void rehearse(void) {
   static const char source[] = "return 1";
   char frame[HEADER + RUN_HEAD + sizeof source - 1] = {0};
-  (void)module, (void)_;
   put_header(frame, RUN, sizeof frame - HEADER);
   memcpy(frame + HEADER + RUN_HEAD, source, sizeof source - 1);
   int socket = W.socket;
@@ -1195,6 +1538,11 @@ static PyObject *py_rehearse(PyObject *module, PyObject *_) {
   }
   W.in.size = W.in_start = 0;
   W.socket = socket;
+}
+
+static PyObject *py_rehearse(PyObject *module, PyObject *_) {
+  (void)module, (void)_;
+  rehearse();
   Py_RETURN_NONE;
 }
 
@@ -1231,6 +1579,9 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {"take_hook", py_take_hook, METH_NOARGS, NULL},
                                 {"attach", py_attach, METH_VARARGS, NULL},
                                 {"serve", py_serve, METH_NOARGS, NULL},
+                                {"tend", py_tend, METH_VARARGS, NULL},
+                                {"kill_worker", py_kill_worker, METH_O, NULL},
+                                {"end_workers", py_end_workers, METH_NOARGS, NULL},
                                 {"send", py_send, METH_VARARGS, NULL},
                                 {"rehearse", py_rehearse, METH_NOARGS, NULL},
                                 {"watch", py_watch, METH_NOARGS, NULL},
@@ -1241,4 +1592,11 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&MODULE); }
+/* Raised with every change of what Python calls here; zygote.py has the same. */
+enum { REVISION = 2 };
+
+PyMODINIT_FUNC PyInit__native(void) {
+  PyObject *module = PyModule_Create(&MODULE);
+  if (module && PyModule_AddIntConstant(module, "REVISION", REVISION)) Py_CLEAR(module);
+  return module;
+}

@@ -216,12 +216,17 @@ class NativeChild:
         native = self._native
         native.rehearse()
         native.send(protocol.READY, greeting)
-        while (request := native.serve()) is not None:
+        self.go_on(native.serve())
+
+    def go_on(self, request: tuple[int, bytes] | None) -> None:
+        """Answer this request and those after it until the host hangs up."""
+        while request is not None:
             kind, payload = request
             if kind == protocol.CONFIGURE:
                 apply_configuration(self._vm, marshal.loads(payload))
             elif kind == protocol.GLOBALS:
-                native.send(protocol.DEFINED, self._vm.globals())
+                self._native.send(protocol.DEFINED, self._vm.globals())
+            request = self._native.serve()
 
 
 def apply_configuration(vm: Engine, config: dict[str, Any]) -> None:

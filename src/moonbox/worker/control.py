@@ -11,7 +11,7 @@ from typing import Protocol
 from moonbox.worker.protocol import STOP
 from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
 
-__all__ = ["Control", "Notes", "SocketControl", "ZygoteControl"]
+__all__ = ["Control", "Notes", "SocketControl", "WorkerProcess", "ZygoteControl"]
 
 _SECONDS = 5.0
 
@@ -29,6 +29,13 @@ class Control(Protocol):
 
     def release(self) -> None:
         """It is no longer needed and ends, whatever it is doing."""
+
+
+class WorkerProcess(Protocol):
+    """What a worker runs in."""
+
+    def kill(self) -> str:
+        """End it now; words for how it had ended, "" when nothing is known."""
 
 
 class SocketControl:

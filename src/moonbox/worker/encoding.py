@@ -1,4 +1,4 @@
-"""How values travel between host and worker: as columns on the way out, as bounded JSON on the way in.
+"""How values travel between host and worker: as columns on the way out, as bounded frames of JSON on the way in.
 
 What goes out is trusted: lists of dicts with the same keys become columns, which unpack several times faster.
 What comes in is assumed hostile: it is counted and measured before it is parsed.
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
+from moonbox.worker.protocol import HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Decoder", "message_pack", "packed"]
+__all__ = ["Decoder", "Reader", "message_pack", "packed"]
 
 _NATIVE = extension("_values")
 _ROWS_FROM = 16
@@ -91,10 +92,47 @@ def _columns(rows: list[Any]) -> Any:
     return (keys, *(leaves[column::width] for column in range(width)))
 
 
+class Reader:
+    """Cuts a stream of bytes into frames; refuses frames of more than `largest` bytes before they are read."""
+
+    __slots__ = ("buffer", "largest")
+
+    def __init__(self, largest: int) -> None:
+        self.buffer = bytearray()
+        """Bytes that have arrived and are not taken yet; add to it what arrives."""
+        self.largest = largest
+
+    def take(self, data: bytes) -> tuple[int, bytes] | None:
+        """Add what has arrived; the next whole frame, or None when more bytes are needed."""
+        if not self.buffer and len(data) >= HEADER.size:  # most often it is one whole frame
+            kind, length = HEADER.unpack_from(data)
+            if length == len(data) - HEADER.size and length <= self.largest:
+                return kind, data[HEADER.size :]
+        self.buffer += data
+        return self.next()
+
+    def next(self) -> tuple[int, bytes] | None:
+        """The next whole frame, or None when more bytes are needed."""
+        buffer = self.buffer
+        if len(buffer) < HEADER.size:
+            return None
+        kind, length = HEADER.unpack_from(buffer)
+        if length > self.largest:
+            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
+        end = HEADER.size + length
+        if len(buffer) < end:
+            return None
+        payload = bytes(memoryview(buffer)[HEADER.size : end])
+        del buffer[:end]
+        return kind, payload
+
+
 class Decoder:
     """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
 
-    def __init__(self, most: int, *, max_depth: int, allow_nan: bool = False) -> None:
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels")
+
+    def __init__(self, most: int, max_depth: int, allow_nan: bool = False) -> None:
         self._left = most
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND

@@ -8,18 +8,22 @@ import socket
 import threading
 import time
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Self
 
 from moonbox.errors import WorkerError
-from moonbox.worker.protocol import HEADER, READY
+from moonbox.native import extension
+from moonbox.worker.encoding import Reader
+from moonbox.worker.protocol import READY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.worker.control import Control
+    from moonbox.worker.control import Control, WorkerProcess
     from moonbox.worker.jail import Layer
 
-__all__ = ["Gone", "Link", "Reader", "WorkerProcess", "socket_pairs"]
+__all__ = ["Gone", "Link", "Unread", "socket_pairs"]
+
+_WIRE = extension("worker._wire")
 
 _CHUNK = 1 << 18
 _LARGEST_FRAME = 1 << 20
@@ -33,46 +37,11 @@ class Gone(WorkerError):
         super().__init__("the worker is gone")
 
 
-class WorkerProcess(Protocol):
-    """What a worker runs in."""
+class Unread(WorkerError):
+    """The worker does not read what it is sent."""
 
-    def kill(self) -> str:
-        """End it now; words for how it had ended, "" when nothing is known."""
-
-
-class Reader:
-    """Cuts a stream of bytes into frames; refuses frames of more than `largest` bytes before they are read."""
-
-    __slots__ = ("buffer", "largest")
-
-    def __init__(self, largest: int) -> None:
-        self.buffer = bytearray()
-        """Bytes that have arrived and are not taken yet; add to it what arrives."""
-        self.largest = largest
-
-    def take(self, data: bytes) -> tuple[int, bytes] | None:
-        """Add what has arrived; the next whole frame, or None when more bytes are needed."""
-        if not self.buffer and len(data) >= HEADER.size:  # most often it is one whole frame
-            kind, length = HEADER.unpack_from(data)
-            if length == len(data) - HEADER.size and length <= self.largest:
-                return kind, data[HEADER.size :]
-        self.buffer += data
-        return self.next()
-
-    def next(self) -> tuple[int, bytes] | None:
-        """The next whole frame, or None when more bytes are needed."""
-        buffer = self.buffer
-        if len(buffer) < HEADER.size:
-            return None
-        kind, length = HEADER.unpack_from(buffer)
-        if length > self.largest:
-            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
-        end = HEADER.size + length
-        if len(buffer) < end:
-            return None
-        payload = bytes(memoryview(buffer)[HEADER.size : end])
-        del buffer[:end]
-        return kind, payload
+    def __init__(self) -> None:
+        super().__init__("it does not read what it is sent")
 
 
 class Link:
@@ -105,11 +74,10 @@ class Link:
         """What the worker was configured with last; None for what its source gives every worker."""
         self.memory = 0
         """Bytes that its scripts may hold; 0 for what its source gives every worker."""
-        self.sent = 0
-        self.received = 0
         self.closed = False
         self._process = process
         self._sock = sock
+        self._fd = sock.fileno()
         self._control = control
         self.reader = Reader(_LARGEST_FRAME)
         """Holds what has arrived; its `largest` is how large a frame may be."""
@@ -154,9 +122,41 @@ class Link:
 
     # Blocking
 
+    def exchange(self, data: bytes, deadline: float | None, give_up: float | None) -> tuple[int, bytes] | None:
+        """Send all of it and receive the next frame, as `send` and `receive` do, mostly in one go.
+
+        Unread when the worker has not taken the data by the time to give up.
+        """
+        reader = self.reader
+        if _WIRE is not None and self._bell is None and not reader.buffer:
+            try:
+                got = _WIRE.exchange(self._fd, data, -1.0 if deadline is None else deadline)
+            except OSError:
+                raise Gone from None
+            if got:
+                if type(got) is bytes:
+                    frame = reader.take(got)
+                    return frame if frame is not None and frame[0] != READY else self._after(frame, deadline)
+                data = data[got:]
+            elif got is None:
+                return None
+            elif got == b"":
+                raise Gone
+        # Half a frame would make the worker useless, so that there may be more time to send than to receive.
+        if data and not self.send(data, give_up):
+            raise Unread
+        return self.receive(deadline)
+
+    def _after(self, frame: tuple[int, bytes] | None, deadline: float | None) -> tuple[int, bytes] | None:
+        """The frame after a greeting, or the whole of one of which a part has arrived."""
+        if frame is not None:
+            if self.greeting is not None:
+                return frame
+            self.greeting = frame[1]
+        return self.receive(deadline)
+
     def send(self, data: bytes, deadline: float | None = None) -> bool:
         """Send all of it; False when the worker does not take it before the deadline. Gone when it cannot."""
-        self.sent += len(data)
         view = memoryview(data)
         try:
             while view:
@@ -187,7 +187,6 @@ class Link:
                 raise Gone from None
             if not data:
                 raise Gone
-            self.received += len(data)
             frame = reader.take(data)
             if frame is not None and frame[0] == READY and self.greeting is None:
                 self.greeting = frame[1]
@@ -213,6 +212,8 @@ class Link:
 
     def stop_waking(self) -> None:
         """The wait is over: give the bell's descriptors back."""
+        if self._bell is None:
+            return
         with self._using:
             bell, self._bell = self._bell, None
             if bell is not None:
@@ -244,7 +245,6 @@ class Link:
 
     def send_now(self, data: bytes) -> bytes:
         """Send what can be sent without waiting; the rest, nearly always empty, is for `asend`."""
-        self.sent += len(data)
         try:
             return data[self._sock.send(data) :]
         except BlockingIOError:
@@ -280,7 +280,6 @@ class Link:
                 data = b""
             if not data:
                 raise Gone
-            self.received += len(data)
             reader.buffer += data
 
     # The end
@@ -327,7 +326,7 @@ class Link:
         self.close()
         return status
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         with self._using:
             if self.closed:
                 raise Gone
@@ -337,6 +336,7 @@ class Link:
                 self._control.thaw()
         if thawed and self.on_thaw is not None:
             self.on_thaw()
+        return self
 
     def __exit__(self, *_: object) -> None:
         with self._using:
@@ -384,7 +384,6 @@ class Link:
             data = b""
         if not data:
             raise Gone
-        self.received += len(data)
         self.reader.buffer += data
         return True
 

@@ -30,11 +30,12 @@ TYPE_CHECKING = False  # `typing` itself takes a worker's start longer than ever
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["HEADER", "RUN_HEAD", "STOP", "frame", "pack", "pack_run"]
+__all__ = ["HEADER", "RUN_HEAD", "STOP", "chunk_name", "frame", "pack", "pack_run"]
 
 HEADER = struct.Struct("<BI")
 STOP = struct.Struct("<IB")
 RUN_HEAD = struct.Struct("<IQ")
+_RUN_FRAME = struct.Struct("<BIIQ")  # HEADER and RUN_HEAD
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
 CONFIGURE, RUN, ANSWERS, HALT, GLOBALS = 1, 2, 3, 4, 5
@@ -54,4 +55,9 @@ def pack(kind: int, value: Any) -> bytes:
 
 
 def pack_run(source: bytes, number: int, seed: int) -> bytes:
-    return HEADER.pack(RUN, RUN_HEAD.size + len(source)) + RUN_HEAD.pack(number, seed) + source
+    return _RUN_FRAME.pack(RUN, RUN_HEAD.size + len(source), number, seed) + source
+
+
+def chunk_name(number: int) -> str:
+    """What errors and tracebacks call the script of that run."""
+    return "script" if number == 1 else f"script#{number}"

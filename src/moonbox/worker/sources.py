@@ -25,7 +25,7 @@ from moonbox.shortage import shortage
 from moonbox.wording import noun
 from moonbox.worker.control import Notes, SocketControl, ZygoteControl
 from moonbox.worker.link import Link, socket_pairs
-from moonbox.worker.zygote import LENGTH
+from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -77,7 +77,7 @@ class ProcessSource:
             raise _cannot_start(problem) from problem
         try:
             with theirs:
-                (_, pid, serial, native), notes = self._request(("spawn",), (theirs.fileno(),))
+                (_, pid, serial, native), notes = self._request(SPAWN, (theirs.fileno(),))
         except BaseException:
             main.close()
             raise
@@ -110,9 +110,9 @@ class ProcessSource:
         return None if self._process is None else self._process.pid
 
     def _request(
-        self, request: tuple[Any, ...], fds: tuple[int, ...] = (), *, restart: bool = True
+        self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...] = (), *, restart: bool = True
     ) -> tuple[Any, Notes]:
-        """The zygote's answer, and where to send it notes."""
+        """The zygote's answer to a request, or to one that is packed already, and where to send it notes."""
         with self._lock:
             if self._closed:
                 raise WorkerError("the Sandbox is closed")
@@ -164,10 +164,9 @@ class ProcessSource:
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
         ours.settimeout(REPLY_SECONDS)
 
-    def _exchange(self, request: tuple[Any, ...], fds: tuple[int, ...]) -> Any:
+    def _exchange(self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...]) -> Any:
         assert self._socket is not None
-        payload = marshal.dumps(request)
-        payload = LENGTH.pack(len(payload)) + payload
+        payload = request if isinstance(request, bytes) else _packed(request)
         if fds:
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
             try:
@@ -210,6 +209,11 @@ class ProcessSource:
                     os.kill(self._process.pid, signal.SIGKILL)
                 self._process.wait()
             self._process = None
+
+
+def _packed(request: tuple[Any, ...]) -> bytes:
+    payload = marshal.dumps(request)
+    return LENGTH.pack(len(payload)) + payload
 
 
 class WorkerShortage(WorkerError):

@@ -23,9 +23,12 @@ TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`, and 
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FREEZE", "INTERRUPT", "LENGTH", "NOTE", "RELEASE", "THAW", "main"]
+__all__ = ["FREEZE", "INTERRUPT", "LENGTH", "NOTE", "RELEASE", "SPAWN", "THAW", "main"]
 
 LENGTH = struct.Struct("<I")
+_SPAWN = marshal.dumps(("spawn",), 0)  # as the first version of the format has it, which is the same in every process
+SPAWN = LENGTH.pack(len(_SPAWN)) + _SPAWN
+"""The request for a worker."""
 NOTE = struct.Struct("<BQQB")  # action, serial number of the worker; number and reason of a STOP, or bytes of memory
 INTERRUPT, FREEZE, THAW, RELEASE = 1, 2, 3, 4
 _NOTES_AT_ONCE = 256
@@ -35,6 +38,8 @@ _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 
 _EMFILE = 24
 _MOST_PLANS = 64
 _SLACK = 32 << 20
+_NATIVE_REVISION = 2
+_FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
 
@@ -64,36 +69,75 @@ class _Zygote:
         self._serial = 0
         self._ended: dict[int, int] = {}
         self._limits: dict[str, Any] = {}
-        self._planned: dict[tuple[int, ...], tuple[Any, bytes]] = {}
+        self._planned: dict[tuple[int, ...], _PlannedJail] = {}
         self._pid = self._prepared.parent_pid()
         self._page = os.sysconf("SC_PAGE_SIZE")
+        self._deaf = False  # the host has closed the socket of the notes
+        self._tended: _PlannedJail | None = None  # the jail of workers that the native part makes and looks after
 
     def serve(self) -> None:
+        while self._next_request():
+            request, fds = self._receive()
+            if request is None:
+                break
+            self._reap()
+            try:
+                answer = getattr(self, "_do_" + request[0])(*request[1:], fds)
+            except OSError as problem:  # no descriptors, processes or memory left: the workers that there are go on
+                answer = _failed(problem)
+                for fd in fds:
+                    os.close(fd)
+            if not self._answer(answer):
+                break
+        self._end()
+
+    def _next_request(self) -> bool:
+        """Wait for it, and act on notes meanwhile; False when the host has hung up."""
+        if self._tended is not None:
+            return self._tend(self._tended)
         poll = select.poll()
         poll.register(self._host.fileno(), select.POLLIN)
-        poll.register(self._notes.fileno(), select.POLLIN)
+        if not self._deaf:
+            poll.register(self._notes.fileno(), select.POLLIN)
         while True:
             ready = [fd for fd, _ in poll.poll()]
             if self._notes.fileno() in ready and not self._take_notes():
+                self._deaf = True
                 poll.unregister(self._notes.fileno())
-            if self._host.fileno() not in ready:
+            if self._host.fileno() in ready:
+                return True
+
+    def _tend(self, jail: _PlannedJail) -> bool:
+        """The same by the native part, which makes workers and looks after them by itself."""
+        assert jail.calls is not None
+        while True:
+            try:
+                state = self._native.tend(
+                    self._host.fileno(),
+                    self._notes.fileno(),
+                    SPAWN,
+                    *_ANSWER,
+                    self._limits["max_memory"],
+                    self._pid,
+                    *jail.calls,
+                    jail.greeting,
+                )
+            except OSError as problem:
+                if not self._answer(_failed(problem)):
+                    return False
                 continue
-            request, fds = self._receive()
-            if request is None:
-                self._end()
-                return
-            self._reap()
-            try:
-                answer = marshal.dumps(getattr(self, "_do_" + request[0])(*request[1:], fds))
-            except OSError as problem:  # no descriptors, processes or memory left: the workers that there are go on
-                answer = marshal.dumps(("failed", problem.errno, problem.strerror))
-                for fd in fds:
-                    os.close(fd)
-            try:
-                self._host.sendall(LENGTH.pack(len(answer)) + answer)
-            except OSError:  # the host has hung up
-                self._end()
-                return
+            if type(state) is tuple:  # this is a worker, and Python has something to do in it
+                self._be_native_worker(state, jail)
+            return state is True
+
+    def _answer(self, answer: tuple[Any, ...]) -> bool:
+        """False when the host has hung up."""
+        data = marshal.dumps(answer)
+        try:
+            self._host.sendall(LENGTH.pack(len(data)) + data)
+        except OSError:
+            return False
+        return True
 
     def _receive(self) -> tuple[Any, list[int]]:
         fds = array.array("i")
@@ -128,6 +172,9 @@ class _Zygote:
         gc.freeze()  # workers share these pages as long as no collection touches them
         gc.disable()
         self._rehearse()
+        if self._native is not None:
+            jail = self._jail_for(_FIXED)
+            self._tended = jail if jail.calls is not None else None
         return ("ok",)
 
     def _rehearse(self) -> None:
@@ -182,7 +229,7 @@ class _Zygote:
         if not fds:  # the kernel drops what there is no room for
             raise OSError(_EMFILE, "no descriptors left")
         ours, theirs = _socket.socketpair()
-        config, greeting = self._jail_for((fds[0], theirs.fileno()))
+        jail = self._jail_for((fds[0], theirs.fileno()))
         try:
             pid = os.fork()
         except OSError:
@@ -190,10 +237,7 @@ class _Zygote:
             theirs.close()
             raise
         if pid == 0:
-            try:
-                self._be_worker(fds[0], theirs.detach(), config, greeting)
-            finally:
-                os._exit(70)
+            self._be_worker(fds[0], theirs.detach(), jail)
         os.close(fds[0])
         theirs.close()
         ours.setblocking(False)
@@ -202,8 +246,8 @@ class _Zygote:
         self._controls[self._serial] = pid, ours
         return ("ok", pid, self._serial, self._native is not None)
 
-    def _jail_for(self, keep: tuple[int, ...]) -> tuple[Any, bytes]:
-        """The jail, planned, of a worker that keeps these descriptors, and its greeting. Their numbers mostly recur."""
+    def _jail_for(self, keep: tuple[int, ...]) -> _PlannedJail:
+        """The jail of a worker that keeps these descriptors. Their numbers mostly recur."""
         planned = self._planned.get(keep)
         if planned is None:
             config = self._jail.JailConfig(
@@ -213,7 +257,7 @@ class _Zygote:
                 # Room for the script's own memory, and once more for its values on their way in and out.
                 memory=self._limits["max_memory"] * 2,
             )
-            planned = config, _greeting(config.before.layers + config.after.layers)
+            planned = _PlannedJail(config, self._jail, self._prepared.libc if self._native else None)
             if len(self._planned) >= _MOST_PLANS:
                 self._planned.clear()
             self._planned[keep] = planned
@@ -221,6 +265,8 @@ class _Zygote:
 
     def _do_kill(self, pid: int, _: list[int]) -> tuple[str, int | None]:
         """Kill that worker if it still lives, and tell its wait status."""
+        if self._tended is not None:
+            return ("ok", self._native.kill_worker(pid))
         if pid in self._children:
             os.kill(pid, _SIGKILL)
             self._wait(pid, 0)
@@ -243,25 +289,76 @@ class _Zygote:
         return pid > 0
 
     def _end(self) -> None:
+        if self._native is not None:
+            self._native.end_workers()
         for pid in self._children:
             os.kill(pid, _SIGKILL)
         for pid in tuple(self._children):
             self._wait(pid, 0)
         os._exit(0)
 
-    def _be_worker(self, main_fd: int, control_fd: int, config: Any, greeting: bytes) -> None:
-        before = self._jail.before_threads(config)
-        child: Child | NativeChild
-        if self._native:
+    def _be_worker(self, main_fd: int, control_fd: int, jail: _PlannedJail) -> None:
+        """Never returns."""
+        status = 70
+        try:
+            config = jail.config
+            before = self._jail.before_threads(config)
+            child: Child | NativeChild
+            if self._native:
+                child = NativeChild(self._native, self._vm)
+                child.attach(main_fd, control_fd)
+            else:
+                child = Child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
+                child.watch(lambda: os._exit(0))
+            after = self._jail.after_threads(config)
+            as_planned = before is config.before.layers and after is config.after.layers
+            child.serve(jail.greeting if as_planned else _greeting(before + after))
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _be_native_worker(self, state: Any, jail: _PlannedJail) -> None:
+        """Go on where the native part needs Python; never returns."""
+        status = 70
+        try:
+            failures, request = state
             child = NativeChild(self._native, self._vm)
-            child.attach(main_fd, control_fd)
-        else:
-            child = Child(_socket.socket(fileno=main_fd), _socket.socket(fileno=control_fd), self._vm)
-            child.watch(lambda: os._exit(0))
-        after = self._jail.after_threads(config)
-        as_planned = before is config.before.layers and after is config.after.layers
-        child.serve(greeting if as_planned else _greeting(before + after))
-        os._exit(0)
+            if failures is None:
+                child.go_on(request)
+            else:
+                plans = jail.config.before, jail.config.after
+                before, after = (self._jail.outcomes(*pair) for pair in zip(plans, failures))  # noqa: B905 - two each
+                child.serve(_greeting(before + after))
+            status = 0
+        finally:
+            os._exit(status)
+
+
+class _PlannedJail:
+    """A worker's jail, its greeting where nothing fails, and its calls for the native part, if that can make them."""
+
+    __slots__ = ("calls", "config", "greeting")
+
+    def __init__(self, config: Any, jail: Any, libc: Any) -> None:
+        self.config = config
+        self.greeting = _greeting(config.before.layers + config.after.layers)
+        before, after = (jail.native_form(plan, libc) for plan in (config.before, config.after))
+        self.calls: tuple[bytes, bytes] | None = None if before is None or after is None else (before, after)
+
+
+def _failed(problem: OSError) -> tuple[Any, ...]:
+    return "failed", problem.errno, problem.strerror
+
+
+def _answer_with_gaps() -> tuple[bytes, int, int]:
+    """The answer to a request for a worker, and where in it the process id and the serial number go."""
+    pid, serial = 0x5A5A5A51, 0x5A5A5A52
+    data = marshal.dumps(("ok", pid, serial, True))
+    message = LENGTH.pack(len(data)) + data
+    return message, message.index(pid.to_bytes(4, "little")), message.index(serial.to_bytes(4, "little"))
+
+
+_ANSWER = _answer_with_gaps()
 
 
 def _greeting(layers: Any) -> bytes:
@@ -269,12 +366,12 @@ def _greeting(layers: Any) -> bytes:
 
 
 def _load_native() -> Any:
-    """The native part of a worker, where it was built."""
+    """The native part of a worker, where it was built; not one that an earlier version has left behind."""
     try:
         from moonbox.worker import _native  # type: ignore[attr-defined]
     except ImportError:
         return None
-    return _native
+    return _native if getattr(_native, "REVISION", 0) == _NATIVE_REVISION else None
 
 
 def _ignore_interrupts() -> None:

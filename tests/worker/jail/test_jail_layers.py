@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from moonbox.errors import UsageError
 from moonbox.worker import jail
 from moonbox.worker.jail.config import Prepared
 from moonbox.worker.jail.landlock import handled_rights
-from moonbox.worker.jail.layers import Layer, Plan, Step, Unavailable, attempt, enforce, plan
+from moonbox.worker.jail.layers import Layer, Plan, Step, Unavailable, attempt, enforce, outcomes, plan
 from moonbox.worker.jail.libc import Libc
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -325,3 +326,64 @@ def needs_landlock(zygote, abi: int) -> None:
     active, detail = zygote.run("session", filter=False).layers["landlock"]
     if not active or int(detail.split()[1].rstrip(":")) < abi:
         pytest.skip(f"needs Landlock of ABI {abi}: {detail}")
+
+
+@linux
+def test_what_the_native_part_tells_of_its_calls_becomes_layers():
+    def call() -> None:
+        raise AssertionError("made by the native part")
+
+    first = Step(Layer("first", True, "on"), call, reasons={1: "not here"})
+    second, third = Step(Layer("second", True, "on"), lambda: None), Layer("third", False, "missing")
+    planned = Plan([first, second, third])
+    assert outcomes(planned, [0, 0]) is planned.layers
+    assert outcomes(planned, [1, 0]) == (Layer("first", False, "not here"), second.layer, third)
+    failed = outcomes(planned, [0, -77])[1]
+    assert (failed.active, failed.detail.startswith("thread 77 ")) == (False, True)
+
+
+@linux
+def test_a_plan_that_needs_python_has_no_native_form():
+    libc = Libc()
+    raw = partial(os.getpid)
+    ready = Plan([Step(Layer("a", True, ""), libc.ready(39), libc.ready_prctl(4, 1))])
+    assert len(jail.native_form(ready, libc) or b"") == 2 * 40
+    assert jail.native_form(ready, None) is None
+    assert jail.native_form(Plan([Step(Layer("a", True, ""), raw)]), libc) is None
+    assert jail.native_form(Plan([]), libc) == b""
+
+
+@linux
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_a_layer_that_fails_after_the_fork_is_told(native):
+    """Landlock takes 16 domains at most: the workers of a host that has used them up cannot enter theirs."""
+    script = """
+import ctypes, sys
+sys.path[:0] = sys.argv[1:]
+from moonbox import Sandbox
+from moonbox.worker.jail.landlock import SYS_CREATE_RULESET, SYS_RESTRICT_SELF
+from moonbox.worker.jail.libc import Libc
+libc = Libc()
+libc.prctl(38, 1)
+rights = ctypes.create_string_buffer((1 << 12).to_bytes(8, "little"), 8)  # to make symbolic links: nobody here does
+for _ in range(16):
+    libc.syscall(SYS_RESTRICT_SELF, libc.syscall(SYS_CREATE_RULESET, ctypes.addressof(rights), 8, 0), 0)
+with Sandbox(min_workers=0) as box, box.repl() as repl:
+    assert repl.run("x = 2 return x").value == 2
+    assert repl.globals() == {"x": "number"}
+    for layer in repl.worker_jail:
+        print(layer.name, layer.active, layer.detail, sep="|")
+"""
+    if not any(layer.name == "landlock" and layer.active for layer in jail.report()):
+        pytest.skip("needs Landlock")
+    done = subprocess.run(
+        [sys.executable, "-c", script, *sys.path],
+        env={"MOONBOX_NATIVE": native, "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    layers = {line.split("|")[0]: line.split("|")[1:] for line in done.stdout.splitlines()}
+    assert layers["landlock"][0] == "False", done.stderr
+    assert "16 Landlock domains" in layers["landlock"][1]
+    assert layers["seccomp"][0] == "True"

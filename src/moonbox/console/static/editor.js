@@ -78,6 +78,13 @@ export class Editor {
     this.text.setSelectionRange(start, start + (lines[line - 1] ?? "").length);
   }
 
+  /** In the browser's own way, so that it can be undone. */
+  replaceLine(line, text) {
+    this.goTo(line);
+    this.insert(text);
+    this.hide();
+  }
+
   insert(text) {
     this.text.focus();
     // The browser's own editing command keeps its undo history.

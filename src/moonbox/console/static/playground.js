@@ -248,22 +248,36 @@ function showError(error, stateLost) {
   problems.replaceChildren(h("div", { class: "problem", role: "alert" }, parts));
 }
 
-/** "did you mean 'x'?" as a button that changes the name in its line. */
+/** What a message offers, as a button: another name in its line, or another line. */
 function fix({ line, message, hint }) {
-  const said = `${message}\n${hint ?? ""}`;
-  const wanted = /did you mean ['"`]?([\w.]+)['"`]?\?/.exec(said)?.[1];
-  const wrong = /(?:unknown \w+|there is no \w+|field|global|variable|method|tool) ['"`]([\w.]+)['"`]/.exec(said)?.[1];
-  if (!wanted || !wrong || !line || wanted === wrong) return null;
-  const apply = () => {
-    const lines = editor.source.split("\n");
+  const text = `${message}\n${hint ?? ""}`;
+  const old = editor.source.split("\n")[line - 1];
+  if (!line || old === undefined) return null;
+  const wanted = /did you mean ['"`]?([\w.]+)['"`]?\?/.exec(text)?.[1];
+  const wrong = /(?:unknown \w+|there is no \w+|field|global|variable|method|tool) ['"`]?([\w.]+)['"`]?/.exec(text)?.[1];
+  if (wanted && wrong && wanted !== wrong) {
     const short = (name) => name.slice(name.lastIndexOf(".") + 1);
-    lines[line - 1] = lines[line - 1].replace(short(wrong), () => short(wanted));
-    editor.source = lines.join("\n");
+    return mendingButton(line, `change it to ${wanted}`, () => old.replace(short(wrong), () => short(wanted)));
+  }
+  const other = /\bwrite: ([^\n…]+)$/.exec(hint ?? "")?.[1];
+  return other && isWholeLine(other, old) ? mendingButton(line, "use this line", () => /^\s*/.exec(old)[0] + other) : null;
+}
+
+function mendingButton(line, label, mended) {
+  const apply = () => {
+    editor.replaceLine(line, mended());
     editor.mark([]);
     problems.replaceChildren();
-    editor.goTo(line);
   };
-  return h("button", { type: "button", class: "chip", onClick: apply }, `change it to ${wanted}`);
+  return h("button", { type: "button", class: "chip", onClick: apply }, label);
+}
+
+/** Hints also name parts of a line. A whole one has all of its words, but for one that Lua does not have. */
+function isWholeLine(offered, old) {
+  const words = (text) => text.toLowerCase().match(/\w+/g) ?? [];
+  const kept = new Set(words(offered));
+  const lost = words(old).filter((word) => !kept.has(word));
+  return new Set(lost).size <= 1 && !lost.some((word) => word === "return" || word === "local");
 }
 
 function showModel({ model, economy }, media) {

@@ -46,8 +46,8 @@ def lua_program(source: str) -> p.Program | None:
         return token.line, token.column
 
     def text(value: p.Expression) -> str:
-        stop = reader.stops.get(id(value))
-        return listing.text(value.at, stop) if stop is not None else "…"
+        entry = reader.stops.get(id(value))
+        return listing.text(value.at, entry[0]) if entry is not None else "…"
 
     body = reader.block(parsed.tree)
     return p.Program(
@@ -134,9 +134,8 @@ class _Reader:
         """What it assigns to, except for locals of the whole script; locals of inner blocks are counted."""
         self.fields: set[str] = set()
         self.filled: dict[str, int] = {}
-        self.stops: dict[int, int] = {}
-        """Where values end, of those whose text a message may quote."""
-        self._kept: list[Any] = []  # what `stops` knows by identity must stay alive
+        self.stops: dict[int, tuple[int, p.Expression]] = {}
+        """Where values end, of those whose text a message may quote; with them, so that they live as long."""
         self._depth = 0
         self._locals: set[str] = set()  # of the whole script, declared so far
 
@@ -166,13 +165,11 @@ class _Reader:
         tokens = self.tokens
         return tuple([tokens[index].text for index in indexes])
 
-    def _quotable(self, made: Any, stop: int) -> Any:
-        self.stops[id(made)] = stop
-        self._kept.append(made)
-        return made
-
     def _name(self, node: tree.Name) -> p.Expression:
-        return self._quotable(p.Name(node.first, self.tokens[node.first].text), node.first + 1)  # type: ignore[no-any-return]
+        first = node.first
+        made = p.Name(first, self.tokens[first].text)
+        self.stops[id(made)] = first + 1, made
+        return made
 
     def _literal(self, node: tree.Literal) -> p.Expression:
         token = self.tokens[node.first]
@@ -185,7 +182,8 @@ class _Reader:
             made = p.Constant(node.first, _WORDS[token.text])
         else:
             made = p.Other(node.first, (), "...")
-        return self._quotable(made, node.first + 1)  # type: ignore[no-any-return]
+        self.stops[id(made)] = node.first + 1, made
+        return made
 
     def _index(self, node: tree.Index) -> p.Expression:
         value = self.value(node.value)
@@ -199,7 +197,8 @@ class _Reader:
                 made = p.Field(node.first, value, inner.value, inner.at)
             else:
                 made = p.Item(node.first, value, inner)
-        return self._quotable(made, node.stop)  # type: ignore[no-any-return]
+        self.stops[id(made)] = node.stop, made
+        return made
 
     def _call(self, node: tree.Call) -> p.Expression:
         function = self.value(node.function)
@@ -211,7 +210,8 @@ class _Reader:
             made = p.Call(node.first, function, arguments, not self._gives_several(node.arguments))
             if type(function) is p.Field and function.name == "insert" and arguments:
                 self._fill(p.root(arguments[0]))
-        return self._quotable(made, node.stop)  # type: ignore[no-any-return]
+        self.stops[id(made)] = node.stop, made
+        return made
 
     def _table(self, node: tree.Table) -> p.Expression:
         entries: list[tuple[str | None, p.Expression]] = []
@@ -232,7 +232,9 @@ class _Reader:
         if node.fields and node.fields[-1].key is None and self._gives_several([node.fields[-1].value]):
             exact = False
         is_list = bool(entries) and all(name is None for name, _ in entries)
-        return self._quotable(p.Record(node.first, tuple(entries), exact, is_list), node.stop)  # type: ignore[no-any-return]
+        made = p.Record(node.first, tuple(entries), exact, is_list)
+        self.stops[id(made)] = node.stop, made
+        return made
 
     def _unary(self, node: tree.Unary) -> p.Expression:
         operator = self.tokens[node.first].text

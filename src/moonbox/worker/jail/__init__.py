@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 
 from moonbox.worker.jail.config import LAYERS, WHOLE_JAIL, JailConfig, Prepared, prepare
-from moonbox.worker.jail.layers import Layer, enforce
+from moonbox.worker.jail.layers import Layer, enforce, outcomes
+from moonbox.worker.jail.native import native_form
 from moonbox.worker.jail.process import describe_exit
 from moonbox.worker.jail.rlimits import renew_cpu
 
@@ -29,6 +30,8 @@ __all__ = [
     "after_threads",
     "before_threads",
     "describe_exit",
+    "native_form",
+    "outcomes",
     "prepare",
     "renew_cpu",
     "report",

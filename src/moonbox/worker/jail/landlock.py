@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
+import os
 import struct
 
 from moonbox.worker.jail.layers import Layer, Step, Unavailable
@@ -23,6 +25,8 @@ CREATE_RULESET_VERSION = 1
 FILE_RIGHTS = ((1, 13), (2, 14), (3, 15), (5, 16), (9, 17))
 NETWORK_RIGHTS = ((4, 2), (10, 4))  # TCP bind and connect; UDP bind, and connect or send
 SCOPES = ((6, 2),)  # abstract Unix sockets and signals
+
+_ABOVE = 10  # the lowest numbers are those of a worker's sockets, which take their place before it is used
 
 _REASONS = {
     errno.ENOSYS: "the kernel is older than Linux 5.13 or built without Landlock, or a container's policy hides it",
@@ -48,7 +52,10 @@ def make_ruleset(libc: Libc) -> Ruleset:
         abi = libc.syscall(SYS_CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION)
         rights = handled_rights(abi)
         attributes = ctypes.create_string_buffer(rights, len(rights))
-        return Ruleset(libc.syscall(SYS_CREATE_RULESET, ctypes.addressof(attributes), len(rights), 0), abi)
+        fd = libc.syscall(SYS_CREATE_RULESET, ctypes.addressof(attributes), len(rights), 0)
+        above = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+        os.close(fd)
+        return Ruleset(above, abi)
     except OSError as error:
         raise Unavailable(_REASONS.get(error.errno or 0, str(error))) from None
 

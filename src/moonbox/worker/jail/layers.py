@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Call = Callable[[], object]
 
-__all__ = ["Layer", "Plan", "Step", "Unavailable", "attempt", "enforce", "plan"]
+__all__ = ["Layer", "Plan", "Step", "Unavailable", "attempt", "enforce", "outcomes", "plan"]
 
 
 class Unavailable(OSError):
@@ -103,6 +103,16 @@ def enforce(planned: Plan) -> tuple[Layer, ...]:
             failures = failures or {}
             failures[call] = result if result != -1 else OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return planned.layers if failures is None else tuple(_outcome(step, failures) for step in planned.steps)
+
+
+def outcomes(planned: Plan, results: list[int]) -> tuple[Layer, ...]:
+    """How each layer stands after the native part has made the calls; a result is 0, an errno, or minus a thread's."""
+    failures: dict[Call, object] = {
+        call: OSError(result, os.strerror(result)) if result > 0 else -result
+        for call, result in zip(planned.calls, results, strict=True)
+        if result
+    }
+    return planned.layers if not failures else tuple(_outcome(step, failures) for step in planned.steps)
 
 
 def _outcome(step: Step | Layer, failures: Mapping[Call, object]) -> Layer:

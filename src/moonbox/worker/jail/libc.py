@@ -47,6 +47,14 @@ class Libc:
     def ready_prctl(self, option: int, argument: int) -> Callable[[], int]:
         return partial(self._prctl, option, argument, 0, 0, 0)
 
+    def is_syscall(self, function: object) -> bool:
+        """Whether what `ready` returns calls this."""
+        return function is self._syscall
+
+    def is_prctl(self, function: object) -> bool:
+        """The same for `ready_prctl`."""
+        return function is self._prctl
+
     def unshare(self, flags: int) -> None:
         _checked("unshare", self._unshare(flags))
 

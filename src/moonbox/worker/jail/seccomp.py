@@ -29,7 +29,7 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
-__all__ = ["Assembler", "Filter", "build_filter", "compile_policy", "filter_calls"]
+__all__ = ["Assembler", "Filter", "build_filter", "compile_policy", "filter_calls", "put_pid"]
 
 ALLOW = 0x7FFF_0000
 KILL_PROCESS = 0x8000_0000
@@ -78,8 +78,8 @@ def filter_calls(libc: Libc, compiled: Filter) -> Step:
     header = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(program)))
     install = libc.ready(compiled.syscall, SET_MODE_FILTER, FLAG_TSYNC, ctypes.addressof(header))
     layer = Layer("seccomp", True, "every system call is refused but those that computing needs, in every thread")
-    fill_in = partial(_put_pid, program, compiled.pid_at)
-    return Step(layer, fill_in, install, reasons=_REASONS, keep=(program, header))
+    fill_in = [partial(put_pid, program, offset) for offset in compiled.pid_at]
+    return Step(layer, *fill_in, install, reasons=_REASONS, keep=(program, header))
 
 
 def compile_policy(architecture: Architecture) -> Filter:
@@ -99,9 +99,9 @@ def compile_policy(architecture: Architecture) -> Filter:
     return Filter(code.assemble(), tuple(pid_at), architecture.seccomp)
 
 
-def _put_pid(program: ctypes.Array[ctypes.c_char], offsets: tuple[int, ...]) -> None:
-    for offset in offsets:
-        struct.pack_into("=I", program, offset, os.getpid())
+def put_pid(program: ctypes.Array[ctypes.c_char], offset: int) -> None:
+    """Let a rule of the program, which is at that offset, be about the calling process."""
+    struct.pack_into("=I", program, offset, os.getpid())
 
 
 def _ranges(architecture: Architecture) -> list[tuple[int, int | Rules]]:

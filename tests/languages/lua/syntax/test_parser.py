@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,11 +210,12 @@ def test_the_tree_of_every_script_that_is_lua() -> None:
 
 def nodes(node: object) -> Iterator[Any]:
     """All nodes of a tree, from the outside in."""
-    if isinstance(node, tuple):
-        if hasattr(node, "_fields"):
-            yield node
-        for part in node:
-            yield from nodes(part)
+    parts: Any = node if isinstance(node, tuple) else ()
+    if is_dataclass(node):
+        yield node
+        parts = [getattr(node, field.name) for field in fields(node)]
+    for part in parts:
+        yield from nodes(part)
 
 
 def test_what_a_tree_holds() -> None:

@@ -20,8 +20,10 @@ return function(host, stop, encode, nulls)
   local scheduled = setmetatable({}, { __mode = "k" })
 
   function M.begin()
-    in_flight, under_way, inbox = {}, 0, {}
-    queue, first, last = {}, 1, 0
+    under_way, first, last = 0, 1, 0
+    if next(in_flight) then in_flight = {} end
+    if next(inbox) then inbox = {} end
+    if next(queue) then queue = {} end
   end
 
   -- The request of that id, which is under way no more.
@@ -67,10 +69,13 @@ return function(host, stop, encode, nulls)
     return "[" .. id .. "," .. encode.quote(request.target) .. "," .. request.args .. "]"
   end
 
-  local function direct(request)
-    guard()
-    last_id = last_id + 1
-    local id = last_id
+  -- The answer to the request `id`, of which these are the first answers; those to others wait for them in the inbox.
+  local function awaited(id, ...)
+    local got, ok, value, more = ...
+    if got == id and more == nil then -- as nearly always: the answer, and no other
+      guard()
+      return ok, value
+    end
     local done, succeeded, result = false, nil, nil
     local function found(got, ok, value)
       if got == id then
@@ -80,12 +85,18 @@ return function(host, stop, encode, nulls)
         if request then inbox[#inbox + 1] = { request, ok, value } end
       end
     end
-    each_answer(found, exchange("[" .. frame(id, request) .. "]"))
+    each_answer(found, ...)
     while not done do
       each_answer(found, exchange(""))
     end
     guard()
     return succeeded, result
+  end
+
+  local function direct(request)
+    guard()
+    last_id = last_id + 1
+    return awaited(last_id, exchange("[" .. frame(last_id, request) .. "]"))
   end
 
   -- What may be sent now, as JSON; "" when that is nothing.

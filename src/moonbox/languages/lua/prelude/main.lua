@@ -289,8 +289,12 @@ local function rebuild(config)
   end
 end
 
+local fill = host.fill or function(into, from)
+  for name, value in next, from do rawset(into, name, value) end
+end
+
 local function furnish()
-  for name, value in next, builtins do rawset(env, name, value) end
+  fill(env, builtins)
   rawset(env, "_G", env)
 end
 
@@ -300,7 +304,7 @@ local function lend(number)
   if guest.loaded() then
     kept.each(guest.lend, "kept_", "kept")
     for _, entry in next, inputs do guest.lend(entry[1], entry[2], true) end
-  else
+  elseif kept.any() or next(inputs) then
     local function set(name, value)
       if lent[name] == nil then lent[name] = { rawget(env, name) } end
       rawset(env, name, value)
@@ -308,13 +312,15 @@ local function lend(number)
     kept.each(set, "_", "_")
     for _, entry in next, inputs do set(entry[1], entry[2]) end
   end
-  inputs = {}
+  if next(inputs) then inputs = {} end
 end
 
 local function give_back(...)
   guest.give_back()
-  for name, before in next, lent do rawset(env, name, before[1]) end
-  lent = {}
+  if next(lent) then
+    for name, before in next, lent do rawset(env, name, before[1]) end
+    lent = {}
+  end
   return ...
 end
 stop.trust(give_back)

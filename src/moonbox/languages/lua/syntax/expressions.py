@@ -28,6 +28,8 @@ _DEEPEST = 60  # levels of nesting; each costs a few Python frames
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^", "//", "&", "|", "~", "<<", ">>"})
 _BINARY = _ARITHMETIC | {"..", "==", "~=", "<", "<=", ">", ">=", "and", "or"}
 _UNARY = frozenset({"not", "-", "~", "#"})
+_SUFFIXES = frozenset({".", "[", ":", "(", "string", "{"})
+_SPELLED = frozenset({"keyword", "op", "eof"})
 _CONSTANTS = frozenset({"number", "string", "nil", "true", "false", "..."})
 
 
@@ -48,7 +50,6 @@ class ExpressionParser:
     def __init__(self, tokens: Sequence[Token], at: int = 0) -> None:
         self.tokens = tokens
         self.at = at
-        self.token = tokens[at]
         self.text = ""
         self.brackets: list[int] = []
         self._depth = 0
@@ -59,16 +60,22 @@ class ExpressionParser:
 
     # Moving over the tokens
 
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
     def look(self) -> None:
-        token = self.tokens[self.at]
-        self.token = token
-        self.text = token.text if token.kind in ("keyword", "op", "eof") else token.kind
-        if token.kind == "bad":
-            raise NotLua(token.problem)
+        """See the current word: `text` is its text, or its kind where there are many of that kind."""
+        self.at -= 1
+        self.next()
 
     def next(self) -> None:
-        self.at += 1
-        self.look()
+        self.at = at = self.at + 1
+        token = self.tokens[at]
+        kind = token[0]  # by position: this is the parser's innermost step
+        self.text = token[1] if kind in _SPELLED else kind
+        if kind == "bad":
+            raise NotLua(token.problem)
 
     def accept(self, text: str) -> bool:
         if self.text != text:
@@ -115,15 +122,20 @@ class ExpressionParser:
     def expression(self) -> Expression:
         self.enter()
         first = self.at
-        operands, operators = [self._operand()], []
-        while self.text in _BINARY:
-            operators.append(self.at)
-            self.next()
-            operands.append(self._operand())
-        self.leave()
-        return operands[0] if not operators else Operation(first, tuple(operands), tuple(operators))
+        value = self._operand()
+        if self.text in _BINARY:
+            operands, operators = [value], []
+            while self.text in _BINARY:
+                operators.append(self.at)
+                self.next()
+                operands.append(self._operand())
+            value = Operation(first, tuple(operands), tuple(operators))
+        self._depth -= 1
+        return value
 
     def _operand(self) -> Expression:
+        if self.text not in _UNARY:
+            return self._simple()
         unary: list[int] = []
         while self.text in _UNARY:
             unary.append(self.at)
@@ -134,6 +146,8 @@ class ExpressionParser:
         return value
 
     def _simple(self) -> Expression:
+        if self.text == "name":
+            return self.suffixed()
         if self.text in _CONSTANTS:
             self.next()
             return Literal(self.at - 1)
@@ -157,7 +171,7 @@ class ExpressionParser:
             value = Parentheses(first, inner, self.at)
         else:
             raise NotLua("unexpected symbol")
-        while True:
+        while self.text in _SUFFIXES:
             match self.text:
                 case ".":
                     self.next()
@@ -170,11 +184,10 @@ class ExpressionParser:
                     method = self.name()
                     arguments = self._arguments()
                     value = Call(first, value, method, arguments, self.at)
-                case "(" | "string" | "{":
+                case _:
                     arguments = self._arguments()
                     value = Call(first, value, None, arguments, self.at)
-                case _:
-                    return value
+        return value
 
     def _arguments(self) -> tuple[Expression, ...]:
         if self.text == "string":

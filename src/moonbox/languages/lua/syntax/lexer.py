@@ -27,32 +27,35 @@ class Token(NamedTuple):
 def tokenize(source: str, line: int = 1, most: int = 1_000_000) -> list[Token]:
     """The first words of a script in one pass, an eof token last. Linear in the length of the source."""
     tokens: list[Token] = []
-    append, make, words = tokens.append, tuple.__new__, RESERVED_WORDS
+    append, make, reserved = tokens.append, tuple.__new__, RESERVED_WORDS
     at, line_start, size = 0, 0, len(source)
+    words = _WORD.finditer(source)
     while at < size and len(tokens) < most:
-        match = _WORD.match(source, at)
-        assert match is not None  # the last alternative takes any character
+        match = next(words)  # the last alternative takes any character
+        index = match.lastindex
+        if index == 1 or index == 2:  # nearly all words: made without the detour over their class
+            start, at = match.span(index)
+            text = source[start:at]
+            kind = "op" if index == 2 else "keyword" if text in reserved else "name"
+            append(make(Token, (kind, text, line, start - line_start + 1, start, at, line, "")))
+            continue
         group = match.lastgroup or ""
-        start, end = match.span(group)
-        if group == "name" or group == "op":  # nearly all words: made without the detour over their class
-            text = source[start:end]
-            kind = group if group == "op" or text not in words else "keyword"
-            append(make(Token, (kind, text, line, start - line_start + 1, start, end, line, "")))
-        elif group == "newline":
-            line, line_start = line + 1, end
+        start, at = match.span(group)
+        if group == "newline":
+            line, line_start = line + 1, at
         elif group == "long":
             token = _long(source, match, line, start - line_start + 1)
             if token.kind != "comment":
                 append(token)
             if token.last_line != line:
                 line, line_start = token.last_line, _start_of_line(source, token.end)
-            end = token.end
+            at = token.end
+            words = _WORD.finditer(source, at)
         elif group not in _SKIPPED:
             token = _word(group, match, line, start - line_start + 1)
             append(token)
             if token.last_line != line:
                 line, line_start = token.last_line, _start_of_line(source, token.end)
-        at = end
     append(Token("eof", "<eof>", line, at - line_start + 1, at, at, line))
     return tokens
 
@@ -113,14 +116,14 @@ _NEWLINE = re.compile(r"\r\n|\n\r|\n|\r")
 _WORD = re.compile(
     r"""
     [ \t\v\f]*+(?:
-      (?P<newline>\r\n|\n\r|\n|\r)
+      (?P<name>[A-Za-z_][A-Za-z0-9_]*+)
+    | (?P<op>[+*%^&|(){}\];,#]|::?|==?|~=?|<[=<]?|>[=>]?|//?|-(?!-)|\[(?![=\[])|\.(?!\.|[0-9])|\.\.\.?)
+    | (?P<newline>\r\n|\n\r|\n|\r)
     | (?P<long>(?:--)?\[(?P<level>=*+)\[)
     | (?P<delimiter>\[=++)
     | (?P<comment>--[^\n\r]*+)
-    | (?P<name>[A-Za-z_][A-Za-z0-9_]*+)
     | (?P<number>0[xX](?:[pP][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?|\.?[0-9](?:[eE][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?)
     | (?P<string>"(?:[^"\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+"?|'(?:[^'\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+'?)
-    | (?P<op>\.\.\.|\.\.|==|~=|<=|>=|<<|>>|//|::|[-+*/%^#&~|<>=(){}\[\];:,.])
     | (?P<end>\Z)
     | (?P<foreign>[\s\S])
     )""",

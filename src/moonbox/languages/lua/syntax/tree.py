@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 __all__ = [
     "Assignment",
@@ -34,19 +35,22 @@ __all__ = [
 ]
 
 
-class Name(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Name:
     """A variable."""
 
     first: int
 
 
-class Literal(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Literal:
     """nil, true, false, a number, a string, or `...`."""
 
     first: int
 
 
-class Index(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Index:
     """`value.name` (the key is a Literal of that name) and `value[key]`."""
 
     first: int
@@ -56,7 +60,8 @@ class Index(NamedTuple):
     stop: int
 
 
-class Call(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Call:
     """`function(…)`, `function{…}`, `function"…"`, and with a method's name `function:method(…)`."""
 
     first: int
@@ -66,7 +71,8 @@ class Call(NamedTuple):
     stop: int
 
 
-class Function(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Function:
     """A function's parameters and body; the vararg `...` is not among the parameters."""
 
     first: int
@@ -75,7 +81,8 @@ class Function(NamedTuple):
     stop: int
 
 
-class TableField(NamedTuple):
+@dataclass(slots=True, eq=False)
+class TableField:
     """`name = value` (the key is a Literal of that name), `[key] = value`, or a value alone."""
 
     first: int
@@ -83,7 +90,8 @@ class TableField(NamedTuple):
     value: Expression
 
 
-class Table(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Table:
     """A table constructor."""
 
     first: int
@@ -91,14 +99,16 @@ class Table(NamedTuple):
     stop: int
 
 
-class Unary(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Unary:
     """An operator before the value that follows it."""
 
     first: int
     operand: Expression
 
 
-class Operation(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Operation:
     """Values joined by operators, in the order in which they are written: precedence is not applied."""
 
     first: int
@@ -106,7 +116,8 @@ class Operation(NamedTuple):
     operators: tuple[int, ...]
 
 
-class Parentheses(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Parentheses:
     """`(value)`."""
 
     first: int
@@ -117,7 +128,8 @@ class Parentheses(NamedTuple):
 Expression: TypeAlias = Name | Literal | Index | Call | Function | Table | Unary | Operation | Parentheses
 
 
-class Block(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Block:
     """Statements that share a scope."""
 
     first: int
@@ -125,7 +137,8 @@ class Block(NamedTuple):
     stop: int
 
 
-class Local(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Local:
     """`local a, b = …`."""
 
     first: int
@@ -133,7 +146,8 @@ class Local(NamedTuple):
     values: tuple[Expression, ...]
 
 
-class Assignment(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Assignment:
     """`a, b.c = …`."""
 
     first: int
@@ -141,14 +155,16 @@ class Assignment(NamedTuple):
     values: tuple[Expression, ...]
 
 
-class CallStatement(NamedTuple):
+@dataclass(slots=True, eq=False)
+class CallStatement:
     """A call whose values are not used."""
 
     first: int
     call: Expression
 
 
-class LocalFunction(NamedTuple):
+@dataclass(slots=True, eq=False)
+class LocalFunction:
     """`local function name(…) … end`."""
 
     first: int
@@ -156,7 +172,8 @@ class LocalFunction(NamedTuple):
     function: Function
 
 
-class FunctionStatement(NamedTuple):
+@dataclass(slots=True, eq=False)
+class FunctionStatement:
     """`function a.b(…) … end`; `method` is the name behind a colon, whose function has `self`."""
 
     first: int
@@ -165,14 +182,16 @@ class FunctionStatement(NamedTuple):
     function: Function
 
 
-class If(NamedTuple):
+@dataclass(slots=True, eq=False)
+class If:
     """Conditions with their blocks; that of `else` has none."""
 
     first: int
     branches: tuple[tuple[Expression | None, Block], ...]
 
 
-class While(NamedTuple):
+@dataclass(slots=True, eq=False)
+class While:
     """`while condition do … end`."""
 
     first: int
@@ -180,7 +199,8 @@ class While(NamedTuple):
     body: Block
 
 
-class Repeat(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Repeat:
     """`repeat … until condition`; the condition sees the block's locals."""
 
     first: int
@@ -188,7 +208,8 @@ class Repeat(NamedTuple):
     condition: Expression
 
 
-class NumericFor(NamedTuple):
+@dataclass(slots=True, eq=False)
+class NumericFor:
     """`for name = start, limit, step do … end`."""
 
     first: int
@@ -197,7 +218,8 @@ class NumericFor(NamedTuple):
     body: Block
 
 
-class GenericFor(NamedTuple):
+@dataclass(slots=True, eq=False)
+class GenericFor:
     """`for a, b in … do … end`."""
 
     first: int
@@ -206,21 +228,24 @@ class GenericFor(NamedTuple):
     body: Block
 
 
-class Do(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Do:
     """`do … end`."""
 
     first: int
     body: Block
 
 
-class Return(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Return:
     """`return …`."""
 
     first: int
     values: tuple[Expression, ...]
 
 
-class Jump(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Jump:
     """`break`, `goto name` and `::name::`."""
 
     first: int

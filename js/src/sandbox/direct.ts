@@ -1,0 +1,99 @@
+/** Direct calls: one tool called without a script, along the same way as from one. */
+
+import { Run } from "../audit/records.js";
+import { isDenial, ScriptError, ToolError } from "../errors.js";
+import type { Limits } from "../limits.js";
+import type { Toolbox } from "../tools/toolbox.js";
+import { CallEntry, CallPath, type CallResult, type ClientOptions, type RunInfo } from "./calls.js";
+import { RunClock } from "./clock.js";
+import { MediaStore } from "./media.js";
+import { randomHex } from "./repl.js";
+import type { Setup } from "./sandbox.js";
+
+const LONGEST_WAIT = 2 ** 31 - 1;
+
+/** One call and its record: a Run whose language is "direct". */
+export class DirectCall implements RunInfo {
+  readonly id = randomHex(16);
+  readonly repl_id = "";
+  readonly source = "";
+  private readonly media = new MediaStore();
+  private readonly clock: RunClock;
+  private readonly entry: CallEntry;
+  private readonly path: CallPath;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private expire: () => void = () => undefined;
+
+  constructor(
+    setup: Setup,
+    toolbox: Toolbox,
+    private readonly limits: Limits,
+    private readonly tool: string,
+    given: Record<string, unknown> | unknown[],
+    private readonly options: ClientOptions,
+  ) {
+    const { language, allow_nan, approve, slots, running } = setup;
+    this.entry = new CallEntry(1, `tools.${tool}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
+    this.path = new CallPath({
+      toolbox, functions: new Map(), docs: new Map(), limits, language, allow_nan, approve, slots, running, media: this.media,
+      always: new Map(), direct: true,
+    });
+    this.clock = new RunClock(limits.timeout, () => this.changed());
+    this.clock.waits(true);
+  }
+
+  async run(): Promise<Run> {
+    const { entry, tool } = this;
+    const late = new Promise<CallResult>((resolve) => {
+      this.expire = () => {
+        entry.abort.abort();
+        resolve(["timeout", null, new ToolError(`${entry.tool} did not answer in time`, { code: "timeout", retryable: true, tool })]);
+      };
+    });
+    this.changed();
+    const [status, result, error] = await Promise.race([this.path.perform(entry, this), late]);
+    clearTimeout(this.timer);
+    entry.close(status, result, error);
+    if (error === null) return this.record(result, null);
+    const { code, message, retryable, data } = error;
+    return this.record(null, new ScriptError(isDenial(code) ? "denied" : "tool", message, { code, tool: entry.tool, retryable, data }));
+  }
+
+  pause(): () => void {
+    return this.clock.ask();
+  }
+
+  changed(): void {
+    clearTimeout(this.timer);
+    const deadlines = [this.clock.deadline(), this.entry.deadline].filter((at) => at !== null);
+    if (deadlines.length === 0) return;
+    const wait = Math.min(...deadlines) - performance.now();
+    this.timer = setTimeout(() => this.expire(), Math.min(Math.max(0, wait), LONGEST_WAIT));
+  }
+
+  show(): void {
+    // no script is there to show anything
+  }
+
+  get client(): RunInfo["client"] {
+    const { client_calls, on_waiting } = this.options;
+    if (client_calls === undefined) return null;
+    return (call) => {
+      const answer = client_calls(call);
+      on_waiting?.();
+      return answer;
+    };
+  }
+
+  private record(result: unknown, error: ScriptError | null): Run {
+    const values = error === null ? [result] : [];
+    return new Run({
+      id: this.id, source: this.tool, language: "direct", values, output: "", output_cut: 0, calls: [this.entry.to_call()],
+      usage: {
+        wall: this.clock.elapsed(), cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0, native: false,
+      },
+      error, started: this.entry.started, repl: "", number: 1, parent: "", tool: "", seed: 0, observations: [], state_lost: false,
+      kept: "", kept_output: "", notes: [], media: this.media.foundIn(values), limits: this.limits,
+    });
+  }
+}

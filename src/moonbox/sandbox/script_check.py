@@ -1,0 +1,113 @@
+"""The look at a Repl's scripts before they run: what cannot work is refused, and what is likely a mistake is noted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moonbox.check.checker import Checker, refusal
+from moonbox.languages.registry import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from moonbox.check.tools import ToolView
+    from moonbox.findings import Finding
+    from moonbox.limits import Limits
+    from moonbox.sandbox.environment import Additions
+    from moonbox.sandbox.execution import Execution
+    from moonbox.sandbox.setup import Setup
+    from moonbox.tools.toolbox import Toolbox
+
+__all__ = ["ScriptCheck"]
+
+_SOURCE_SHARE = 4  # the compiler holds a script more than once
+
+
+class ScriptCheck:
+    """Checks the scripts of one Repl against its tools, and against the globals that it knows of."""
+
+    def __init__(self, setup: Setup, toolbox: Toolbox, *, enabled: bool) -> None:
+        self._setup = setup
+        self._toolbox = toolbox
+        self._enabled = enabled
+        self._checker = Checker(setup.language, setup.latest_check)
+        self._view: ToolView | None = None
+        self._added_of: tuple[Additions | None, frozenset[str]] = (None, frozenset())
+        self._admitted: tuple[Any, ...] = ()  # the latest script without findings, and all that it was looked at with
+        self.kept_names: frozenset[str] = frozenset()
+        """Globals with values that answers may have cut; see prelude/kept.lua."""
+
+    def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
+        """What a look at the script shows; `inputs` are globals that this run has besides."""
+        names = self._added_names(additions)
+        if inputs or self.kept_names:
+            names = names | self.kept_names | set(inputs)
+        return self._checker.check(source, self._current_view(), names)
+
+    def admits(
+        self,
+        source: str,
+        size: int,
+        limits: Limits,
+        execution: Execution,
+        additions: Additions,
+        inputs: Sequence[str] = (),
+    ) -> bool:
+        """Whether the script, of `size` bytes, can be run; what else the look shows goes into the record."""
+        if size > limits.max_source:
+            message = f"the script has {size} bytes; max_source is {limits.max_source}"
+            execution.refuse(EngineError("stop", message, limit="source"))
+            return False
+        if len(source) > limits.max_memory // _SOURCE_SHARE:
+            message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
+            execution.refuse(EngineError("stop", message, limit="memory"))
+            return False
+        checker = self._checker
+        if not self._enabled:
+            checker.skip()
+            return True
+        view = self._current_view()
+        subject = source, view, view.learned_revision, additions, self.kept_names, checker.revision
+        if subject == self._admitted and not inputs:
+            return True
+        findings = self.findings(source, additions, inputs)
+        if findings:
+            execution.notes = tuple(finding for finding in findings if finding.severity == "note")
+            error = refusal(findings, source)
+            if error is not None:
+                execution.refuse(error)
+                return False
+        before = checker.revision
+        checker.remember(source)
+        # Once more with what it sets itself, which from now on is known.
+        self._admitted = () if findings or inputs or checker.revision != before else subject
+        return True
+
+    @property
+    def has_globals(self) -> bool:
+        """False where a look at the scripts has shown that none of them sets a global."""
+        return self._checker.has_globals
+
+    @property
+    def remembers(self) -> bool:
+        """Whether earlier scripts may have left more behind than the globals that they name."""
+        return bool(self.kept_names) or self._checker.may_miss_globals
+
+    def forget(self) -> None:
+        """The globals of earlier scripts are gone."""
+        self._checker.forget()
+
+    def _current_view(self) -> ToolView:
+        view = self._view
+        if view is None or view.revision != self._toolbox.revision:
+            view = self._view = self._setup.tool_view(self._toolbox)
+        return view
+
+    def _added_names(self, additions: Additions) -> frozenset[str]:
+        """Globals that the host has added."""
+        if self._added_of[0] is not additions:
+            setup = self._setup
+            opened = [name for feature in setup.features for name in setup.language.features[feature]]
+            added = [name.partition(".")[0] for name in (*additions.functions, *additions.values)]
+            self._added_of = additions, frozenset((*opened, *added))
+        return self._added_of[1]

@@ -1,0 +1,62 @@
+"""The newcomer's way with the command itself: what `make console` runs, in a browser, and Ctrl-C at the end."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from ..cli.test_console import EXAMPLES, started
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import Visitor
+
+ROOT = EXAMPLES.parent
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("last", ["return 1", "while true do end", "return tools.pay_back{employee_id = 1, cents = 1}"])
+def test_run_answer_change_and_stop(last: str, visitor: Visitor, tmp_path: Path) -> None:
+    told = subprocess.run(
+        ["make", "-n", "-o", ".venv/console", "console", "CONSOLE=--no-browser --port 0"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    _, command, *arguments = shlex.split(told.stdout.splitlines()[-1])
+    arguments = [str(ROOT / each) if each.startswith("examples/") else each for each in arguments]
+    with started(tmp_path, command, *arguments) as (process, address):
+        visitor.home = address.partition("/console/")[0]
+        page = visitor.page
+        page.goto(address)
+        page.get_by_role("button", name="Run", exact=True).click()
+        question = page.locator("#questions .question")
+        expect(question).to_contain_text("pay_back waits for your approval")
+        question.get_by_role("button", name="Allow").click()
+        expect(page.locator("#status.good")).to_contain_text("7 calls")
+        expect(page.locator(".tl-row")).to_have_count(7)
+        editor = page.locator("#editor textarea")
+        editor.fill(editor.input_value().replace("{1, 2, 3, 4, 5, 6}", "{1, 2, 3}"))
+        page.get_by_role("button", name="Run", exact=True).click()
+        question.get_by_role("button", name="Deny…").click()
+        page.get_by_label("Reason for the script").fill("too much")
+        page.keyboard.press("Enter")
+        expect(page.locator("#status.bad")).to_contain_text("4 calls")
+        expect(page.locator(".tl-row")).to_have_count(4)
+        editor.fill(last)
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.locator("#playground")).to_have_attribute("data-state", "idle" if last == "return 1" else "running")
+        process.send_signal(signal.SIGINT)
+        visitor.allowed = ("Failed to load resource", "ERR_")  # the page looks for its server
+        assert process.stdout is not None
+        rest = process.stdout.read()
+        assert (process.wait(), "Traceback" in rest) == (0, False), rest
+        page.goto("about:blank")
