@@ -4,8 +4,10 @@
     moonbox   `moonbox serve --http`: a script of five calls to a Python tool
     fastmcp   FastMCP's code mode: the same script for it
 
-Latency is measured with one client, throughput with many. The three take turns, so that whatever else the machine does
-meets them all alike.
+Latency is measured with one client, throughput with many, and with one client also the processor time of a call: of
+client and server together, with all processes that the server has started (Linux). The three take turns, so that
+whatever else the machine does meets them all alike; on a busy machine the processor time, with everything pinned to one
+processor (`taskset -c 0`), is the figure to trust.
 
     python benchmarks/mcp_serving.py [--clients 50] [--calls 200] [--without-fastmcp]
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import re
 import statistics
 import subprocess
@@ -87,17 +90,18 @@ return total
 """
 TARGET = 1.5
 _ROUNDS = 5
+_CHUNKS = 10
 
 
 @contextlib.contextmanager
-def process(command: list[str], folder: Path, *, announced: str) -> Iterator[str]:
-    """A server that writes its address on one of its first lines."""
+def process(command: list[str], folder: Path, *, announced: str) -> Iterator[tuple[str, int]]:
+    """A server that writes its address on one of its first lines; the address, and its process."""
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, announced: subprocess.PIPE}
     running = subprocess.Popen(command, cwd=folder, text=True, **pipes)
     try:
         lines = getattr(running, announced)
         address = next(match[0] for line in lines if (match := re.search(r"http://127\S+", line)))
-        yield address
+        yield address, running.pid
     finally:
         running.terminate()
         running.wait(30)
@@ -105,8 +109,8 @@ def process(command: list[str], folder: Path, *, announced: str) -> Iterator[str
 
 
 @contextlib.contextmanager
-def subjects(folder: Path, *, fastmcp: bool) -> Iterator[dict[str, tuple[str, str, dict[str, Any]]]]:
-    """Address, tool and arguments of each."""
+def subjects(folder: Path, *, fastmcp: bool) -> Iterator[dict[str, tuple[tuple[str, int], str, dict[str, Any]]]]:
+    """Address and process, tool, and arguments of each."""
     with contextlib.ExitStack() as stack:
         bare = stack.enter_context(process([sys.executable, "-c", BARE], folder, announced="stdout"))
         (folder / "serving_tools.py").write_text(TOOLS)
@@ -136,6 +140,17 @@ async def connected(url: str) -> AsyncIterator[Client]:
         yield client
 
 
+def processor_ms(pid: int) -> float:
+    """The processor time of a process and all that it has started; 0 where the system does not tell."""
+    total = 0.0
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        total += (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            total += sum(processor_ms(int(child)) for child in (thread / "children").read_text().split())
+    return total
+
+
 async def call(client: Client, tool: str, arguments: dict[str, Any]) -> float:
     began = time.perf_counter()
     result = await client.call_tool(tool, arguments)
@@ -143,20 +158,24 @@ async def call(client: Client, tool: str, arguments: dict[str, Any]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def latencies(found: dict[str, Any], calls: int) -> dict[str, float]:
-    """The median of one client's calls, in milliseconds."""
+async def latencies(found: dict[str, Any], calls: int) -> dict[str, tuple[float, float]]:
+    """The median of one client's calls, and the processor time of one, in milliseconds."""
     times: dict[str, list[float]] = {name: [] for name in found}
+    spent: dict[str, float] = dict.fromkeys(found, 0.0)
+    each = max(1, calls // _CHUNKS)
     async with contextlib.AsyncExitStack() as stack:
-        clients = {name: await stack.enter_async_context(connected(item[0])) for name, item in found.items()}
-        for number in range(calls + 5):
-            for name, (_, tool, arguments) in found.items():
-                took = await call(clients[name], tool, arguments)
-                if number >= 5:
-                    times[name].append(took)
-    return {name: statistics.median(items) for name, items in times.items()}
+        clients = {name: await stack.enter_async_context(connected(item[0][0])) for name, item in found.items()}
+        for chunk in range(-1, _CHUNKS):  # the first one only warms up
+            for name, ((_, pid), tool, arguments) in found.items():
+                before = processor_ms(pid) + time.process_time() * 1000
+                took = [await call(clients[name], tool, arguments) for _ in range(each)]
+                if chunk >= 0:
+                    times[name] += took
+                    spent[name] += processor_ms(pid) + time.process_time() * 1000 - before
+    return {name: (statistics.median(items), spent[name] / len(items)) for name, items in times.items()}
 
 
-async def throughput(url: str, tool: str, arguments: dict[str, Any], clients: int, calls: int) -> float:
+async def throughput(server: tuple[str, int], tool: str, arguments: dict[str, Any], clients: int, calls: int) -> float:
     """Calls in a second, of many clients at once."""
 
     async def work(client: Client) -> None:
@@ -164,7 +183,7 @@ async def throughput(url: str, tool: str, arguments: dict[str, Any], clients: in
             await call(client, tool, arguments)
 
     async with contextlib.AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(connected(url)) for _ in range(clients)]
+        opened = [await stack.enter_async_context(connected(server[0])) for _ in range(clients)]
         began = time.perf_counter()
         await asyncio.gather(*(work(client) for client in opened))
         return clients * calls / (time.perf_counter() - began)
@@ -186,10 +205,13 @@ def main() -> None:
             for name, item in found.items():
                 rounds[name].append(asyncio.run(throughput(*item, options.clients, max(2, options.calls // 50))))
         rates = {name: statistics.median(items) for name, items in rounds.items()}
-    print(f"{'':<10}{'ms (p50)':>10}{'× bare':>8}{f'calls/s with {options.clients}':>20}{'bare ÷':>8}")
+    many = f"calls/s with {options.clients}"
+    print(f"{'':<10}{'ms (p50)':>10}{'× bare':>8}{'CPU ms':>10}{'× bare':>8}{many:>20}{'bare ÷':>8}")
     for name in found:
-        latency, rate = times[name] / times["bare"], rates["bare"] / rates[name]
-        print(f"{name:<10}{times[name]:>10.2f}{latency:>8.2f}{rates[name]:>20.0f}{rate:>8.2f}")
+        (latency, spent), (bare_latency, bare_spent) = times[name], times["bare"]
+        cpu = f"{spent:>10.2f}{spent / bare_spent:>8.2f}" if bare_spent else f"{'–':>10}{'–':>8}"
+        rate = rates["bare"] / rates[name]
+        print(f"{name:<10}{latency:>10.2f}{latency / bare_latency:>8.2f}{cpu}{rates[name]:>20.0f}{rate:>8.2f}")
     print(f"target: at most {TARGET} × bare")
 
 

@@ -279,7 +279,7 @@ for _, e in ipairs(tools.list_employees{}) do
   end
 end
 return n
--- slip: not_approved, pending, wrong
+-- slip: not_approved, pending
 local n = 0
 for _, e in ipairs(tools.list_employees{}) do
   for _, x in ipairs(tools.get_expenses{employee_id = e.id}) do
@@ -474,7 +474,7 @@ return sum
 local sum = 0
 for amount in tools.read_file{path = "report.csv"}:gmatch(",(%d+)") do sum = sum + amount end
 return sum
--- slip: joins_numbers, csv_sum, wrong
+-- slip: joins_numbers, csv_sum
 local sum = ""
 for amount in tools.read_file{path = "report.csv"}:gmatch(",(%d+)") do sum = sum .. amount end
 return tonumber(sum), "joined"

@@ -146,7 +146,7 @@ for _, p in ipairs(tools.search_products{query = "lamp"}.items) do
 end
 table.sort(names)
 return names
--- slip: index_zero_insert, low_stock, wrong
+-- slip: index_zero_insert, low_stock
 local names, n = {}, 0
 for _, p in ipairs(tools.search_products{query = "lamp"}.items) do
   if p.stock < 5 then names[n] = p.name n = n + 1 end

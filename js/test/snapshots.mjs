@@ -100,7 +100,7 @@ export const CHECKS = {
       same((await repl.run("return call() + call()")).error.limit, "calls");
       same((await repl.run("while true do end")).error.limit, "operations");
     });
-    await within(moonbox, { limits: { timeout: 0.2 } }, async (box) => {
+    await within(moonbox, { limits: { timeout: 1 } }, async (box) => {
       const repl = await box.restore(bytes);
       const run = await repl.run("while true do end");
       same([run.error.limit, run.state_lost], ["time", false]);
@@ -164,7 +164,7 @@ export const CHECKS = {
   async "a forged memory harms nothing but its own worker"(moonbox) {
     const bytes = await saved(moonbox, {}, "x = 1");
     for (const places of [[0, 0, 0, 0], [2 ** 31 - 8, 2 ** 31 - 8, 8, 8], [4, 8, 65536, 2 ** 31]]) {
-      await within(moonbox, { limits: { timeout: 0.3 } }, async (box) => {
+      await within(moonbox, { limits: { timeout: 1 } }, async (box) => {
         const forged = await resealed(bytes, (head) => ({ ...head, places }));
         const ended = await box.restore(forged).then((repl) => repl.run("while true do end"), (problem) => problem);
         if (!/WorkerError/.test(ended.name) && !["crashed", "limit"].includes(ended.error?.kind)) throw new Error(String(ended.error ?? ended));

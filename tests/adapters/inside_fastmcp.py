@@ -14,9 +14,10 @@ from fastmcp.client.transports import StdioTransport
 from fastmcp.exceptions import ToolError
 from fastmcp.experimental.transforms.code_mode import CodeMode, ListTools
 from fastmcp.server.middleware import Middleware
+from fastmcp.utilities.types import Audio, File, Image
 from pydantic import BaseModel
 
-from moonbox import Limits, Sandbox
+from moonbox import Limits, Media, Sandbox
 from moonbox.adapters.fastmcp import LuaCodeMode, MoonboxSandboxProvider
 from moonbox.errors import ClosedError, UsageError
 
@@ -343,3 +344,58 @@ def test_wrong_options() -> None:
 def test_results_are_json_in_the_end() -> None:
     (result,) = execute(LuaCodeMode(), "return tools.items{shop = 1}")
     assert json.loads(text(result)) == [{"name": "tea", "amount": 2.5}, {"name": "cake", "amount": 1.5}]
+
+
+PNG = Media(b"\x89PNG\r\n\x1a\npixels", name="chart.png")
+
+
+def studio() -> FastMCP:
+    """A server whose tools return media."""
+    made = FastMCP("studio", transforms=[LuaCodeMode()])
+
+    @made.tool
+    def chart() -> Image:
+        """An image."""
+        return Image(data=PNG.data, format="png")
+
+    @made.tool
+    def both() -> list[Any]:
+        """Text and an image."""
+        return ["two parts", Image(data=PNG.data, format="png")]
+
+    @made.tool
+    def voice() -> Audio:
+        """An audio clip."""
+        return Audio(data=b"RIFF....WAVEfmt ", format="wav")
+
+    @made.tool
+    def paper() -> File:
+        """A file."""
+        return File(data=b"%PDF-1.7 paper", format="pdf", name="paper")
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("script", "says", "kinds"),
+    [
+        ("return tools.chart{}", '"type":"image/png"', ["image"]),
+        ("show(tools.chart{}) return 1", "[image.png: image/png, 14 bytes]", ["image"]),
+        ("local r = tools.both{} show(r.content[1]) return r.text", "two parts", ["image"]),
+        ("return tools.voice{}", '"type":"audio/', ["audio"]),
+        ("return tools.paper{}", '"type":"application/pdf"', ["resource"]),
+        ('return call_tool("chart", {})', '"type":"image/png"', ["image"]),
+        ("return tools.chart{}.size", "14", []),
+    ],
+)
+def test_media_of_the_servers_tools(script: str, says: str, kinds: list[str]) -> None:
+    async def go() -> Any:
+        async with Client(studio()) as client:
+            return await client.call_tool("execute", {"code": script}, raise_on_error=False)
+
+    result = asyncio.run(go())
+    first, *media = result.content
+    assert not result.is_error and says in first.text, first.text
+    assert PNG.base64 not in first.text
+    assert [block.type for block in media] == kinds
+    assert all(block.data == PNG.base64 for block in media if block.type == "image")

@@ -146,7 +146,7 @@ def test_a_conversation_goes_on(models: Any, mode: CodeMode) -> None:
 
 
 def test_what_is_refused(models: Any, mode: CodeMode) -> None:
-    with pytest.raises(UsageError, match="LlamaCpp needs the model: run"):
+    with pytest.raises(UsageError, match="LlamaCpp needs a model: run"):
         LlamaCpp(mode).run("hi")
     with pytest.raises(UsageError, match="does not show it tools; use LlamaCpp"):
         LlamaCpp(mode).run("hi", client=models["plain"])

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent, ToolCallResult
+from llama_index.core.base.llms.types import AudioBlock, DocumentBlock, ImageBlock
 from llama_index.core.workflow import Context
+from llama_index.llms.openai import OpenAIResponses
 from llama_index.llms.openai_like import OpenAILike
 
+from moonbox import Media, Tool
 from moonbox.adapters.llamaindex import LlamaIndex
 from tests.adapters.loops import SUM, Loop, Say, Scripted, Use, answers, awaited, closed_later, serve
 
@@ -112,3 +115,66 @@ def test_tools_called_by_hand(box: Sandbox) -> None:
         assert (wrong.is_error, wrong.content.partition(":")[0]) == (True, "error")
         assert code.metadata.get_parameters_dict()["required"] == ["source_code"]
         assert len(adapter.mode.conversations) == 0
+
+
+PNG = Media(b"\x89PNG\r\n\x1a\npixels", name="chart.png")
+WAV = Media(b"RIFF....WAVEfmt ", "audio/wav", "voice.wav")
+PDF = Media(b"%PDF-1.7 paper", name="paper.pdf")
+
+
+def media_tools() -> list[Tool]:
+    """Tools that return an image, an audio clip and a file."""
+    empty = {"type": "object", "properties": {}}
+    return [
+        Tool.from_schema(name=name, description="", parameters=empty, call=lambda _, medium=medium: medium)
+        for name, medium in (("chart", PNG), ("voice", WAV), ("paper", PDF))
+    ]
+
+
+def test_media_are_blocks_of_the_result() -> None:
+    with LlamaIndex(media_tools()) as adapter:
+        tool = adapter.tools[0]
+        script = "show(tools.chart{}) show(tools.voice{}) show(tools.paper{}) return 1"
+        output = tool.call(source_code=script)
+        text, image, audio, document = output.blocks
+        assert (type(image), type(audio), type(document)) == (ImageBlock, AudioBlock, DocumentBlock)
+        assert image.resolve_image().read() == PNG.data and image.image_mimetype == "image/png"
+        assert audio.resolve_audio().read() == WAV.data and audio.format == "wav"
+        assert document.resolve_document().read() == PDF.data and document.document_mimetype == "application/pdf"
+        for medium in (PNG, WAV, PDF):
+            assert f"[{medium.name}: {medium.type}, {medium.size} bytes]" in text.text
+            assert medium.base64 not in text.text
+
+
+def draw(wire: Any, llm: Any) -> list[dict[str, Any]]:
+    """What the provider is sent after a script has returned an image."""
+
+    async def go(adapter: LlamaIndex) -> str:
+        return str(await FunctionAgent(llm=llm, tools=adapter.tools, streaming=False).run("Draw."))
+
+    with LlamaIndex(media_tools()) as adapter:
+        assert awaited(go(adapter)) == "A chart."
+    assert wire.refused == []
+    body = wire.seen[-1].body
+    return list(body.get("messages") or body["input"])
+
+
+DRAW = (Use("lua_repl", {"source_code": "return tools.chart{}"}), Say("A chart."))
+
+
+def test_an_image_reaches_the_model_as_its_own_block() -> None:
+    with serve(Scripted(*DRAW)) as wire:
+        http = closed_later(httpx.AsyncClient())
+        where: dict[str, Any] = {"api_base": f"{wire.url}/v1", "api_key": "loopback", "max_retries": 0}
+        sent = draw(wire, OpenAIResponses(model="gpt-4o", strict=True, async_http_client=http, **where))
+    (result,) = [item for item in sent if item.get("type") == "function_call_output"]
+    text, image = result["output"]
+    assert image["image_url"] == PNG.data_uri
+    assert '"name":"chart.png"' in text["text"] and PNG.base64 not in text["text"]
+
+
+def test_chat_completions_have_no_images_in_results_so_that_the_model_reads_the_handle() -> None:
+    with serve(Scripted(*DRAW)) as wire:
+        sent = draw(wire, model(wire))
+    (result,) = [item for item in sent if item["role"] == "tool"]
+    assert '"name":"chart.png"' in result["content"] and PNG.base64 not in result["content"]

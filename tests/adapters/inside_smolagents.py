@@ -6,10 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from PIL import Image  # type: ignore[import-not-found]  # comes with smolagents
 from pydantic import BaseModel
 from smolagents import CodeAgent, OpenAIModel, ToolCallingAgent
 
-from moonbox import Tool, Toolbox, tool
+from moonbox import Media, Tool, Toolbox, tool
 from moonbox.adapters.smolagents import Smolagents
 from moonbox.errors import ClosedError
 from tests.adapters.conformance import SUM, Say, Scripted, Use, serve
@@ -212,3 +213,35 @@ def test_what_it_made_itself_is_closed(box: Sandbox) -> None:
         assert [made.name for made in adapter.tools] == ["add", "get_expenses", "delete_file", "broken", "meet"]
         assert adapter.system_prompt == ""
     assert box.run("return 1").value == 1
+
+
+def picture() -> Media:
+    return Media.from_picture(Image.new("RGB", (3, 2), "red"))
+
+
+def media_tools() -> list[Tool]:
+    """Tools that return an image and a file."""
+    empty = {"type": "object", "properties": {}}
+    return [
+        Tool.from_schema(name=name, description="", parameters=empty, call=lambda _, medium=medium: medium)
+        for name, medium in (("chart", picture()), ("paper", Media(b"%PDF-1.7 paper", name="paper.pdf")))
+    ]
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_media_are_described_and_images_shown_with_the_step(shows: bool) -> None:
+    turns = [Use("lua_repl", {"source_code": "show(tools.paper{}) return tools.chart{}"}), final("A chart.")]
+    with serve(Scripted(*turns)) as wire, Smolagents(media_tools()) as adapter:
+        made = agent(adapter, wire, step_callbacks=[adapter.show_images] if shows else [])
+        assert made.run("Draw.") == "A chart."
+    assert wire.refused == []
+    text = observed(made)[0]
+    assert (
+        '"name":"image.png","size":73,"type":"image/png"' in text and "[paper.pdf: application/pdf, 14 bytes]" in text
+    )
+    assert picture().base64 not in text
+    messages = wire.seen[-1].body["messages"]
+    parts = [part for message in messages if isinstance(message["content"], list) for part in message["content"]]
+    images = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    assert [url.partition(",")[0] for url in images] == ["data:image/png;base64"] * shows
+    assert not any(picture().base64 in part["text"] for part in parts if part["type"] == "text")

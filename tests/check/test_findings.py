@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from moonbox import Tool, Toolbox
+from moonbox.check.checker import Checker
+from moonbox.check.tools import ToolView
+from moonbox.languages.registry import LANGUAGES
+
 if TYPE_CHECKING:
     from .conftest import Find
 
@@ -104,6 +109,12 @@ NOTES = {
     ),
     "if json.null ~= r[1] then return 1 end": (
         "null in a result reads as nil, so that this comparison is always true; json.null is for sending one"
+    ),
+    "local t, n = {}, 0 for _, x in ipairs(r) do t[n] = x.amount n = n + 1 end return t": (
+        "lists start at 1: the first element goes to t[0], which # and ipairs do not see"
+    ),
+    "local s = '' for _, x in ipairs(r) do s = s .. x.amount end return tonumber(s)": (
+        "'s' was joined with ..: tonumber reads all its digits as one number"
     ),
     "return totl": "'totl' is not set anywhere: it is nil",
     "return #{a = 1, b = 2}": "# counts list elements: of a table with named fields it gives 0",
@@ -240,6 +251,43 @@ def test_what_a_script_catches_is_a_note(source: str, language: str, find: Find)
 )
 def test_what_a_script_does_not_catch_is_an_error(source: str, language: str, find: Find) -> None:
     assert [item.severity for item in find(source, language)] == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("source", "language", "is_noted"),
+    [
+        ("local x = tools.expense{} if not x.approved then return 1 end", "lua", True),
+        ("local x = tools.expense{} if x.approved ~= true then return 1 end", "lua", True),
+        ("let x = expense(#{}); if x.approved != true { 1 } else { 2 }", "rhai", True),
+        ("local x = tools.expense{} if x.approved == false then return 1 end", "lua", False),
+        ("local x = tools.expense{} if not x.paid then return 1 end", "lua", False),
+        ("let x = expense(#{}); if x.approved == false { 1 } else { 2 }", "rhai", False),
+    ],
+)
+def test_a_truth_value_that_may_be_null(source: str, language: str, is_noted: bool) -> None:
+    fields = {"approved": {"type": ["boolean", "null"]}, "paid": {"type": "boolean"}}
+    returns = {"type": "object", "properties": fields}
+    tools = Toolbox([Tool.from_schema(name="expense", call=lambda _: None, returns=returns)])
+    spoken = LANGUAGES[language]
+    findings = Checker(spoken).check(source, ToolView(tools, spoken))
+    said = "'x.approved' (from the result of {}) can be null: this counts null like false"
+    name = "tools.expense" if language == "lua" else "expense"
+    assert [(item.severity, item.message) for item in findings] == [("note", said.format(name))] * is_noted
+    assert [item.hint for item in findings] == [
+        f"where only one is meant, write: x.approved == false, or x.approved == {'nil' if language == 'lua' else '()'}"
+    ] * is_noted
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "local t, n = {}, 0 for i = 1, 3 do n = n + 1 t[n] = i end return t",
+        "local t, n = {}, 1 for i = 1, 3 do t[n] = i n = n + 1 end return t",
+        "local s = '' for i = 1, 3 do s = s .. i end return s",
+    ],
+)
+def test_lists_and_texts_that_are_filled_rightly(source: str, find: Find) -> None:
+    assert find(source) == ()
 
 
 def test_where_and_what_instead(find: Find) -> None:

@@ -29,7 +29,7 @@ GROUPS = {
 REASONS = {
     "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; JavaScript's Map is not slowed",
     "attacks/evade__memory_creeps_over_runs": "Lua in wasm builds strings of this size in buffers, and does not "
-    "collect when they find no room: memory ends a little earlier, and the limit holds",
+    "collect when they find no room: the first run ends a little earlier, the next two still fit, and the limit holds",
     "lua errors/tables__json_script": "Python reads the script with a grammar of its own and names another place",
 }
 UNKNOWN = "not explained yet"

@@ -155,7 +155,7 @@ def test_the_doctor_comes_at_once_and_shows_the_rest_when_it_knows_it(visitor: V
 
     with running_console([], diagnose=diagnose) as console:
         page = visitor.enter(console)
-        page.goto(console.address("doctor"), wait_until="commit")
+        page.goto(console.address("doctor"))
         expect(page.get_by_text("Each protection is being tried.")).to_be_visible()
         tried.set()
         expect(page.locator("main .head .state")).to_have_text("scripts are isolated")

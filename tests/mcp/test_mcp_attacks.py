@@ -23,10 +23,10 @@ from moonbox import CodeMode, Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.upstreams.catalog import RelistDelay
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import OutputTail
-from moonbox.mcp.upstreams.upstream import RelistDelay
 from tests.mcp import peers
 from tests.mcp.mcp_driver import http_server, moonbox, over_http, wait_until
 

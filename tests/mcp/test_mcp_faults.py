@@ -20,7 +20,8 @@ from moonbox import Limits, Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import ServerProcess
-from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS, Timing
+from moonbox.mcp.upstreams.status import Timing
+from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS
 from tests.mcp import peers
 from tests.mcp.mcp_driver import wait_until
 

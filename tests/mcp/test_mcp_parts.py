@@ -25,7 +25,8 @@ from starlette.routing import Route
 
 from moonbox import ToolError
 from moonbox.config.serve import ServeSettings
-from moonbox.mcp.server.sessions import Client, Conversations, Quotas, RequestRate, Shares, TooMany
+from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
+from moonbox.mcp.server.sessions import Client, Conversations
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
 from moonbox.mcp.upstreams.tools import result_value

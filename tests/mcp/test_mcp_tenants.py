@@ -109,7 +109,7 @@ def test_a_flood_from_one_does_not_stop_the_other(as_: Any, url: str) -> None:
 
 
 def test_sessions_of_one_leave_room_for_the_other() -> None:
-    from moonbox.mcp.server.sessions import SessionShares
+    from moonbox.mcp.server.limits import SessionShares
 
     now = [0.0]
     shares = SessionShares(3, 60.0, clock=lambda: now[0])

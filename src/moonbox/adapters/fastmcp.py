@@ -15,6 +15,7 @@ from moonbox.errors import ToolDefinitionError, UsageError
 from moonbox.errors import ToolError as ScriptToolError
 from moonbox.languages.registry import language
 from moonbox.limits import Limits
+from moonbox.media import Media
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool as ScriptTool
@@ -24,17 +25,18 @@ with imported_from("fastmcp", extra="fastmcp"):
     from fastmcp.exceptions import FastMCPError, NotFoundError, ToolError
     from fastmcp.experimental.transforms.code_mode import CodeMode
     from fastmcp.server.dependencies import get_context
+    from fastmcp.tools import Tool
     from fastmcp.tools.base import ToolResult
+    from fastmcp.tools.tool_transform import forward_raw
     from fastmcp.utilities.types import Audio, File, Image
+    from mcp_types import TextContent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from fastmcp.server.context import Context
-    from fastmcp.tools.base import Tool
 
     from moonbox.audit.records import Run
-    from moonbox.media import Media
     from moonbox.sandbox.repl import Repl
 
 __all__ = ["LuaCodeMode", "MoonboxSandboxProvider"]
@@ -151,7 +153,10 @@ class LuaCodeMode(CodeMode):
 
     async def get_tool(self, name: str, call_next: Any, **options: Any) -> Tool | None:
         tool = await super().get_tool(name, call_next, **options)
-        return self._described(tool) if tool is not None and name == self.execute_tool_name else tool
+        if tool is None or name == self.execute_tool_name:
+            return self._described(tool) if tool is not None else None
+        called_by_script = _media.get(None) is not None
+        return Tool.from_tool(tool, transform_fn=_keep_media) if called_by_script and not tool.output_schema else tool
 
     def _described(self, tool: Tool) -> Tool:
         """The execute tool with its parameter described as what it is here; FastMCP says Python."""
@@ -186,16 +191,19 @@ _CALL_TOOL = "call_tool"
 _DOCS = {_CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}
 _WRAPPED = "x-fastmcp-wrap-result"
 _functions: ContextVar[Mapping[str, Callable[..., Any]]] = ContextVar("moonbox_external_functions")
+_media: ContextVar[dict[str, Media]] = ContextVar("moonbox_media")
+"""What the tools of the execution that is under way returned, by what stands in its place in their text."""
 
 
 @contextlib.contextmanager
 def _executing(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
     """Around one execution, which brings its own external functions."""
-    token = _functions.set(functions)
+    token, media = _functions.set(functions), _media.set({})
     try:
         yield
     finally:
         _functions.reset(token)
+        _media.reset(media)
 
 
 def _dispatcher(name: str) -> Callable[..., Any]:
@@ -209,11 +217,50 @@ def _dispatcher(name: str) -> Callable[..., Any]:
             )  # an empty table is an empty list as long as nothing says that it is an object
         try:
             result = _functions.get()[name](*arguments)
-            return await result if inspect.isawaitable(result) else result
+            return _with_media(await result if inspect.isawaitable(result) else result)
         except (FastMCPError, NotFoundError) as problem:
             raise ScriptToolError(str(problem)) from problem
 
     return dispatch
+
+
+async def _keep_media(**arguments: Any) -> ToolResult:
+    """Around a tool of the server: FastMCP hands scripts the text of results, so media get a name in it."""
+    result = await forward_raw(**arguments)
+    media = [_medium(block) for block in result.content]
+    _media.get().update({medium.address: medium for medium in media if medium is not None})
+    if any(media) and not result.is_error:
+        named = [
+            TextContent(type="text", text=medium.address) if medium else block
+            for medium, block in zip(media, result.content, strict=True)
+        ]
+        return ToolResult(content=named, structured_content=result.structured_content, meta=result.meta)
+    return result
+
+
+def _medium(block: Any) -> Media | None:
+    """What a block of a result holds besides text."""
+    inner = getattr(block, "resource", block)
+    data = getattr(inner, "blob", None) or getattr(inner, "data", None)
+    if not isinstance(data, str):
+        return None
+    try:
+        return Media.from_base64(data, getattr(inner, "mime_type", None) or "", str(getattr(inner, "uri", "")))
+    except UsageError:
+        return None
+
+
+def _with_media(result: Any) -> Any:
+    """A tool's text with its media: the medium alone, or `text` and `content`."""
+    kept = _media.get({})
+    if not kept or not isinstance(result, str):
+        return result
+    lines = result.split("\n")
+    media = [kept[line] for line in lines if line in kept]
+    if not media:
+        return result
+    text = "\n".join(line for line in lines if line not in kept)
+    return media[0] if len(media) == 1 and not text else {**({"text": text} if text else {}), "content": media}
 
 
 class _ScriptTools:

@@ -24,7 +24,6 @@ __all__ = [
     "JsonLinesSink",
     "MemorySink",
     "Retention",
-    "SharedSink",
     "Sink",
     "Store",
     "Trail",

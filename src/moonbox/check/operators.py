@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check import reads
+from moonbox.check import reads, slips
 from moonbox.check.values import LIST, NUMBERS, OBJECT, TABLES, TEXT, Data, Scalar, ToolValue, kinds_of
 from moonbox.languages import program as p
 from moonbox.suggest import nearest
@@ -169,6 +169,8 @@ def _equality(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
             return
         if isinstance(value, Data):
             _compared(walk, node, side, value, other.value)
+            if node.operator != "==" and isinstance(other.value, bool):
+                slips.negation(walk, node.at, side, value)
 
 
 def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, constant: Any) -> None:

@@ -24,13 +24,17 @@ _CATCHING = frozenset({"pcall", "xpcall"})
 class Variable:
     """A local variable, or a global that the script assigns to."""
 
-    __slots__ = ("at", "depth", "is_read", "replaces", "value")
+    __slots__ = ("at", "depth", "is_joined", "is_read", "replaces", "starts_at", "value")
 
     def __init__(self, value: Value, at: int, depth: int, replaces: bool = False) -> None:
         self.value, self.at, self.depth = value, at, depth
         self.replaces = replaces
         """It hides the one that its value is computed from."""
         self.is_read = False
+        self.is_joined = False
+        """Text is added to its end."""
+        self.starts_at: Any = None
+        """The constant that it is declared with."""
 
 
 class Scopes:

@@ -12,6 +12,7 @@ from moonbox.check.values import (
     NUMBERS,
     OBJECT,
     TABLES,
+    TRUTH,
     Data,
     Library,
     Made,
@@ -31,9 +32,11 @@ __all__ = [
     "condition",
     "declaration",
     "f_string",
+    "filled_from_zero",
     "ipairs_of_fields",
     "library_call",
     "lost_variable",
+    "negation",
     "sort_key",
     "used",
 ]
@@ -101,6 +104,52 @@ def condition(walk: Walk, node: p.Expression | p.Statement, value: Value) -> Non
         walk.note(node.at, f"0 is true in Lua: #{text} always is", f"write: #{text} > 0")
     elif type(node) is p.Constant and type(node.value) is int and node.value == 0:
         walk.note(node.at, "0 is true in Lua")
+
+
+def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: Value) -> None:
+    """`not x.approved` and `x.approved ~= true`, where null is possible beside false."""
+    if not isinstance(value, Data) or value.facts.kinds != TRUTH or not isinstance(node, _QUOTABLE):
+        return
+    kinds = value.document.kinds(value.schema)
+    if kinds is not None and "null" in kinds:
+        text, nothing = walk.text(node), "nil" if walk.language.runtime is None else "()"
+        walk.note(
+            at,
+            f"{reads.described(walk, value, node)} can be null: this counts null like false",
+            f"where only one is meant, write: {text} == false, or {text} == {nothing}",
+        )
+
+
+def filled_from_zero(walk: Walk, block: p.Block) -> None:
+    """`list[n] = x n = n + 1` with an `n` that is 0 at first."""
+    keys: dict[str, p.Item] = {}
+    for statement in block.statements:
+        if type(statement) is not p.Assign:
+            continue
+        for target in statement.targets:
+            if type(target) is p.Item and type(target.key) is p.Name:
+                keys.setdefault(target.key.name, target)
+        counter = statement.targets[0]
+        if type(counter) is not p.Name or counter.name not in keys or walk.program.assigned.get(counter.name) != 1:
+            continue
+        variable, filled = walk.lookup(counter.name), keys[counter.name].value
+        if variable is not None and variable.starts_at == 0 and _adds_one(statement.values[0], counter.name):
+            text = walk.text(filled)
+            walk.note(
+                keys[counter.name].at,
+                f"lists start at 1: the first element goes to {text}[0], which # and ipairs do not see",
+                f"write: {text}[#{text} + 1] = …",
+            )
+
+
+def _adds_one(value: p.Expression, name: str) -> bool:
+    return (
+        type(value) is p.Operation
+        and value.operator == "+"
+        and _is_name(value.left, name)
+        and type(value.right) is p.Constant
+        and value.right.value == 1
+    )
 
 
 def lost_variable(walk: Walk, name: str, at: int) -> None:
@@ -235,6 +284,13 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) ->
         text = walk.text(node.arguments[0])
         walk.error(
             at.at, "gsub returns two values, and tonumber takes the second as a base", f"write: tonumber(({text}))"
+        )
+    variable = walk.lookup(at.name) if name == "tonumber" and type(at) is p.Name else None
+    if variable is not None and variable.is_joined:
+        walk.note(
+            at.at,
+            f"'{walk.text(at)}' was joined with ..: tonumber reads all its digits as one number",
+            "to add up, begin with 0 and use +",
         )
     if name == "table.insert" and len(node.arguments) == 2 and _is_gsub(walk, node.arguments[1]):
         text = walk.text(node.arguments[1])

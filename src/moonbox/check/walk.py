@@ -114,6 +114,8 @@ class Walk(Scopes):
         """Statements in a scope of their own."""
         self.scopes.append({})
         self.statements(node)
+        if self.loops and self.language.first_index == 1:
+            slips.filled_from_zero(self, node)
         self._leave()
 
     def statements(self, node: p.Block) -> None:
@@ -135,6 +137,8 @@ class Walk(Scopes):
         for index, name in enumerate(node.names):
             replaces = len(node.names) == 1 and bool(node.values) and self.is_replaced(name, node.values[0])
             self.declare(name, values[index] if index < len(values) else None, node.at, replaces=replaces)
+            first = node.values[index] if index < len(node.values) else None
+            self.scopes[-1][name].starts_at = first.value if type(first) is p.Constant else None
 
     def _assign(self, node: p.Assign) -> None:
         values = [slips.used(self, value, self.value(value)) for value in node.values]
@@ -142,11 +146,18 @@ class Walk(Scopes):
             value = values[index] if index < len(values) else None
             if type(target) is p.Name:
                 self.assign(target, value)
+                self._join(target.name, node.values[index] if index < len(node.values) else None)
             elif type(target) is p.Field:
                 self.value(target.value)
             elif type(target) is p.Item:
                 self.value(target.value)
                 self.fill(target.value, kinds_of(self.value(target.key)), value)
+
+    def _join(self, name: str, value: p.Expression | None) -> None:
+        """`text = text .. more`."""
+        variable = self.lookup(name) if type(value) is p.Operation and value.operator == ".." else None
+        if variable is not None and type(value) is p.Operation and type(value.left) is p.Name:
+            variable.is_joined |= value.left.name == name
 
     def _define(self, node: p.Define) -> None:
         target = node.target
@@ -330,6 +341,7 @@ class Walk(Scopes):
         values = [self.value(part) for part in node.parts]
         if node.what == "not" and node.parts:
             slips.condition(self, node.parts[0], values[0])
+            slips.negation(self, node.at, node.parts[0], values[0])
         return Scalar("string") if node.what == "text" else Scalar("boolean") if node.what == "not" else None
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
-from moonbox.errors import ConfigError, MissingExtra, UsageError
 from moonbox.project.sections import (
+    in_section,
     read_audit,
     read_codemode,
     read_knowledge,
@@ -34,7 +34,7 @@ from moonbox.tools.hints import RISKS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from moonbox.audit.sinks import Sink
@@ -187,25 +187,13 @@ def _add_own_tools(
     _add_python_tools(config, toolbox)
     knowledge = _open_knowledge(config, closing)
     built_in = _knowledge_tools(knowledge)
-    with _in_section(config, "knowledge"):
+    with in_section(config, "knowledge"):
         toolbox.add(built_in)
     scripts = _open_scripts(config, sink, built_in, closing)
     if scripts is not None:
-        with _in_section(config, "tools"):
+        with in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
     return knowledge, scripts
-
-
-@contextlib.contextmanager
-def _in_section(config: Config, section: str) -> Iterator[None]:
-    """What is wrong with a setting that only its part can judge, as an error in the configuration."""
-    with config.naming_file():
-        try:
-            yield
-        except MissingExtra:
-            raise
-        except UsageError as problem:
-            raise ConfigError(f"[{section}] {problem}") from None
 
 
 def _open_sandbox(
@@ -223,7 +211,7 @@ def _open_sandbox(
     settings, limits, audit = read_sandbox(config), read_limits(config), read_audit(config)
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # ours to add to, theirs to change
-    with _in_section(config, "sandbox"):
+    with in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
             limits=limits,
@@ -256,7 +244,7 @@ def _open_sink(config: Config) -> Sink | None:
         return open_sink(default_path(), fsync=settings.fsync, retention=retention)
     kind, colon, rest = settings.path.partition(":")
     prefix, path = (f"{kind}:", rest) if colon and kind in ("sqlite", "jsonl") else ("", settings.path)
-    with _in_section(config, "audit"):
+    with in_section(config, "audit"):
         if settings.path == "memory":
             return open_sink("memory")
         return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync, retention=retention)
@@ -284,7 +272,7 @@ def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
     if references:
         from moonbox.project.python_tools import load_tools
 
-        with _in_section(config, "tools"):
+        with in_section(config, "tools"):
             toolbox.add(load_tools(references, folder=config.folder, option="python:"))
 
 
@@ -372,7 +360,7 @@ def _add_upstreams(
     cache = ToolCache(default_cache_folder())
     upstreams = Upstreams(servers, cache=cache, media=media, logins=LoginStore(), secrets=secrets)
     closing.callback(upstreams.close)
-    with _in_section(config, "mcp.servers"):
+    with in_section(config, "mcp.servers"):
         toolbox.follow(upstreams.toolbox)
     return upstreams, media
 
@@ -390,7 +378,7 @@ def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[Server
 def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, servers: list[ServerSettings]) -> CodeMode:
     from moonbox.codemode.mode import CodeMode
 
-    with _in_section(config, "codemode"):
+    with in_section(config, "codemode"):
         # Whoever serves decides which conversations end: it knows which of them are running.
         return CodeMode.from_config(
             sandbox,

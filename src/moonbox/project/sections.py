@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, read_limits
 from moonbox.config.serve import ServeSettings
-from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError
+from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from moonbox.config import Config
     from moonbox.config.mcp import ServerSettings
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "READERS",
     "connector_kinds",
+    "in_section",
     "need_mcp",
     "problems",
     "read_audit",
@@ -166,3 +168,15 @@ READERS: dict[str, Callable[[Config], Any]] = {
     "serve": ServeSettings.from_config,
     "tools": read_tools,
 }
+
+
+@contextlib.contextmanager
+def in_section(config: Config, section: str) -> Iterator[None]:
+    """What is wrong with a setting that only its part can judge, as an error in the configuration."""
+    with config.naming_file():
+        try:
+            yield
+        except MissingExtra:
+            raise
+        except UsageError as problem:
+            raise ConfigError(f"[{section}] {problem}") from None

@@ -13,7 +13,6 @@ import asyncio
 import contextvars
 import secrets
 import time
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitResult, ErrorData, I
 from moonbox.audit.terminal import visible
 from moonbox.errors import Denied
 from moonbox.mcp.caller import CALLER
+from moonbox.mcp.server.notifications import CallProgress, Relay
 from moonbox.mcp.server.questions import (
     NO_ANSWER,
     approval_question,
@@ -52,14 +52,10 @@ if TYPE_CHECKING:
 
     DirectName = Callable[[str], str | None]
 
-__all__ = ["Call", "Calls", "Relay"]
+__all__ = ["Call", "Calls"]
 
 _GATHER_SECONDS = 0.02
 """Questions of calls made together are collected this long, so that they go out together."""
-_PROGRESS_SECONDS = 0.1
-_FLUSH_SECONDS = 5.0
-_MAX_RELAYED = 500
-"""Notifications of one call that wait to be sent."""
 _MAX_PAUSED = 1_000
 _MAX_FORWARDED = 8
 """Questions of upstream servers that one call puts to a person at a time."""
@@ -99,7 +95,7 @@ class Call:
         self._question_count = 0
         self._news = asyncio.Event()
         self._task: asyncio.Task[CallToolResult] | None = None
-        self._progress = _Progress(self._loop)
+        self._progress = CallProgress(self._loop)
         self._relay = Relay(self._loop)
         self._script = script
         self._forwarded = 0
@@ -241,106 +237,6 @@ class Call:
     def log(self, params: LoggingMessageNotificationParams) -> None:
         if self._client.wants_log(params.level):
             self._relay.put(lambda: send_log(self._client, params))
-
-
-class Relay:
-    """Notifications of upstream servers on their way to a client: in order, off the servers' loop, and bounded.
-
-    A client that does not read must not hold up a server that others use, nor may a server fill our memory: what comes
-    while too much waits is dropped.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
-        self._sending: asyncio.Task[None] | None = None
-        self._used = False
-        self._closed = False
-
-    def put(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """In any thread: `send` is awaited on the server's loop."""
-        if self._loop.is_closed():
-            return
-        self._used = True
-        if self._loop is _running_loop():
-            self._take(send)
-        else:
-            self._loop.call_soon_threadsafe(self._take, send)
-
-    async def flush(self) -> None:
-        """Wait, not for ever, until everything is sent: a result must not overtake it."""
-        if self._used:
-            await asyncio.sleep(0)  # what another thread has put is taken now
-        if self._sending is not None:
-            await asyncio.wait((self._sending,), timeout=_FLUSH_SECONDS)
-        self.close()
-
-    def close(self) -> None:
-        """Drop what was not sent."""
-        self._closed = True
-        self._waiting.clear()
-
-    def _take(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if self._closed or len(self._waiting) >= _MAX_RELAYED:
-            return
-        self._waiting.append(send)
-        if self._sending is None or self._sending.done():
-            self._sending = self._loop.create_task(self._send())
-
-    async def _send(self) -> None:
-        while self._waiting:
-            try:
-                await self._waiting.popleft()()
-            except Exception:  # noqa: BLE001 - a client that is gone needs nothing more
-                self.close()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-class _Progress:
-    """Progress notifications of one call: the latest message, at a readable rate, while a request waits."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._client: Client | None = None
-        self._message = ""
-        self._step = 0
-        self._begun = self._ended = 0
-        self._sending: asyncio.Task[None] | None = None
-
-    def attach(self, client: Client) -> None:
-        self._client = client
-
-    def detach(self) -> None:
-        self._client = None
-
-    def count(self, entry: CallEntry) -> None:
-        if entry.open:
-            self._begun += 1
-        else:
-            self._ended += 1
-        self.report(f"{entry.tool} ({self._ended} of {self._begun} calls done)")
-
-    def report(self, message: str) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._schedule, message)  # reported in a script's thread
-
-    def _schedule(self, message: str) -> None:
-        self._message = message
-        if self._client is not None and (self._sending is None or self._sending.done()):
-            self._sending = self._loop.create_task(self._send())
-
-    async def _send(self) -> None:
-        while self._message and self._client is not None:
-            message, self._message = self._message, ""
-            self._step += 1
-            await self._client.channel.report_progress(self._step, None, message)
-            await asyncio.sleep(_PROGRESS_SECONDS)
 
 
 class Calls:

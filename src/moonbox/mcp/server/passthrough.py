@@ -20,7 +20,8 @@ from mcp_types import (
 from moonbox.errors import ToolError
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.calls import Call
-from moonbox.mcp.server.sessions import LOG_LEVELS, Client, TooMany
+from moonbox.mcp.server.limits import TooMany
+from moonbox.mcp.server.sessions import LOG_LEVELS, Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine

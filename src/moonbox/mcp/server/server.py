@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types import INVALID_PARAMS, ClientCapabilities, ListToolsResult, SetLevelRequestParams
+from mcp_types import (
+    INVALID_PARAMS,
+    ClientCapabilities,
+    ListToolsResult,
+    ServerTasksCapability,
+    SetLevelRequestParams,
+)
 from pydantic import ValidationError
 
 from moonbox._version import __version__
@@ -23,6 +29,7 @@ from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.questions import StandaloneCaller
 from moonbox.mcp.server.resources import Resources
 from moonbox.mcp.server.sessions import Client, session_key
+from moonbox.mcp.server.tasks import TaskCalls
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.media import MediaStore
@@ -110,7 +117,10 @@ class MoonboxServer:
         self.app.describe = lambda: mode.system_prompt
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
-        self.app.middleware[:] = [RequestStateBoundary(security, default_audience=NAME), self.upstreams]
+        boundary = RequestStateBoundary(security, default_audience=NAME)
+        self._tasks = TaskCalls(self._begin_call, self._views.supports_tasks)
+        self._tasks.register(self.app)
+        self.app.middleware[:] = [boundary, self.upstreams, self._tasks]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MoonboxServer]:
@@ -124,6 +134,7 @@ class MoonboxServer:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._tasks.close()
             await self._calls.close()
             await self.upstreams.stop()
 
@@ -153,6 +164,9 @@ class MoonboxServer:
                 raise MCPError(INVALID_PARAMS, "the call that asked for this input has ended; call the tool again")
             call.take_answers(params.input_responses)
             return await self._calls.resume(call, client)
+        return await self._begin_call(client, params)
+
+    async def _begin_call(self, client: Client, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         await self.upstreams.wait()
         view = self._views.of(client)
         return await self._calls.begin(
@@ -167,6 +181,7 @@ class MoonboxServer:
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.idle_seconds / 2))
             self._calls.stop_abandoned()
+            self._tasks.end_expired()
             self._runner.conversations.end_idle()
 
     async def _refresh_files(self) -> None:
@@ -257,7 +272,7 @@ def _client_features(context: Request, caller: Callable[[], Caller | None]) -> C
 
 
 class _SdkServer(Server[Any]):
-    """The SDK's server, announcing list changes, with instructions that follow the tools."""
+    """The SDK's server, announcing list changes and tasks, with instructions that follow the tools."""
 
     describe: Callable[[], str]
     """Makes the instructions."""
@@ -271,7 +286,12 @@ class _SdkServer(Server[Any]):
         notifications = notification_options or NotificationOptions(
             tools_changed=True, prompts_changed=True, resources_changed=True
         )
-        return super().create_initialization_options(notifications, experimental_capabilities, extensions)
+        options = super().create_initialization_options(notifications, experimental_capabilities, extensions)
+        # Made for the handshake alone: the protocol without one leaves tasks to an extension.
+        declared: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+        tasks = ServerTasksCapability.model_validate(declared)
+        capabilities = options.capabilities.model_copy(update={"tasks": tasks})
+        return options.model_copy(update={"capabilities": capabilities})
 
     @property
     def instructions(self) -> str | None:

@@ -1,14 +1,12 @@
-"""Clients of the server: who sent a request, which conversation it belongs to, and its share of the limits."""
+"""Clients of the server: who sent a request, and which conversation it belongs to."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import math
 import secrets
 import time
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -17,10 +15,10 @@ from mcp.server.auth.provider import principal_components
 from mcp_types import LOG_LEVEL_META_KEY, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from moonbox.wording import counted
+from moonbox.mcp.server.limits import TooMany
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
     from mcp.server.context import ServerRequestContext
     from mcp.server.session import ServerSession
@@ -33,11 +31,6 @@ __all__ = [
     "Client",
     "Conversation",
     "Conversations",
-    "Quotas",
-    "RequestRate",
-    "SessionShares",
-    "Shares",
-    "TooMany",
     "current_owner",
     "session_key",
 ]
@@ -52,14 +45,8 @@ _LOCAL = "local"
 """The owner of everything if clients need not authenticate."""
 _STDIO = "stdio"
 _MAX_HANDLE = 128
-_MAX_REMEMBERED = 10_000
-"""Clients whose use is remembered; of more only those with calls in the last minute."""
 _MAX_BLANK, _MAX_BLANK_EACH = 64, 16
 """Blank conversations that are kept, in all and for each client."""
-
-
-class TooMany(Exception):
-    """A limit of the server is reached; the message is for the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,150 +258,3 @@ def _key(owner: str, kind: str, name: str) -> str:
 
 def _owner(key: str) -> str:
     return key.rsplit("|", 2)[0]
-
-
-@dataclass(slots=True)
-class _Share:
-    slots: asyncio.Semaphore
-    users: int = 0
-
-
-class Shares:
-    """Slots for the calls of each client; further calls wait their turn for a while, in a line of bounded length."""
-
-    def __init__(self, max_calls: int, max_waiting: int, wait_seconds: float = 30.0) -> None:
-        self._max_calls = max_calls
-        self._max_waiting = max_waiting
-        self._wait_seconds = wait_seconds
-        self._shares: dict[str, _Share] = {}
-
-    def __len__(self) -> int:
-        """How many clients have calls in progress."""
-        return len(self._shares)
-
-    @contextlib.asynccontextmanager
-    async def slot(self, client: str, on_wait: Callable[[int], None] = lambda _: None) -> AsyncIterator[None]:
-        """Wait for a slot; `on_wait` is called with the number of calls ahead if there is none."""
-        share = self._shares.setdefault(client, _Share(asyncio.Semaphore(self._max_calls)))
-        if share.users >= self._max_calls + self._max_waiting:
-            raise TooMany(f"this client already has {share.users} calls running or waiting; try again later")
-        share.users += 1
-        try:
-            if share.slots.locked():
-                on_wait(share.users - 1)
-                await self._wait(share)
-            else:
-                await share.slots.acquire()  # at once
-            try:
-                yield
-            finally:
-                share.slots.release()
-        finally:
-            share.users -= 1
-            if not share.users:
-                self._shares.pop(client, None)
-
-    async def _wait(self, share: _Share) -> None:
-        try:
-            async with asyncio.timeout(self._wait_seconds):
-                await share.slots.acquire()
-        except TimeoutError:
-            allowed = counted(self._max_calls, "call")
-            raise TooMany(
-                f"this call waited {self._wait_seconds:g} s for its turn: this client may run {allowed} "
-                f"at a time, and has {share.users} running or waiting; try again later"
-            ) from None
-
-
-class Quotas:
-    """What each client may use in a minute: how many calls, and how long they take together."""
-
-    def __init__(
-        self, calls: int | None, seconds: float | None, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._calls, self._seconds, self._clock = calls, seconds, clock
-        self._used: dict[str, deque[list[float]]] = {}
-
-    @contextlib.contextmanager
-    def call(self, client: str) -> Iterator[None]:
-        """Count a call; TooMany says when the next is possible."""
-        if self._calls is None and self._seconds is None:
-            yield
-            return
-        used = self._recent(client)
-        if self._calls is not None and len(used) >= self._calls:
-            raise TooMany(f"this client may make {counted(self._calls, 'call')} a minute; {self._next(used)}")
-        if self._seconds is not None and sum(seconds for _, seconds in used) >= self._seconds:
-            raise TooMany(f"the calls of this client may take {self._seconds:g} s a minute; {self._next(used)}")
-        entry = [self._clock(), 0.0]
-        used.append(entry)
-        try:
-            yield
-        finally:
-            entry[1] = self._clock() - entry[0]
-            entry[0] = self._clock()  # a call counts for a minute from its end on
-
-    def __len__(self) -> int:
-        """How many clients are remembered."""
-        return len(self._used)
-
-    def _recent(self, client: str) -> deque[list[float]]:
-        border = self._clock() - 60.0
-        if len(self._used) > _MAX_REMEMBERED:
-            self._used = {name: used for name, used in self._used.items() if used and used[-1][0] > border}
-        recent = deque(entry for entry in self._used.get(client, ()) if entry[0] > border)
-        self._used[client] = recent
-        return recent
-
-    def _next(self, used: deque[list[float]]) -> str:
-        wait = min(entry[0] for entry in used) + 60.0 - self._clock()
-        return f"try again in {max(1, math.ceil(wait))} s"
-
-
-class SessionShares:
-    """How many sessions each client has open, so that none takes the room of the others."""
-
-    def __init__(self, most: int, idle_seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._idle_seconds, self._clock = most, idle_seconds, clock
-        self._used: dict[str, dict[str, float]] = {}
-
-    def is_full(self, owner: str) -> bool:
-        """Whether this client may open no further session now."""
-        border = self._clock() - self._idle_seconds
-        alive = {session: used for session, used in self._used.get(owner, {}).items() if used > border}
-        self._used[owner] = alive
-        return len(alive) >= self._most
-
-    def use(self, owner: str, session: str) -> None:
-        self._used.setdefault(owner, {})[session] = self._clock()
-
-    def end(self, owner: str, session: str) -> None:
-        self._used.get(owner, {}).pop(session, None)
-
-
-class RequestRate:
-    """A token bucket for each address or client, for a bounded number of them."""
-
-    def __init__(
-        self, per_minute: int, *, max_addresses: int = 10_000, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._burst = float(per_minute)
-        self._per_second = per_minute / 60.0
-        self._max_addresses = max_addresses
-        self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def __len__(self) -> int:
-        """How many addresses are remembered."""
-        return len(self._buckets)
-
-    def wait(self, address: str) -> float:
-        """0 if a request may pass now; otherwise the seconds until one may."""
-        now = self._clock()
-        left, seen = self._buckets.pop(address, (self._burst, now))
-        left = min(self._burst, left + (now - seen) * self._per_second)
-        allowed = left >= 1.0
-        self._buckets[address] = (left - 1.0 if allowed else left, now)
-        if len(self._buckets) > self._max_addresses:
-            self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1.0 - left) / self._per_second

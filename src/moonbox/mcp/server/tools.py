@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mcp_types import Tool as McpTool
-from mcp_types import ToolAnnotations
+from mcp_types import ToolAnnotations, ToolExecution
 
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
 from moonbox.errors import MoonboxError
+from moonbox.mcp.server.limits import Quotas, Shares, TooMany
 from moonbox.mcp.server.results import direct_result, error_result, script_result
-from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations, Quotas, Shares, TooMany
+from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ CODE_RESULT: dict[str, Any] = {
     },
     "required": ["run", "calls"],
 }
+_AS_TASK = ToolExecution(task_support="optional")
 _STATE_PARAMETER = {
     "type": "string",
     "description": "Optional: the state that an earlier call returned, to continue with its globals.",
@@ -106,6 +108,11 @@ class ToolViews:
         tool = self.view().find(name)
         return None if tool is None else tool.input_schema
 
+    def supports_tasks(self, client: Client, name: str) -> bool:
+        """Whether a tool may be called as a task."""
+        tool = self.of(client).find(name)
+        return tool is not None and tool.execution is not None
+
     def fingerprint(self) -> str:
         """Changes exactly if something changes that clients see."""
         text = "\n".join(tool.model_dump_json(exclude_none=True) for tool in self.view().tools)
@@ -127,11 +134,11 @@ class ToolViews:
         tools = [_mcp_tool(item, by_name[item.name], modern) for item in definitions]
         tools.sort(key=lambda tool: tool.name)  # independent of which server was up first
         if code is not None:
-            tools.insert(0, self._code_tool(code, stateless=stateless))
+            tools.insert(0, self._code_tool(code, stateless=stateless, modern=modern))
         names = {tool.path: name for name, tool in by_name.items()}
         return ToolView(tuple(tools), None if code is None else code.name, approved_by_client, names)
 
-    def _code_tool(self, definition: Definition, *, stateless: bool) -> McpTool:
+    def _code_tool(self, definition: Definition, *, stateless: bool, modern: bool) -> McpTool:
         schema = dict(definition.parameters)
         if stateless:
             schema["properties"] = {**schema["properties"], STATE: _STATE_PARAMETER}
@@ -142,6 +149,7 @@ class ToolViews:
             input_schema=schema,
             output_schema=CODE_RESULT if self._structured else None,
             annotations=_code_annotations(self._mode.hidden_tools),
+            execution=None if modern else _AS_TASK,
         )
 
 
@@ -163,11 +171,13 @@ def _mcp_tool(item: Definition, tool: Tool, modern: bool) -> McpTool:
 
 
 def _passed_on(original: McpTool, name: str, modern: bool) -> McpTool:
-    """A server's tool as the server defines it, under our name; we handle tasks ourselves."""
+    """A server's tool as the server defines it, under our name; one that must be called as a task need not be."""
     schema = original.output_schema
     if schema is not None and not modern and schema.get("type") != "object":
         schema = None
-    tool = original.model_copy(update={"name": name, "execution": None, "output_schema": schema})
+    supports_tasks = original.execution is not None and original.execution.task_support in ("optional", "required")
+    execution = _AS_TASK if supports_tasks and not modern else None
+    tool = original.model_copy(update={"name": name, "execution": execution, "output_schema": schema})
     portable = portable_value(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
     return McpTool.model_validate(portable, by_name=False)
 

@@ -21,7 +21,8 @@ from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import ConfiguredTokens, configured_tokens, make_verifier
 from moonbox.mcp.server.events import PLAIN, RETRY_MILLISECONDS, ResumableSessions
-from moonbox.mcp.server.sessions import RequestRate, SessionShares, current_owner
+from moonbox.mcp.server.limits import RequestRate, SessionShares
+from moonbox.mcp.server.sessions import current_owner
 from moonbox.net import guard
 
 if TYPE_CHECKING:

@@ -1,24 +1,39 @@
-"""A person with a browser: the loopback address to which a login returns, or an address to paste."""
+"""Logins of a person with a browser: where they return to, and how the person behind a client is asked for one."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import html
+import logging
+import secrets
 import sys
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.shared.auth import AuthorizationCodeResult
+from mcp_types import ElicitRequest, ElicitRequestURLParams, ElicitResult
 
 from moonbox.audit.terminal import visible
 from moonbox.errors import UsageError
-from moonbox.mcp.upstreams.login import Person
+from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.upstreams.connection import connect, make_transport
+from moonbox.mcp.upstreams.errors import describe
+from moonbox.mcp.upstreams.login import LoginRequired, Person, make_auth
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-__all__ = ["browser", "parse_return"]
+    from mcp.client.auth import OAuthClientProvider
+
+    from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.caller import Caller
+    from moonbox.mcp.upstreams.callbacks import Callbacks
+    from moonbox.mcp.upstreams.login import Login, LoginStore
+
+__all__ = ["ServerLogin", "browser", "parse_return"]
+
+log = logging.getLogger("moonbox.mcp")
 
 _PATH = "/callback"
 _MAX_REQUEST = 16_384
@@ -102,3 +117,55 @@ async def _answer(head: bytes, writer: asyncio.StreamWriter, returned: asyncio.F
     writer.write(f"{headers}Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n".encode() + body)
     with contextlib.suppress(ConnectionError):
         await writer.drain()
+
+
+class ServerLogin:
+    """The login at one server: what is kept of it, and a new one by the person behind a client."""
+
+    def __init__(self, settings: ServerSettings, logins: LoginStore | None) -> None:
+        self.kept: Login | None = None
+        """As it was read for the latest start."""
+        self.required = False
+        """Whether the server has refused what we have."""
+        self._settings = settings
+        self._logins = logins
+        self._asking = asyncio.Lock()
+
+    def auth(self) -> OAuthClientProvider | None:
+        """The tokens of an earlier login; read in a thread, because a keyring may take its time."""
+        if self._logins is None or self._settings.url is None:
+            return None
+        self.kept = self._logins.login(self._settings)
+        return make_auth(self._settings, self._logins, on_required=self._require)
+
+    async def ask(self, caller: Callable[[], Caller | None], callbacks: Callbacks) -> bool:
+        """Ask a person to log in, by an address that their client opens; whether that worked.
+
+        Only over stdio: the browser returns to this machine, and the login is this person's own.
+        """
+        if self._logins is None:
+            return False
+        async with self._asking:
+            if not self.required:
+                return True
+            try:
+                async with browser(lambda address: self._show(address, caller())) as person:
+                    auth = await asyncio.to_thread(make_auth, self._settings, self._logins, person)
+                    transport = make_transport(self._settings, auth)
+                    async with connect(transport, ClientFeatures(), callbacks.answer) as connection:
+                        await connection.tools()
+            except Exception as problem:  # noqa: BLE001 - the call fails with the reason that it had
+                log.warning("the login at the MCP server '%s' failed: %s", self._settings.name, describe(problem))
+                return False
+            self.required = False
+            return True
+
+    def _require(self) -> None:
+        self.required = True
+
+    async def _show(self, address: str, caller: Caller | None) -> None:
+        message = f"Log in to use the MCP server '{self._settings.name}'."
+        params = ElicitRequestURLParams(message=message, url=address, elicitation_id=secrets.token_hex(8))
+        answer = None if caller is None else await caller.forward(ElicitRequest(params=params))
+        if not isinstance(answer, ElicitResult) or answer.action != "accept":
+            raise LoginRequired(self._settings.name)

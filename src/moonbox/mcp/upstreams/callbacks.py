@@ -10,22 +10,38 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitRequestFormParams, ElicitResult, ErrorData
+from mcp_types import (
+    INVALID_REQUEST,
+    CreateMessageRequest,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    ErrorData,
+    ListRootsRequest,
+)
+from pydantic import BaseModel
 
 from moonbox.audit.terminal import visible
 from moonbox.mcp.caller import CALLER
 from moonbox.sandbox.record import CLOCK, RunClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import InputRequest, InputResponse, LoggingMessageNotificationParams
 
     from moonbox.mcp.caller import Caller
+    from moonbox.secrets import SecretRedactor
 
-__all__ = ["MAX_OPEN", "Callbacks", "ClientFeatures"]
+    Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
+    Log = Callable[[LoggingMessageNotificationParams], None]
+
+__all__ = ["MAX_OPEN", "Callbacks", "ClientFeatures", "named_logger", "progress_reporter", "redacted", "sdk_callbacks"]
+
+T = TypeVar("T")
 
 MAX_OPEN = 8
 """Requests of one server that wait for their answers at a time."""
@@ -153,3 +169,56 @@ class _Call:
 
 def _refusal(request: InputRequest, reason: str) -> ErrorData:
     return ErrorData(code=INVALID_REQUEST, message=f"{request.method} refused: {reason}")
+
+
+def progress_reporter(caller: Caller | None, name: str) -> ProgressFnT | None:
+    """Reports the progress of a call to its client; None if the client did not ask for it."""
+    if caller is None or not caller.wants_progress:
+        return None
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        caller.progress(name, progress, total, message)
+
+    return report
+
+
+def named_logger(params: LoggingMessageNotificationParams, server: str) -> LoggingMessageNotificationParams:
+    """A log message with the server's name before the logger's."""
+    if not server:
+        return params
+    return params.model_copy(update={"logger": f"{server}.{params.logger}" if params.logger else server})
+
+
+def redacted(model: T, hide: SecretRedactor) -> T:
+    """What a server sent, without secrets."""
+    if not hide or not isinstance(model, BaseModel):
+        return model
+    data = model.model_dump(mode="json", by_alias=True)
+    clean = hide(data)
+    return model if clean is data else type(model).model_validate(clean, by_name=False)
+
+
+def sdk_callbacks(features: ClientFeatures, answer: Answer, log: Log | None) -> dict[str, Any]:
+    """Callbacks for what the server may ask; the SDK announces exactly these."""
+
+    async def sample(_: Any, params: Any) -> Any:
+        return await answer(CreateMessageRequest(params=params))
+
+    async def elicit(_: Any, params: Any) -> Any:
+        return await answer(ElicitRequest(params=params))
+
+    async def list_roots(_: Any) -> Any:
+        return await answer(ListRootsRequest())
+
+    async def message(params: LoggingMessageNotificationParams) -> None:
+        if log is not None:
+            log(params)
+
+    callbacks: dict[str, Any] = {"logging_callback": message}
+    if features.sampling:
+        callbacks["sampling_callback"] = sample
+    if features.elicitation:
+        callbacks["elicitation_callback"] = elicit
+    if features.roots:
+        callbacks["list_roots_callback"] = list_roots
+    return callbacks

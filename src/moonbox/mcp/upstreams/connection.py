@@ -22,9 +22,7 @@ from mcp_types import (
     CancelTaskResult,
     CompleteRequest,
     CompleteResult,
-    CreateMessageRequest,
     CreateTaskResult,
-    ElicitRequest,
     EmptyResult,
     ErrorData,
     GetPromptRequest,
@@ -36,9 +34,6 @@ from mcp_types import (
     GetTaskResult,
     Implementation,
     InputRequiredResult,
-    ListRootsRequest,
-    LoggingMessageNotificationParams,
-    PaginatedRequestParams,
     PromptListChangedNotification,
     ReadResourceRequest,
     ReadResourceResult,
@@ -58,7 +53,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
-from moonbox.mcp.upstreams.offers import MAX_OFFERS, Offers
+from moonbox.mcp.upstreams.callbacks import sdk_callbacks
+from moonbox.mcp.upstreams.offers import all_pages, list_offers
 from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.tools import MAX_TOOLS
 from moonbox.mcp.upstreams.web import WebServer
@@ -81,18 +77,16 @@ if TYPE_CHECKING:
     from mcp_types import Tool as McpTool
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.upstreams.callbacks import ClientFeatures
+    from moonbox.mcp.upstreams.callbacks import Answer, ClientFeatures, Log
+    from moonbox.mcp.upstreams.offers import Offers
 
     Transport = ServerProcess | WebServer
-    Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
     Again = Callable[[dict[str, Any]], Awaitable["T | InputRequiredResult"]]
-    Log = Callable[[LoggingMessageNotificationParams], None]
 
 __all__ = ["Connection", "connect", "make_transport"]
 
 T = TypeVar("T")
 
-_MAX_PAGES = 100
 _MAX_ROUNDS = 10
 """How often a server may answer one call with further questions."""
 _STATE_ONLY_SECONDS = 0.25
@@ -121,6 +115,7 @@ class Connection:
         self._dispatcher = dispatcher
         self._subscribed: set[str] = set()
         self._resubscribe = asyncio.Event()
+        self._listed = False
 
     @property
     def protocol(self) -> str:
@@ -141,8 +136,17 @@ class Connection:
             case ResourceUpdatedNotification():
                 self.resource_updated(str(message.params.uri))
 
-    async def follow(self) -> None:
-        """Keep a stream of change notifications open, which the current protocol requires."""
+    @contextlib.asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Meanwhile a stream of change notifications is kept open, which the current protocol requires."""
+        task = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self) -> None:
         while not self._follows_anything():
             await self._resubscribe.wait()
             self._resubscribe.clear()
@@ -161,8 +165,7 @@ class Connection:
             if listening.done() and not listening.cancelled() and listening.exception() is not None:
                 if isinstance(listening.exception(), ListenNotSupportedError):
                     return  # in the earlier protocol notifications come by themselves
-                self.tools_changed.set()  # changes may have been missed
-                self.offers_changed.set()
+                self._list_again()
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
 
     def _follows_anything(self) -> bool:
@@ -181,9 +184,15 @@ class Connection:
                 resources_list_changed=bool(capabilities.resources and capabilities.resources.list_changed),
                 resource_subscriptions=sorted(self._subscribed),
             ) as events:
+                if self._listed:
+                    self._list_again()
                 async for _ in events:
                     pass  # the session hands each event to `on_message` too
-        self.tools_changed.set()  # changes may have been missed
+        self._list_again()
+
+    def _list_again(self) -> None:
+        """Changes may have been missed, while no stream was open."""
+        self.tools_changed.set()
         self.offers_changed.set()
 
     async def wait_ended(self) -> None:
@@ -195,18 +204,21 @@ class Connection:
             for task in waits:
                 task.cancel()
 
+    async def end_unless_healthy(self, seconds: float) -> None:
+        """After a call without an answer: end the connection if the server answers nothing else either."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.tools()
+        except Exception:  # noqa: BLE001 - any failure to answer counts
+            self.transport.end("it stopped answering")
+            self.broken.set()
+
     # Tools
 
     async def tools(self) -> list[McpTool]:
         """Every tool that the server has now."""
-        tools: list[McpTool] = []
-        cursor: str | None = None
-        for _ in range(_MAX_PAGES):
-            page = await self.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
-            tools += page.tools
-            cursor = page.next_cursor
-            if cursor is None or len(tools) > MAX_TOOLS:
-                break
+        tools: list[McpTool] = await all_pages(self.session.list_tools, "tools", MAX_TOOLS)
+        self._listed = True
         return tools
 
     async def call(
@@ -257,19 +269,7 @@ class Connection:
 
     async def offers(self) -> Offers:
         """Every prompt, resource and template that the server has now."""
-        session, capabilities = self.session, self.session.server_capabilities
-        if capabilities is None:
-            return Offers()
-        prompts: list[Any] = []
-        resources: list[Any] = []
-        templates: list[Any] = []
-        if capabilities.prompts is not None:
-            prompts = await _all_pages(session.list_prompts, "prompts")
-        if capabilities.resources is not None:
-            resources = await _all_pages(session.list_resources, "resources")
-            with contextlib.suppress(MCPError):  # many servers have no templates, and say so by an error
-                templates = await _all_pages(session.list_resource_templates, "resource_templates")
-        return Offers(tuple(prompts), tuple(resources), tuple(templates))
+        return await list_offers(self.session)
 
     async def get_prompt(self, params: GetPromptRequestParams) -> GetPromptResult:
         async def send(update: dict[str, Any]) -> GetPromptResult | InputRequiredResult:
@@ -344,18 +344,15 @@ class Connection:
                 request = GetTaskRequest(params=GetTaskRequestParams(task_id=task.task_id))
                 task = await self.session.send_request(request, GetTaskResult)
         except asyncio.CancelledError:
-            await self._cancel_task(task)
+            cancel = CancelTaskRequest(params=CancelTaskRequestParams(task_id=task.task_id))
+            with contextlib.suppress(MCPError, TimeoutError, ValueError):
+                async with asyncio.timeout(2):
+                    await self.session.send_request(cancel, CancelTaskResult)
             raise
         if task.status == "cancelled":
             raise ToolError("the server cancelled the task", code="cancelled")
         fetch = GetTaskPayloadRequest(params=GetTaskPayloadRequestParams(task_id=task.task_id))
         return await self.session.send_request(fetch, CallToolResult)
-
-    async def _cancel_task(self, task: Task) -> None:
-        cancel = CancelTaskRequest(params=CancelTaskRequestParams(task_id=task.task_id))
-        with contextlib.suppress(MCPError, TimeoutError, ValueError):
-            async with asyncio.timeout(2):
-                await self.session.send_request(cancel, CancelTaskResult)
 
 
 def make_transport(settings: ServerSettings, auth: httpx2.Auth | None = None) -> Transport:
@@ -377,7 +374,7 @@ async def connect(
             dispatcher=dispatcher,
             client_info=Implementation(name="moonbox", version=__version__),
             message_handler=connection.on_message,
-            **_callbacks(features, answer, log),
+            **sdk_callbacks(features, answer, log),
         )
         async with connection.session:
             await _negotiate(connection.session)
@@ -401,41 +398,3 @@ async def _negotiate(session: ClientSession) -> None:
                 raise
         else:
             return
-
-
-async def _all_pages(list_page: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
-    items: list[Any] = []
-    cursor: str | None = None
-    for _ in range(_MAX_PAGES):
-        page = await list_page(params=PaginatedRequestParams(cursor=cursor))
-        items += getattr(page, name)
-        cursor = page.next_cursor
-        if cursor is None or len(items) > MAX_OFFERS:
-            break
-    return items[:MAX_OFFERS]
-
-
-def _callbacks(features: ClientFeatures, answer: Answer, log: Log | None) -> dict[str, Any]:
-    """Callbacks for what the server may ask; the SDK announces exactly these."""
-
-    async def sample(_: Any, params: Any) -> Any:
-        return await answer(CreateMessageRequest(params=params))
-
-    async def elicit(_: Any, params: Any) -> Any:
-        return await answer(ElicitRequest(params=params))
-
-    async def list_roots(_: Any) -> Any:
-        return await answer(ListRootsRequest())
-
-    async def message(params: LoggingMessageNotificationParams) -> None:
-        if log is not None:
-            log(params)
-
-    callbacks: dict[str, Any] = {"logging_callback": message}
-    if features.sampling:
-        callbacks["sampling_callback"] = sample
-    if features.elicitation:
-        callbacks["elicitation_callback"] = elicit
-    if features.roots:
-        callbacks["list_roots_callback"] = list_roots
-    return callbacks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from mcp import MCPError
@@ -14,7 +14,10 @@ from moonbox.errors import ArgumentError, ToolError
 from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.tools.results import scrub
 
-__all__ = ["ConnectionLost", "call_error", "describe", "is_lost", "unavailable"]
+if TYPE_CHECKING:
+    from moonbox.mcp.upstreams.connection import Transport
+
+__all__ = ["ConnectionLost", "call_error", "describe", "is_lost", "lost_during_call", "unavailable"]
 
 _SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
 """What the SDK says for an HTTP status; the status itself says more."""
@@ -85,3 +88,10 @@ def _with_urls(message: str, data: Any) -> str:
     requests = data.get("elicitations") if isinstance(data, dict) else None
     urls = [item["url"] for item in requests or () if isinstance(item, dict) and isinstance(item.get("url"), str)]
     return f"{message}: a person must first open {', '.join(urls[:3])}" if urls else message
+
+
+def lost_during_call(name: str, transport: Transport, problem: BaseException, *, harmless: bool) -> ToolError:
+    """The error of a call whose server was lost; `harmless` calls can be repeated."""
+    reason = transport.end_reason() if transport.ended.is_set() else describe(problem)
+    effect = "" if harmless else "; the call may have taken effect"
+    return unavailable(f"the MCP server '{name}' was lost during this call: {reason}{effect}", retryable=harmless)

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.login import LoginStore
-    from moonbox.mcp.upstreams.status import Status
+    from moonbox.mcp.upstreams.status import Status, Timing
     from moonbox.mcp.upstreams.tools import ToolCache
-    from moonbox.mcp.upstreams.upstream import Timing
     from moonbox.media import MediaStore
 
 __all__ = ["Upstreams"]
@@ -103,7 +102,7 @@ class Upstreams:
         # Only now: of equal names the first server's counts, while following a toolbox that has one would be an error.
         for upstream in self._upstreams.values():
             if upstream.settings.enabled and not upstream.settings.problem:
-                upstream.load_cached_tools()
+                upstream.load_cached()
 
     # Starting and closing
 
@@ -255,7 +254,7 @@ class Upstreams:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 for upstream in self._upstreams.values():
-                    await upstream.offers_known.wait()
+                    await upstream.catalog.offers_known.wait()
 
     async def get_prompt(self, params: GetPromptRequestParams, *, granted: bool = False) -> GetPromptResult:
         """A prompt by its public name; `granted`: only if scripts may have it."""

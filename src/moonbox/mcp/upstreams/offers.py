@@ -8,24 +8,29 @@ template     likewise
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mcp import MCPError
 from mcp.shared.uri_template import UriTemplate
-from mcp_types import Prompt, Resource, ResourceTemplate
+from mcp_types import PaginatedRequestParams, Prompt, Resource, ResourceTemplate
 
 from moonbox.codemode.definitions import portable_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from mcp import ClientSession
 
     from moonbox.mcp.upstreams.upstream import Upstream
 
-__all__ = ["EMPTY", "NAMESPACE", "Directory", "Offers"]
+__all__ = ["EMPTY", "NAMESPACE", "Directory", "Offers", "all_pages", "list_offers"]
 
 NAMESPACE = "moonbox://servers/"
 MAX_OFFERS = 2_000
 """Of each kind, from one server."""
+_MAX_PAGES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +148,33 @@ def _renamed(item: Any, **update: str) -> Any:
 def _dump(item: Any) -> dict[str, Any]:
     dumped: dict[str, Any] = item.model_dump(mode="json", by_alias=True, exclude_none=True)
     return dumped
+
+
+async def list_offers(session: ClientSession) -> Offers:
+    """Every prompt, resource and template that a server has now."""
+    capabilities = session.server_capabilities
+    if capabilities is None:
+        return Offers()
+    prompts: list[Any] = []
+    resources: list[Any] = []
+    templates: list[Any] = []
+    if capabilities.prompts is not None:
+        prompts = await all_pages(session.list_prompts, "prompts")
+    if capabilities.resources is not None:
+        resources = await all_pages(session.list_resources, "resources")
+        with contextlib.suppress(MCPError):  # many servers have no templates, and say so by an error
+            templates = await all_pages(session.list_resource_templates, "resource_templates")
+    return Offers(tuple(prompts[:MAX_OFFERS]), tuple(resources[:MAX_OFFERS]), tuple(templates[:MAX_OFFERS]))
+
+
+async def all_pages(list_page: Callable[..., Awaitable[Any]], name: str, most: int = MAX_OFFERS) -> list[Any]:
+    """Everything on all pages of a list; a little more than `most` if there are more."""
+    items: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = await list_page(params=PaginatedRequestParams(cursor=cursor))
+        items += getattr(page, name)
+        cursor = page.next_cursor
+        if cursor is None or len(items) > most:
+            break
+    return items

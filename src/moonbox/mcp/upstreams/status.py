@@ -1,4 +1,4 @@
-"""The status of an upstream server, as a value that any thread may read."""
+"""The status of an upstream server, as a value that any thread may read, and how long its supervisor waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from moonbox.mcp.upstreams.login import Login
 
-__all__ = ["State", "Status"]
+__all__ = ["State", "Status", "Timing"]
 
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
 
@@ -93,3 +93,16 @@ class Status:
 
     def _retry_in(self) -> float:
         return max(0.0, (self.retry_at or 0.0) - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long a supervisor waits, in seconds."""
+
+    first_delay: float = 0.5
+    """Before the second start; doubled for each further one."""
+    max_delay: float = 30.0
+    worth_waiting: float = 2.0
+    """A call waits for a start that is due this soon, instead of failing at once."""
+    health_check: float = 5.0
+    """For an answer after a call timed out; without one the server is restarted."""

@@ -1,4 +1,4 @@
-"""One upstream server: kept running by a supervisor task, with its tools and its status."""
+"""One upstream server: kept running by a supervisor task, with its status and its calls."""
 
 from __future__ import annotations
 
@@ -6,43 +6,36 @@ import asyncio
 import contextlib
 import logging
 import random
-import secrets
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
-
-from mcp_types import ElicitRequest, ElicitRequestURLParams, ElicitResult
-from pydantic import BaseModel
 
 from moonbox.errors import ToolError
 from moonbox.mcp.caller import CALLER
-from moonbox.mcp.upstreams.browser import browser
-from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
+from moonbox.mcp.upstreams.browser import ServerLogin
+from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures, named_logger, progress_reporter, redacted
+from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
-from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, unavailable
-from moonbox.mcp.upstreams.login import LoginRequired, make_auth
-from moonbox.mcp.upstreams.offers import EMPTY, Offers
-from moonbox.mcp.upstreams.status import Status
-from moonbox.mcp.upstreams.tools import convert_tools, placeholder
+from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, lost_during_call, unavailable
+from moonbox.mcp.upstreams.login import LoginRequired
+from moonbox.mcp.upstreams.status import Status, Timing
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.hints import Hints
-from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp.client.auth import OAuthClientProvider
-    from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult, LoggingLevel, LoggingMessageNotificationParams
     from mcp_types import Tool as McpTool
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.connection import Transport
-    from moonbox.mcp.upstreams.login import Login, LoginStore
-    from moonbox.mcp.upstreams.tools import ToolCache
+    from moonbox.mcp.upstreams.login import LoginStore
+    from moonbox.mcp.upstreams.offers import Offers
+    from moonbox.mcp.upstreams.tools import ConvertedTools, ToolCache
 
-__all__ = ["RelistDelay", "Timing", "Upstream"]
+__all__ = ["Upstream"]
 
 log = logging.getLogger("moonbox.mcp")
 server_log = logging.getLogger("moonbox.mcp.stderr")
@@ -52,40 +45,6 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 6
 _STABLE_SECONDS = 10.0
 """A server that ran this long begins to count its failed starts anew."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """How long a supervisor waits, in seconds."""
-
-    first_delay: float = 0.5
-    """Before the second start; doubled for each further one."""
-    max_delay: float = 30.0
-    worth_waiting: float = 2.0
-    """A call waits for a start that is due this soon, instead of failing at once."""
-    health_check: float = 5.0
-    """For an answer after a call timed out; without one the server is restarted."""
-
-
-class RelistDelay:
-    """How long to wait after a change before the tools are listed again; it doubles while the changes do not stop."""
-
-    first, longest = 0.1, 10.0
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._seconds = self.first
-        self._listed_at = clock()
-
-    def next(self) -> float:
-        """The seconds to wait now."""
-        soon = self._clock() - self._listed_at < 2 * self._seconds
-        self._seconds = min(self.longest, self._seconds * 2) if soon else self.first
-        return self._seconds
-
-    def listed(self) -> None:
-        """The tools are being listed again."""
-        self._listed_at = self._clock()
 
 
 class Upstream:
@@ -105,30 +64,25 @@ class Upstream:
     ) -> None:
         self.settings = settings
         self._hide = hide or SecretRedactor()
-        self._logins = logins
-        self._login: Login | None = None
-        self._login_required = False
-        self._logging_in = asyncio.Lock()
+        self._login = ServerLogin(settings, logins)
         self._retry_now = asyncio.Event()
-        self.toolbox = Toolbox()
         self.status = Status(settings.name, "idle" if settings.enabled else "off", settings.where)
         self.callbacks = Callbacks(settings.name)
         self.settled = asyncio.Event()
         """Set when waiting gains nothing: the first start is over, or the tools are known from an earlier run."""
-        self.offers: Offers = EMPTY
-        """Its prompts, resources and templates, as far as they are known."""
-        self.offers_known = asyncio.Event()
-        """Set when waiting for its offers gains nothing."""
-        self.has_resources = False
+        self.catalog = ServerCatalog(
+            settings,
+            cache,
+            invoke=lambda tool, arguments: invoke(self, tool, arguments),
+            published=self._note_tools,
+            offers_changed=offers_changed,
+        )
+        self.toolbox = self.catalog.toolbox
         self.log_level: LoggingLevel | None = None
         """The most verbose level that a client asked for."""
         self._subscribed: set[str] = set()
-        self._offers_changed = offers_changed
         self._resource_updated = resource_updated
-        self._invoke = invoke
-        self._cache = cache
         self._timing = timing or Timing()
-        self._listed: list[McpTool] | None = None
         self._connection: Connection | None = None
         self._transport: Transport | None = None
         self._start_requested = asyncio.Event()
@@ -138,34 +92,38 @@ class Upstream:
         self._stopped_idle = False
 
     @property
+    def offers(self) -> Offers:
+        """Its prompts, resources and templates, as far as they are known."""
+        return self.catalog.offers
+
+    @property
+    def has_resources(self) -> bool:
+        return self.catalog.has_resources
+
+    @property
     def pid(self) -> int | None:
         """The server's process, if we started one."""
         return None if self._transport is None else self._transport.pid
 
     # The supervisor
 
-    def load_cached_tools(self) -> None:
-        """Offer the tools of an earlier run until the server has listed its own."""
-        listed = self._cache.get(self.settings) if self._cache is not None else None
-        if listed is not None:
-            self._publish(listed, cached=True)
+    def load_cached(self) -> None:
+        """Offer what it had at an earlier start until the server has listed its own."""
+        if self.catalog.load_cached():
             self.settled.set()
-            offers = None if self._cache is None else self._cache.get_offers(self.settings)
-            if offers is not None:
-                self._take_offers(offers)
 
     def begin(self) -> asyncio.Task[None] | None:
         """Start the supervisor task on the running loop; None if the server is switched off."""
         if not self.settings.enabled:
             self.settled.set()
-            self.offers_known.set()
+            self.catalog.offers_known.set()
             return None
         if self.settings.problem:
             log.warning("the MCP server '%s' is not available: %s", self.settings.name, self.settings.problem)
             self._set_state("failed", reason=self.settings.problem)
             self._offer_placeholder()
             return None
-        lazy = self.settings.lazy and self._listed is not None
+        lazy = self.settings.lazy and self.catalog.known
         self._set_state("idle" if lazy else "starting")
         return asyncio.get_running_loop().create_task(self._supervise(lazy))
 
@@ -204,8 +162,8 @@ class Upstream:
         self._start_requested.clear()
         began = time.monotonic()
         self._set_state("starting", attempts=attempts, retry_at=None)
-        self._login_required = False
-        self._transport = transport = make_transport(self.settings, await asyncio.to_thread(self._auth))
+        self._login.required = False
+        self._transport = transport = make_transport(self.settings, await asyncio.to_thread(self._login.auth))
         transport.output.on_line = self._log_line
         features = self.callbacks.features if self.settings.questions else ClientFeatures()
         if not self.settings.sampling:
@@ -215,9 +173,9 @@ class Upstream:
                 async with asyncio.timeout(self.settings.start_timeout):
                     connecting = connect(transport, features, self.callbacks.answer, self._log)
                     connection = await stack.enter_async_context(connecting)
+                    await stack.enter_async_context(connection.following())  # before listing, to miss no change
                     listed = await connection.tools()
-                self._publish(listed)
-                await self._save(listed)  # before it is ready: whoever waited for it may close at once
+                await self.catalog.take(listed)  # before it is ready: whoever waited for it may close at once
                 self._connection = connection
                 self._set_state(
                     "ready",
@@ -225,7 +183,7 @@ class Upstream:
                     attempts=0,
                     protocol=connection.protocol,
                     server=connection.server,
-                    login=self._login,
+                    login=self._login.kept,
                     seconds=round(time.monotonic() - began, 3),
                 )
                 about = {"server": self.settings.name, "tools": self.status.tools, "seconds": self.status.seconds}
@@ -241,19 +199,9 @@ class Upstream:
         finally:
             self._connection = None
 
-    def _auth(self) -> OAuthClientProvider | None:
-        """The tokens of an earlier login; read in a thread, because a keyring may take its time."""
-        if self._logins is None or self.settings.url is None:
-            return None
-        self._login = self._logins.login(self.settings)
-        return make_auth(self.settings, self._logins, on_required=self._require_login)
-
-    def _require_login(self) -> None:
-        self._login_required = True
-
     def _with_output(self, reason: str) -> str:
-        if self._login_required or (self._transport is not None and " 401 " in f"{self._transport.refusal} "):
-            self._login_required = True
+        if self._login.required or (self._transport is not None and " 401 " in f"{self._transport.refusal} "):
+            self._login.required = True
             return str(LoginRequired(self.settings.name))
         last = self._transport.output.last_line() if self._transport is not None else ""
         return f"{reason}; its last output: {last}" if last else reason
@@ -262,9 +210,8 @@ class Upstream:
         """Keep the tools of a live connection up to date until it ends."""
         connection.resource_updated = lambda uri: self._resource_updated(self, uri)
         work = (
-            self._relist(connection),
-            connection.follow(),
-            self._follow_offers(connection),
+            self.catalog.follow_tools(connection),
+            self.catalog.follow_offers(connection),
             self._settle(connection),
             self._stop_when_idle(connection),
         )
@@ -287,50 +234,6 @@ class Upstream:
         self._stopped_idle = True
         connection.broken.set()  # from here on a call waits for the next start
 
-    async def _relist(self, connection: Connection) -> None:
-        """List the tools again when they changed; less and less often if the server never stops to say so."""
-        delay = RelistDelay()
-        while True:
-            await connection.tools_changed.wait()
-            await asyncio.sleep(delay.next())
-            connection.tools_changed.clear()
-            delay.listed()
-            try:
-                async with asyncio.timeout(self.settings.start_timeout):
-                    listed = await connection.tools()
-            except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere
-                log.warning("the MCP server '%s' failed to list its tools: %s", self.settings.name, describe(problem))
-                continue
-            self._publish(listed)
-            await self._save(listed)
-
-    async def _follow_offers(self, connection: Connection) -> None:
-        """List prompts and resources now, and again when they changed."""
-        delay = RelistDelay()
-        while True:
-            connection.offers_changed.clear()
-            delay.listed()
-            try:
-                async with asyncio.timeout(self.settings.start_timeout):
-                    offers = await connection.offers()
-            except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere
-                reason = describe(problem)
-                log.warning("the MCP server '%s' failed to list what it offers: %s", self.settings.name, reason)
-                self.offers_known.set()
-            else:
-                capabilities = connection.session.server_capabilities
-                self.has_resources = capabilities is not None and capabilities.resources is not None
-                self._take_offers(offers)
-                await self._save(self._listed or [])
-            await connection.offers_changed.wait()
-            await asyncio.sleep(delay.next())
-
-    def _take_offers(self, offers: Offers) -> None:
-        changed, self.offers = offers != self.offers, offers
-        self.offers_known.set()
-        if changed:
-            self._offers_changed()
-
     async def _settle(self, connection: Connection) -> None:
         """Tell a new connection what clients asked for before."""
         try:
@@ -343,27 +246,11 @@ class Upstream:
             log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, describe(problem))
 
     def _log(self, params: LoggingMessageNotificationParams) -> None:
-        name = self.settings.namespace
-        if name:
-            logger = f"{name}.{params.logger}" if params.logger else name
-            params = params.model_copy(update={"logger": logger})
-        self.callbacks.log(self._cleaned(params))
+        self.callbacks.log(redacted(named_logger(params, self.settings.namespace), self._hide))
 
     def _log_line(self, line: str) -> None:
         """What the server's process wrote to its standard error."""
         server_log.info("%s", self._hide(line), extra={"fields": {"server": self.settings.name}})
-
-    def _cleaned(self, model: T) -> T:
-        """What a server sent, without secrets."""
-        if not self._hide or not isinstance(model, BaseModel):
-            return model
-        data = model.model_dump(mode="json", by_alias=True)
-        clean = self._hide(data)
-        return model if clean is data else type(model).model_validate(clean, by_name=False)
-
-    async def _save(self, listed: list[McpTool]) -> None:
-        if self._cache is not None:
-            await asyncio.to_thread(self._cache.put, self.settings, listed, self.offers)
 
     async def _wait_for_next_start(self, attempts: int, reason: str) -> None:
         """Wait longer each time; after the last attempt, until a call asks for the server."""
@@ -389,34 +276,22 @@ class Upstream:
         if state != "starting":
             self.settled.set()
         if state not in ("starting", "ready"):
-            self.offers_known.set()
+            self.catalog.offers_known.set()
         # Each change has an event of its own, so that no waiting call can miss a short-lived state.
         changed, self._status_changed = self._status_changed, asyncio.Event()
         changed.set()
 
-    # The toolbox, which scripts in other threads read
-
-    def _publish(self, listed: list[McpTool], *, cached: bool = False) -> None:
-        async def invoke(tool: McpTool, arguments: dict[str, Any]) -> Any:
-            return await self._invoke(self, tool, arguments)
-
-        self._listed = listed
-        converted = convert_tools(listed, self.settings, invoke)
-        if not self.settings.namespace:
-            self.toolbox.set_namespace(self.settings.name, ())  # where the placeholder was
-        self.toolbox.set_namespace(self.settings.namespace or None, converted.tools)
+    def _note_tools(self, converted: ConvertedTools, cached: bool) -> None:
         self.status = replace(self.status, tools=len(converted.tools), problems=converted.problems, cached=cached)
 
     def _offer_placeholder(self) -> None:
-        if self._listed is None and not len(self.toolbox):
-            loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
 
-            def error() -> ToolError:
-                loop.call_soon_threadsafe(self._start_requested.set)  # called in the thread of the script
-                return unavailable(self.status.why())
+        def error() -> ToolError:
+            loop.call_soon_threadsafe(self._start_requested.set)  # called in the thread of the script
+            return unavailable(self.status.why())
 
-            instead = placeholder(error, self.settings.problem)
-            self.toolbox.set_namespace(self.settings.namespace or self.settings.name, [instead])
+        self.catalog.offer_placeholder(error)
 
     # Calls
 
@@ -425,7 +300,7 @@ class Upstream:
         hints = Hints.from_mcp(tool.annotations)
 
         async def work(connection: Connection, caller: Caller | None) -> CallToolResult:
-            on_progress = _progress_reporter(caller, f"{self.settings.name}.{tool.name}")
+            on_progress = progress_reporter(caller, f"{self.settings.name}.{tool.name}")
             level = None if caller is None else caller.log_level
             return await connection.call(tool, arguments, on_progress, level)
 
@@ -433,44 +308,21 @@ class Upstream:
         try:
             return await self._perform(work, tool.name, seconds, harmless=harmless)
         except ToolError:
-            if not self._login_required or not await self._log_in():
+            if not self._login.required or not await self._log_in():
                 raise
         return await self._perform(work, tool.name, seconds, harmless=harmless)
 
     async def _log_in(self) -> bool:
-        """Ask the person behind the client to log in, by an address that the client opens; whether that worked.
-
-        Only over stdio: the browser returns to this machine, and the login is this person's own.
-        """
-        if self._logins is None or self.callbacks.features.caller() is None:
+        """Ask the person behind the client to log in; whether that worked, and the server is being started again."""
+        ask = self.callbacks.features.caller
+        if ask() is None or not await self._login.ask(lambda: CALLER.get() or ask(), self.callbacks):
             return False
-        async with self._logging_in:
-            if not self._login_required:
-                return True
-            try:
-                async with browser(self._show_address) as person:
-                    auth = await asyncio.to_thread(make_auth, self.settings, self._logins, person)
-                    transport = make_transport(self.settings, auth)
-                    async with connect(transport, ClientFeatures(), self.callbacks.answer) as connection:
-                        await connection.tools()
-            except Exception as problem:  # noqa: BLE001 - the call fails with the reason that it had
-                log.warning("the login at the MCP server '%s' failed: %s", self.settings.name, describe(problem))
-                return False
-            self._login_required = False
-            if self._connection is not None:
-                self._connection.broken.set()
-            self._set_state("starting")
-            self._retry_now.set()
-            self._start_requested.set()
-            return True
-
-    async def _show_address(self, address: str) -> None:
-        message = f"Log in to use the MCP server '{self.settings.name}'."
-        params = ElicitRequestURLParams(message=message, url=address, elicitation_id=secrets.token_hex(8))
-        caller = CALLER.get() or self.callbacks.features.caller()
-        answer = None if caller is None else await caller.forward(ElicitRequest(params=params))
-        if not isinstance(answer, ElicitResult) or answer.action != "accept":
-            raise LoginRequired(self.settings.name)
+        if self._connection is not None:
+            self._connection.broken.set()
+        self._set_state("starting")
+        self._retry_now.set()
+        self._start_requested.set()
+        return True
 
     async def request(self, what: str, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Ask it for something that changes nothing; ToolError says why that failed."""
@@ -506,20 +358,23 @@ class Upstream:
                 self._used_at = time.monotonic()
                 with self.callbacks.call(timer) as caller:
                     try:
-                        return self._cleaned(await work(connection, caller))
+                        return redacted(await work(connection, caller), self._hide)
                     except Exception as problem:
-                        if self._login_required:
+                        if self._login.required:
                             connection.broken.set()
                             reason = f"the MCP server '{self.settings.name}': {LoginRequired(self.settings.name)}"
                             raise ToolError(reason, code="login_required") from problem
                         if not is_lost(problem):
                             raise call_error(problem, self.settings.name, connection.transport.refusal) from problem
                         connection.broken.set()
-                        raise self._lost_during_call(connection, problem, harmless) from problem
+                        raise lost_during_call(
+                            self.settings.name, connection.transport, problem, harmless=harmless
+                        ) from problem
                     finally:
                         self._used_at = time.monotonic()
         except TimeoutError:
-            self._start_health_check()
+            if (live := self._connection) is not None and not live.broken.is_set():
+                self._health_check = asyncio.create_task(live.end_unless_healthy(self._timing.health_check))
             raise ToolError(
                 f"the MCP server '{self.settings.name}' did not answer {what} within {seconds:g} s",
                 code="timeout",
@@ -542,35 +397,3 @@ class Upstream:
             if self.status.state in ("retrying", "failed") and status.state in ("starting", "failed", "idle"):
                 raise unavailable(self.status.why())
         return self._connection
-
-    def _lost_during_call(self, connection: Connection, problem: BaseException, harmless: bool) -> ToolError:
-        transport = connection.transport
-        reason = transport.end_reason() if transport.ended.is_set() else describe(problem)
-        effect = "" if harmless else "; the call may have taken effect"
-        return unavailable(
-            f"the MCP server '{self.settings.name}' was lost during this call: {reason}{effect}", retryable=harmless
-        )
-
-    def _start_health_check(self) -> None:
-        connection = self._connection
-        if connection is not None and not connection.broken.is_set():
-            self._health_check = asyncio.create_task(self._check_health(connection))
-
-    async def _check_health(self, connection: Connection) -> None:
-        """After a call without an answer: restart the server if it answers nothing else either."""
-        try:
-            async with asyncio.timeout(self._timing.health_check):
-                await connection.tools()
-        except Exception:  # noqa: BLE001 - any failure to answer counts
-            connection.transport.end("it stopped answering")
-            connection.broken.set()
-
-
-def _progress_reporter(caller: Caller | None, name: str) -> ProgressFnT | None:
-    if caller is None or not caller.wants_progress:
-        return None
-
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        caller.progress(name, progress, total, message)
-
-    return report
