@@ -153,7 +153,7 @@ def test_a_client_is_asked_to_open_the_login_page(
 class Keys(KeyringBackend):
     """The keyring of a system, while the test lasts."""
 
-    priority = 1  # type: ignore[assignment]  # a property of the class in the library
+    priority = 1
 
     def __init__(self) -> None:
         super().__init__()

@@ -127,7 +127,8 @@ def test_the_runs_timeout_ends_it_while_a_tool_waits(drive: Drive) -> None:
         """Wait for the test."""
         release.wait(60)
 
-    with Sandbox([wait], limits=Limits(timeout=1.0)) as box, box.repl() as repl:
+    # Long enough for the script to reach its tool, also on a machine that is busy; then the tool waits for longer.
+    with Sandbox([wait], limits=Limits(timeout=3)) as box, box.repl() as repl:
         run = drive(repl, "x = 1 print('a') tools.wait()")
         release.set()
         assert run.error is not None

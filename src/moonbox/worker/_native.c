@@ -892,6 +892,22 @@ static int l_fill(lua_State *L) {
   return 0;
 }
 
+/* In a worker that was forked by the native part Python is as it was at the fork, until it is needed. */
+static int python_is_asleep;
+
+static void wake_python(void) {
+  if (!python_is_asleep) return;
+  python_is_asleep = 0;
+  PyOS_AfterFork_Child();
+}
+
+/* ready(): before something of Python's is called. */
+static int l_ready(lua_State *L) {
+  (void)L;
+  wake_python();
+  return 0;
+}
+
 /* used(): bytes of Lua memory in use. */
 static int l_used(lua_State *L) {
   p_lua_pushinteger(L, (lua_Integer)W.used);
@@ -1116,7 +1132,7 @@ static const struct {
   lua_CFunction function;
 } FUNCTIONS[] = {{"exchange", l_exchange}, {"cancel", l_cancel}, {"emit", l_emit},     {"reason", l_reason},
                  {"enter", l_enter},       {"leave", l_leave},   {"adopt", l_adopt},   {"encode", l_encode},
-                 {"used", l_used},         {"second", l_second}, {"fill", l_fill},         {"limits", l_limits}, {"bind", l_bind}};
+                 {"used", l_used},         {"second", l_second}, {"fill", l_fill}, {"ready", l_ready},         {"limits", l_limits}, {"bind", l_bind}};
 
 /* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
 static PyObject *py_open(PyObject *module, PyObject *arguments) {
@@ -1239,8 +1255,7 @@ static PyObject *failures_of(int plan, size_t count) {
 
 /* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force around
  * the start of its control thread. Returns only when Python has something to do: (None, (kind, payload)) for a frame that it
- * must answer, (failures of both plans, None) where a layer could not be put in force. Python's own state is as it was at the
- * fork until then; the zygote has one thread, so that nothing is missing from it. */
+ * must answer, (failures of both plans, None) where a layer could not be put in force. */
 static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssize_t sizes[2], const char *greeting,
                            Py_ssize_t greeting_size) {
   size_t counts[2] = {(size_t)sizes[0] / sizeof(JailCall), (size_t)sizes[1] / sizeof(JailCall)};
@@ -1252,8 +1267,9 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   W.control = CONTROL_FD;
   if (!start_watching()) _exit(70);
   wrong += lock_in((const JailCall *)plans[1], counts[1], failures[1]);
+  python_is_asleep = 1;
   if (wrong) {
-    PyOS_AfterFork_Child();
+    wake_python();
     PyObject *before = failures_of(0, counts[0]), *after = before ? failures_of(1, counts[1]) : NULL;
     if (!after) _exit(70);
     return Py_BuildValue("((NN)O)", before, after, Py_None);
@@ -1265,7 +1281,7 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   size_t length;
   while (receive(&kind, &payload, &length) > 0) {
     if (kind != RUN) {
-      PyOS_AfterFork_Child();
+      wake_python();
       return Py_BuildValue("(O(iy#))", Py_None, kind, payload, (Py_ssize_t)length);
     }
     if (!run(payload, length)) break;
@@ -1468,7 +1484,11 @@ static PyObject *py_tend(PyObject *module, PyObject *arguments) {
     if (main_socket < 0) return PyErr_SetFromErrno(PyExc_OSError);
     PyOS_BeforeFork();
     pid_t pid = fork_worker(main_socket);
-    if (!pid) return be_worker(parent, plans, sizes, greeting, greeting_size);
+    if (!pid) {
+      PyObject *state = be_worker(parent, plans, sizes, greeting, greeting_size);
+      if (!state) _exit(70);
+      return state;
+    }
     int problem = errno;
     PyOS_AfterFork_Parent();
     errno = problem;

@@ -26,15 +26,19 @@ _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
 _BY_ADDRESS = b"""return function(host)
   local enter, adopt, format = host.enter, host.adopt, string.format
+  local decode, ready = host.decode, type
   function host.enter(level, co) enter(level, format("%p", co)) end
   function host.adopt(co) adopt(format("%p", co)) end
+  function host.decode(text) ready(text) return decode(text) end
 end"""
 # With the same instructions as above, so that operations are counted alike.
 _BY_NATIVE = b"""return function(host)
   for name, f in pairs(debug.getregistry()["moonbox.native"]) do host[name] = f end
   local enter, adopt, format = host.enter, host.adopt, host.second
+  local decode, ready = host.decode, host.ready
   function host.enter(level, co) enter(level, format("%p", co)) end
   function host.adopt(co) adopt(format("%p", co)) end
+  function host.decode(text) ready(text) return decode(text) end
 end"""
 _KEPT_FROM = 500  # bytes; see prelude/kept.lua
 _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
