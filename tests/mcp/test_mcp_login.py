@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
 import subprocess
 import sys
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked
+from mcp_types import ElicitResult
 
 from moonbox.config.mcp import LoginSettings, ServerSettings
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp.upstreams.browser import parse_return
 from moonbox.mcp.upstreams.login import LoginStore, make_auth
-from tests.mcp.mcp_driver import moonbox
+from tests.mcp.mcp_driver import moonbox, stdio, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.mcp.mcp_driver import Driver
 
 SERVER = Path(__file__).with_name("login_server.py")
 BROWSER = """
@@ -103,6 +111,92 @@ def test_a_login_that_has_ended_says_the_command(run: Any, home: Path) -> None:
         data["tokens"]["access_token"] = "ended"
         record.write_text(json.dumps({**data, "expires_at": 1.0}))
         assert "it requires a login; run `moonbox mcp login acme`" in run("doctor", fails=True)
+
+
+def test_a_client_is_asked_to_open_the_login_page(
+    run: Any, home: Path, driver: Driver, env: dict[str, str], tmp_path: Path
+) -> None:
+    asked: list[Any] = []
+
+    async def elicit(_: Any, params: Any) -> ElicitResult:
+        asked.append(params)
+        page = await asyncio.to_thread(urllib.request.urlopen, params.url)  # where somebody agrees at once
+        page.close()
+        return ElicitResult(action="accept")
+
+    with login_server(-3600) as url:
+        run("add", "acme", "--url", url)
+        run("login", "acme")
+
+        def served() -> Any:
+            server = stdio("--config", tmp_path / "moonbox.toml", env={**env, "MOONBOX_KEYRING": "off"})
+            return driver.session(server, mode="legacy", elicitation_callback=elicit)
+
+        with served() as session:
+            wait_until(
+                lambda: not session.lua("return tools.acme.hello()").is_error
+            )  # from here on its tools are known
+        assert asked == []
+        [record] = (home / "mcp-logins").iterdir()
+        data = json.loads(record.read_text())
+        data["tokens"]["access_token"] = "ended"
+        record.write_text(json.dumps({**data, "expires_at": 1.0}))
+        with served() as session:
+            assert session.value("return tools.acme.hello()") == "hello"
+        [params] = asked
+        assert (params.mode, params.message) == ("url", "Log in to use the MCP server 'acme'.")
+        assert params.url.startswith(url.rsplit("/", 1)[0])
+        token = json.loads(record.read_text())["tokens"]["access_token"]
+        assert token != "ended"
+
+
+class Keys(KeyringBackend):
+    """The keyring of a system, while the test lasts."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+        self.locked = False
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        if self.locked:
+            raise KeyringLocked("locked")
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.kept[service, username]
+
+
+def test_tokens_are_in_the_keyring_and_in_a_private_file_without_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MOONBOX_KEYRING", raising=False)
+    before, keys = keyring.get_keyring(), Keys()
+    keyring.set_keyring(keys)
+    try:
+        store, acme = LoginStore(), ServerSettings(name="acme", url="https://acme.example/mcp")
+        assert store.place == "the system's keyring"
+        store.write(acme, {"tokens": {"access_token": "secret", "refresh_token": "more"}, "expires_at": 5.0})
+        login = LoginStore().login(acme)
+        assert login is not None
+        assert (login.expires_at, login.renews) == (5.0, True)
+        assert len(keys.kept) == 1
+        assert not (home / "mcp-logins").exists(), "nothing of it is in a file"
+        assert store.remove(acme)
+        assert keys.kept == {}
+        keys.locked = True
+        store.write(acme, {"tokens": {"access_token": "secret"}})
+        [record] = (home / "mcp-logins").iterdir()
+        assert stat.S_IMODE(record.stat().st_mode) == 0o600
+        assert stat.S_IMODE(record.parent.stat().st_mode) == 0o700
+        assert LoginStore().login(acme) is not None
+    finally:
+        keyring.set_keyring(before)
 
 
 def test_a_server_without_logins(run: Any) -> None:
