@@ -196,10 +196,12 @@ class SharedSink:
         self.inner.write(run)
 
     def start_run(self, run: Any) -> None:
+        """Tell of a run that begins, where the sink takes it."""
         if hasattr(self.inner, "start_run"):
             self.inner.start_run(run)
 
     def start_call(self, run: str, call: Any) -> None:
+        """Tell of a call that begins, where the sink takes it."""
         if hasattr(self.inner, "start_call"):
             self.inner.start_call(run, call)
 
