@@ -76,12 +76,13 @@ def check_inside(
     requirements: Sequence[str],
     tests: str,
     *arguments: str,
-    timeout: float = 300.0,
+    timeout: float = 900.0,
     env: Mapping[str, str] | None = None,
 ) -> None:
     """Run a file of tests, beside this one, by the pytest of the environment; its failures fail the caller."""
     path = TESTS / "adapters" / tests
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+    options += ["-o", "timeout=120"]  # so that a test that hangs says where before all of them are ended
     command = [str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)]
     done = run(command, cwd=ROOT, timeout=timeout, env=env)
     if done.returncode != 0:

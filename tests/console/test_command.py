@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import signal
@@ -25,8 +26,9 @@ ROOT = EXAMPLES.parent
 @pytest.mark.parametrize("last", ["return 1", "while true do end", "return tools.pay_back{employee_id = 1, cents = 1}"])
 def test_run_answer_change_and_stop(last: str, visitor: Visitor, tmp_path: Path) -> None:
     told = subprocess.run(
-        ["make", "-n", "-o", ".venv/console", "console", "CONSOLE=--no-browser --port 0"],
+        ["make", "--no-print-directory", "-n", "-o", ".venv/console", "console", "CONSOLE=--no-browser --port 0"],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))},
         capture_output=True,
         text=True,
         check=True,

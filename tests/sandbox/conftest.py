@@ -38,4 +38,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         worker.link,
     ):
         monkeypatch.setattr(module, "monotonic", clock)
+    monkeypatch.setattr(worker.link, "WIRE", None)  # it has a clock of its own
     return clock

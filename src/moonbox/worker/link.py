@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Gone", "Link", "Unread", "socket_pairs"]
 
-_WIRE = extension("worker._wire")
+WIRE = extension("worker._wire")
+"""The native exchange, which reads the system's clock by itself; None where there is none."""
 
 _CHUNK = 1 << 18
 _LARGEST_FRAME = 1 << 20
@@ -128,9 +129,9 @@ class Link:
         Unread when the worker has not taken the data by the time to give up.
         """
         reader = self.reader
-        if _WIRE is not None and self._bell is None and not reader.buffer:
+        if WIRE is not None and self._bell is None and not reader.buffer:
             try:
-                got = _WIRE.exchange(self._fd, data, -1.0 if deadline is None else deadline)
+                got = WIRE.exchange(self._fd, data, -1.0 if deadline is None else deadline)
             except OSError:
                 raise Gone from None
             if got:
