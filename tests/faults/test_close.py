@@ -72,6 +72,31 @@ def test_closed_while_runs_are_under_way(isolation: Any) -> None:
             box.repl()
 
 
+def test_an_async_tool_that_is_called_while_the_sandbox_closes_starts_no_loop() -> None:
+    """Closing ends the loop of async tools; a call that comes a moment later must not start another."""
+    closed = threading.Event()
+
+    @tool
+    def late() -> Any:
+        """Return something to await once the Sandbox is closed."""
+        entered.set()
+        closed.wait(20)
+        return asyncio.sleep(0)
+
+    entered = threading.Event()
+    with nothing_leaks():
+        box = Sandbox([late], limits=Limits(timeout=30))
+        runs: list[Run] = []
+        thread = threading.Thread(target=lambda: runs.append(box.run("return tools.late()")))
+        thread.start()
+        assert entered.wait(20)
+        box.close()
+        closed.set()
+        thread.join(20)
+        assert runs[0].error is not None
+        assert runs[0].error.kind == "cancelled"
+
+
 def test_closed_while_a_checkout_waits() -> None:
     with nothing_leaks():
         box = Sandbox(min_workers=0, max_workers=1)

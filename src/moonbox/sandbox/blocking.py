@@ -55,7 +55,7 @@ class BlockingExecutor:
         if is_async or (type(result) not in ORDINARY and inspect.isawaitable(result)):
             assert entry.running is not None
             entry.running.hold()
-            future = self._submit(_awaited(result), entry.running.let_go)
+            future = self._start(result, entry.running.let_go)
             entry.cancel = future.cancel
             return future.result()
         return result
@@ -63,12 +63,22 @@ class BlockingExecutor:
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         if not inspect.isawaitable(value):
             return value
-        future = self._submit(_awaited(value), None)
+        future = self._start(value, None)
         if entry is not None:
             entry.cancel = future.cancel
             if entry.left:
                 future.cancel()
         return future.result()
+
+    def _start(self, awaitable: Any, ended: Callable[[], object] | None) -> Future[Any]:
+        try:
+            return self._submit(_awaited(awaitable), ended)
+        except ToolError:  # the Sandbox was closed meanwhile
+            if inspect.iscoroutine(awaitable):
+                awaitable.close()
+            if ended is not None:
+                ended()
+            raise
 
     async def wait(self, future: Future[None], entry: CallEntry) -> None:
         if entry.deadline is not None:

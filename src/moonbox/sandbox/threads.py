@@ -107,21 +107,25 @@ class LoopThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._closed = False
 
     def submit(self, coroutine: Coroutine[Any, Any, Any], ended: Callable[[], object] | None = None) -> Future[Any]:
         """Run it there. Cancelling the future cancels it; `ended` is called when it has really ended."""
         import asyncio  # here and below: slow to load, and most programs have no use for it
 
-        with self._lock:
+        with self._lock:  # also while it is handed over: `close` then finds it on the loop, and cancels it
+            if self._closed:  # a run that goes on for a moment must not start a loop that nobody ends
+                coroutine.close()
+                raise ToolError("the Sandbox is closed", code="cancelled")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="moonbox-loop", daemon=True)
                 self._thread.start()
-            loop = self._loop
-        return submit_to(loop, coroutine, ended)
+            return submit_to(self._loop, coroutine, ended)
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             loop, self._loop = self._loop, None
         if loop is None or self._thread is None:
             return
