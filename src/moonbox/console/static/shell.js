@@ -30,19 +30,22 @@ export function shell(handlers = {}) {
   $("#theme").addEventListener("click", nextTheme);
   for (const cell of $$("time[data-at]")) cell.textContent = when(cell.dataset.at);
   let changes = 0;
+  let counted = new Set(); // a question may be in the inbox before its event comes
   const catchUp = async () => {
     const before = changes;
     const inbox = await get("/approvals").catch(() => null);
     if (!inbox) return;
     if (before !== changes) return catchUp(); // something came while the answer was on its way, and may not be in it
-    setBadge(inbox.pending.length);
+    counted = new Set(inbox.pending.map(({ id }) => id));
+    setBadge(counted.size);
     handlers.caughtUp?.(inbox);
   };
   return new Live({
     ...handlers,
     approval: (question) => {
       changes++;
-      setBadge(open + 1);
+      if (!counted.has(question.id)) setBadge(open + 1);
+      counted.add(question.id);
       if (!handlers.approval?.(question)) toast(`${question.tool} waits for approval`);
     },
     answered: (answer) => {
