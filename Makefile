@@ -10,7 +10,7 @@ demo: $(VENV)/core
 
 # Pages to try the demo's tools in: run the script, watch its timeline, answer its approval.
 console: $(VENV)/console
-	$(BIN)/moonbox console examples/console.lua --tools examples/expenses.py --tools examples/payments.py $(CONSOLE)
+	$(BIN)/moonbox console examples/console.lua --tools examples/demo.py --tools examples/payments.py $(CONSOLE)
 
 screenshots: $(VENV)/installed
 	$(BIN)/python docs/images/make.py

@@ -120,7 +120,7 @@ def console() -> Iterator[str]:
         moonbox = [sys.executable, "-m", "moonbox.cli"]
         subprocess.run([*moonbox, "sync"], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
         examples = ROOT / "examples"
-        tools = [f"--tools={examples / name}" for name in ("expenses.py", "payments.py")]
+        tools = [f"--tools={examples / name}" for name in ("demo.py", "payments.py")]
         command = [*moonbox, "console", str(examples / "console.lua"), *tools, "--no-browser", "--port", "0"]
         with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
             timer = threading.Timer(60, process.kill)

@@ -30,7 +30,7 @@ LAST_LINE = {
     "demo.py": "Try it yourself in your browser: make console",
     "mcp/approvals.py": '{"gear":"47 x gear ordered","washer":"50 x washer ordered"}',
 }
-TOOLS = ("expenses.py", "payments.py")
+TOOLS = ("demo.py", "payments.py")
 """Modules of tools, for --tools."""
 PACKAGES = {"anthropic_messages": "anthropic", "google_genai": "google", "plain_dicts": None}
 """The extra of each provider's example, where it is not openai."""

@@ -43,7 +43,7 @@ def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
 
 
 def test_the_console_opens_with_tools_and_a_script(tmp_path: Path) -> None:
-    tools = [f"--tools={EXAMPLES / name}" for name in ("expenses.py", "payments.py")]
+    tools = [f"--tools={EXAMPLES / name}" for name in ("demo.py", "payments.py")]
     script = str(EXAMPLES / "console.lua")
     with started(tmp_path, "console", script, *tools, "--no-browser", "--port", "0") as (process, address):
         home = address.partition("/console/")[0]

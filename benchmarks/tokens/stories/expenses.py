@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 def _example() -> Any:
-    spec = importlib.util.spec_from_file_location("expenses_example", EXAMPLES / "expenses.py")
+    spec = importlib.util.spec_from_file_location("expenses_example", EXAMPLES / "demo.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up by name
