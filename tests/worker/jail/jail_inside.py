@@ -6,6 +6,7 @@ import ctypes
 import errno
 import gc
 import json
+import mmap
 import os
 import resource
 import select
@@ -50,6 +51,7 @@ NUMBERS: dict[str, int] = {
 }
 
 LUA_MASKCOUNT = 8
+PRIVATE_MEMORY = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 MIB = 1024 * 1024
 
 
@@ -109,9 +111,10 @@ class Inside:
         return self._syscall(NUMBERS["mmap"], 0, 4096, protection, flags, -1, 0)[:5]
 
     def protect(self, protection: int) -> str:
-        memory = ctypes.create_string_buffer(8192)
-        page = (ctypes.addressof(memory) + 4095) & ~4095
-        return self._syscall(NUMBERS["mprotect"], page, 4096, protection)
+        """On a page of its own: the heap could not be freed from a page that is read-only."""
+        writable = mmap.PROT_READ | mmap.PROT_WRITE
+        page = self._syscall(NUMBERS["mmap"], 0, 4096, writable, PRIVATE_MEMORY, -1, 0)
+        return self._syscall(NUMBERS["mprotect"], int(page), 4096, protection)
 
     def send_to_path(self, path: str) -> str:
         address = ctypes.create_string_buffer(b"\1\0" + path.encode())
