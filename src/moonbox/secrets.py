@@ -6,9 +6,10 @@ import base64
 import html
 import json
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
+
+from moonbox.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,7 +27,6 @@ string or integer keys as a dict.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import datetime as dt
 import enum
 import math
@@ -140,7 +139,9 @@ def _plain_other(value: Any, allow_nan: bool, max_depth: int, path: _Path) -> An
         return value.total_seconds()
     if hasattr(kind, "model_dump") and hasattr(kind, "model_fields"):
         return again(value.model_dump(mode="json", by_alias=True))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if hasattr(kind, "__dataclass_fields__"):
+        import dataclasses
+
         return again({item.name: getattr(value, item.name) for item in dataclasses.fields(value)})
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return again(dict(zip(kind._fields, value, strict=True)))

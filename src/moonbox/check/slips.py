@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
@@ -21,6 +20,7 @@ from moonbox.check.values import (
     ToolValue,
     kinds_of,
 )
+from moonbox.dataclass import fields, is_dataclass
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:

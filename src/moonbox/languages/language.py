@@ -12,10 +12,10 @@ protocols of `engine.py`, and its own `explain`; nothing else here depends on wh
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.dataclass import dataclass, field
 from moonbox.languages.texts import Texts
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from dataclasses import dataclass, field
+
+from moonbox.dataclass import dataclass, field
 
 __all__ = ["Docstring", "read_docstring"]
 

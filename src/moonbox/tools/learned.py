@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import re
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from moonbox.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,10 +15,10 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.dataclass import dataclass
 from moonbox.errors import WorkerError
 from moonbox.native import wanted
 from moonbox.shortage import shortage
