@@ -138,7 +138,7 @@ def _recursive(cls: Any) -> Any:
 def _outcome(attempt: Any, cls: Any) -> Any:
     try:
         return attempt(cls)
-    except Exception as problem:
+    except (AttributeError, TypeError, RecursionError) as problem:
         return type(problem), str(problem).replace(cls.__qualname__, cls.__name__)
 
 

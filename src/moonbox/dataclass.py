@@ -146,7 +146,8 @@ class _Constructor:
 
     def _compile(self) -> Any:
         space: dict[str, Any] = {"missing": _MISSING, "put": object.__setattr__}
-        positional, keyword, body = ["self"], [], []
+        positional, body = ["self"], []
+        keyword: list[str] = []
         for name, item in self.every.items():
             value = name
             if item.default_factory is not _MISSING:
