@@ -6,7 +6,6 @@ suspends, so that a plain `send(None)` drives it to its end; the asyncio one awa
 
 from __future__ import annotations
 
-import inspect
 from functools import cached_property
 from itertools import islice
 from time import monotonic
@@ -154,7 +153,9 @@ class CallPath:
         space, _, name = entry.target.partition(".")
         if space == "fn":
             function = self.functions.get(name)
-            return function is None or not inspect.iscoroutinefunction(function.call)
+            from inspect import iscoroutinefunction  # slow to load
+
+            return function is None or not iscoroutinefunction(function.call)
         tool = self.toolbox.get(name)
         return not self._middleware and (tool is None or _is_plain(tool))
 
@@ -220,7 +221,9 @@ class CallPath:
         if function.call is show:
             run.show(arguments)
             return None
-        is_async = inspect.iscoroutinefunction(function.call)
+        from inspect import iscoroutinefunction
+
+        is_async = iscoroutinefunction(function.call)
 
         def call() -> Any:
             return function.call(*arguments)

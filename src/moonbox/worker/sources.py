@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.dataclass import dataclass
@@ -230,7 +229,7 @@ def _boot(fd: int, notes: int) -> str:
 
     import moonbox
 
-    folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
+    folders = [module.__path__[0].rpartition(os.sep)[0] for module in (moonbox, lupa)]
     start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, native={wanted()})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
