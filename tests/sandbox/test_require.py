@@ -45,7 +45,8 @@ def test_a_group_that_cannot_be_had_is_an_error_only_where_it_is_required(monkey
     with pytest.raises(WorkerError) as caught:
         Sandbox(require=["cgroup"])
     assert str(caught.value) == (
-        "required layer of the jail missing: 'cgroup' (MOONBOX_CGROUP=0 turns it off); `moonbox doctor` shows all of them"
+        "required layer of the jail missing: 'cgroup' (MOONBOX_CGROUP=0 turns it off); "
+        "`moonbox doctor` shows all of them"
     )
     with Sandbox() as box, box.repl() as repl:
         assert repl.run("return 1").value == 1
