@@ -7,14 +7,12 @@ the script's length and gives up (None) on anything that it does not know.
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from moonbox.languages import program as p
 from moonbox.languages.rhai.parser import Reader
 from moonbox.languages.rhai.scanner import Unreadable, tokenize
-from moonbox.languages.rhai.vocabulary import rhai_words
 
-__all__ = ["rhai_program", "rhai_vocabulary"]
+__all__ = ["rhai_program"]
 
 _LONGEST_QUOTE = 100
 
@@ -52,31 +50,4 @@ def rhai_program(source: str) -> p.Program | None:
         frozenset(reader.fields),
         frozenset(defines | reader.assigned.keys()),
         reader.filled,
-    )
-
-
-@cache
-def rhai_vocabulary() -> p.Vocabulary:
-    """The words of Rhai as scripts find them here."""
-    words = rhai_words()
-    return p.Vocabulary(
-        globals=words.functions,
-        constants=words.constants,
-        advice=lambda name, called, arguments: words.foreign_functions.get(name) if called else None,
-        method_advice=lambda name, receiver, arguments: words.foreign_method(name, receiver, arguments),
-        string_methods=words.functions,
-        list_methods=words.functions,
-        any_methods=words.functions,
-        methods=words.list_methods,
-        only_truth_values=True,
-        nothing="unknown, and reading it is an error",
-        forms={
-            "call": "{}(#{…})",
-            "closure": "|| {}",
-            "length": "{}.len()",
-            "element": "{}[0]",
-            "number": "parse_float({})",
-            "assign": "{} = …; without let",
-            "search": 'docs_search("words")',
-        },
     )
