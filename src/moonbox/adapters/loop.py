@@ -268,10 +268,10 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
     # Inside
 
     def _turn(self, response: Any, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
-        told = self._told(calls, replies) if calls else self.nudge(response)
-        return [*self._history_of(response), *told]
+        messages = self._call_messages(calls, replies) if calls else self.nudge(response)
+        return [*self._history_of(response), *messages]
 
-    def _told(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
+    def _call_messages(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
         """What the model is told of its calls."""
         results = [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
         return [*self.result_messages(results), *self.media_messages(replies)]
@@ -303,7 +303,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                 continue
             answers = yield calls
             replies += answers
-            history += self._told(calls, answers)
+            history += self._call_messages(calls, answers)
         return Outcome(self.text_of(response), response, history, tuple(replies), finished, tokens)
 
     @contextlib.contextmanager

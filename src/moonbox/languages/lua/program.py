@@ -75,9 +75,9 @@ class _Reader:
 
     def block(self, node: tree.Block) -> p.Block:
         self._depth += 1
-        made = [_STATEMENTS[type(statement)](self, statement) for statement in node.statements]
+        statements = [_STATEMENTS[type(statement)](self, statement) for statement in node.statements]
         self._depth -= 1
-        return p.Block(tuple([statement for statement in made if statement is not None]))
+        return p.Block(tuple([statement for statement in statements if statement is not None]))
 
     def values(self, nodes: Sequence[tree.Expression]) -> tuple[p.Expression, ...]:
         return tuple([_EXPRESSIONS[type(node)](self, node) for node in nodes])
@@ -101,51 +101,51 @@ class _Reader:
 
     def _name(self, node: tree.Name) -> p.Expression:
         first = node.first
-        made = p.Name(first, self.tokens[first].text)
-        self.stops[id(made)] = first + 1, made
-        return made
+        result = p.Name(first, self.tokens[first].text)
+        self.stops[id(result)] = first + 1, result
+        return result
 
     def _literal(self, node: tree.Literal) -> p.Expression:
         token = self.tokens[node.first]
-        made: p.Expression
+        result: p.Expression
         if token.kind == "string":
-            made = p.Constant(node.first, string_value(token.text))
+            result = p.Constant(node.first, string_value(token.text))
         elif token.kind == "number":
-            made = p.Constant(node.first, _number(token.text))
+            result = p.Constant(node.first, _number(token.text))
         elif token.text in _WORDS:
-            made = p.Constant(node.first, _WORDS[token.text])
+            result = p.Constant(node.first, _WORDS[token.text])
         else:
-            made = p.Other(node.first, (), "...")
-        self.stops[id(made)] = node.first + 1, made
-        return made
+            result = p.Other(node.first, (), "...")
+        self.stops[id(result)] = node.first + 1, result
+        return result
 
     def _index(self, node: tree.Index) -> p.Expression:
         value = self.value(node.value)
-        made: p.Expression
+        result: p.Expression
         if node.dotted:
             key = node.key.first
-            made = p.Field(node.first, value, self.tokens[key].text, key)
+            result = p.Field(node.first, value, self.tokens[key].text, key)
         else:
             inner = self.value(node.key)
             if type(inner) is p.Constant and isinstance(inner.value, str):
-                made = p.Field(node.first, value, inner.value, inner.at)
+                result = p.Field(node.first, value, inner.value, inner.at)
             else:
-                made = p.Item(node.first, value, inner)
-        self.stops[id(made)] = node.stop, made
-        return made
+                result = p.Item(node.first, value, inner)
+        self.stops[id(result)] = node.stop, result
+        return result
 
     def _call(self, node: tree.Call) -> p.Expression:
         function = self.value(node.function)
         arguments = self.values(node.arguments)
-        made: p.Expression
+        result: p.Expression
         if node.method is not None:
-            made = p.Method(node.first, function, self.tokens[node.method].text, arguments, node.method)
+            result = p.Method(node.first, function, self.tokens[node.method].text, arguments, node.method)
         else:
-            made = p.Call(node.first, function, arguments, not self._gives_several(node.arguments))
+            result = p.Call(node.first, function, arguments, not self._gives_several(node.arguments))
             if type(function) is p.Field and function.name == "insert" and arguments:
                 self._fill(p.root(arguments[0]))
-        self.stops[id(made)] = node.stop, made
-        return made
+        self.stops[id(result)] = node.stop, result
+        return result
 
     def _table(self, node: tree.Table) -> p.Expression:
         entries: list[tuple[str | None, p.Expression]] = []
@@ -166,9 +166,9 @@ class _Reader:
         if node.fields and node.fields[-1].key is None and self._gives_several([node.fields[-1].value]):
             exact = False
         is_list = bool(entries) and all(name is None for name, _ in entries)
-        made = p.Record(node.first, tuple(entries), exact, is_list)
-        self.stops[id(made)] = node.stop, made
-        return made
+        result = p.Record(node.first, tuple(entries), exact, is_list)
+        self.stops[id(result)] = node.stop, result
+        return result
 
     def _unary(self, node: tree.Unary) -> p.Expression:
         operator = self.tokens[node.first].text
@@ -216,9 +216,9 @@ class _Reader:
 
     def _local_function(self, node: tree.LocalFunction) -> p.Statement:
         name = p.Name(node.name, self.tokens[node.name].text)
-        made = p.Define(node.first, name, self.function(node.function), True)
+        definition = p.Define(node.first, name, self.function(node.function), True)
         self._declare((name.name,))
-        return made
+        return definition
 
     def _declare(self, names: tuple[str, ...]) -> None:
         """From here on these are locals: to the end of the script, if they are not of an inner block."""
@@ -238,9 +238,9 @@ class _Reader:
         return self.value(node.value)
 
     def _local(self, node: tree.Local) -> p.Statement:
-        made = p.Declare(node.first, self._names(node.names), self.values(node.values))
-        self._declare(made.names)
-        return made
+        declaration = p.Declare(node.first, self._names(node.names), self.values(node.values))
+        self._declare(declaration.names)
+        return declaration
 
     def _call_statement(self, node: tree.CallStatement) -> p.Statement:
         return p.Evaluate(node.first, self.value(node.call))
