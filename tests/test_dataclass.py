@@ -14,7 +14,8 @@ import pytest
 
 from moonbox.dataclass import dataclass as light
 from moonbox.dataclass import field as light_field
-from moonbox.dataclass import fields, is_dataclass, quick, replace
+from moonbox.dataclass import fields, is_dataclass, replace
+from moonbox.frozen import quick
 
 if sys.version_info >= (3, 13):
     from copy import replace as copy_replace

@@ -24,6 +24,7 @@ LAYERS: dict[str, float] = {
     "native": 0,
     "shortage": 0,
     "dataclass": 0,
+    "frozen": 0,
     "secrets": 0,
     "database": 0,
     "_version": 0,

@@ -12,15 +12,12 @@ from reprlib import recursive_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, ParamSpec, TypeVar
+    from typing import Any
 
-    P = ParamSpec("P")
-    T = TypeVar("T")
+__all__ = ["MISSING", "dataclass", "field", "fields", "is_dataclass", "replace"]
 
-__all__ = ["dataclass", "field", "fields", "is_dataclass", "quick", "replace"]
-
-_MISSING = type("_Missing", (), {"__repr__": lambda self: "<factory>"})()
+MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "<factory>"})()
+"""In place of a default that there is none of."""
 _OWN = "__moonbox_fields__"
 
 
@@ -37,8 +34,8 @@ class _Field:
 
 def _field(
     *,
-    default: Any = _MISSING,
-    default_factory: Any = _MISSING,
+    default: Any = MISSING,
+    default_factory: Any = MISSING,
     init: bool = True,
     repr: bool = True,
     compare: bool = True,
@@ -108,15 +105,15 @@ def _collect(cls: Any, *, kw_only: bool) -> dict[str, _Field]:
     for name, kind in vars(cls).get("__annotations__", {}).items():
         if kind.startswith("ClassVar"):
             continue
-        default = vars(cls).get(name, _MISSING)
+        default = vars(cls).get(name, MISSING)
         if isinstance(default, _Field):
             item = default
-            if item.default is _MISSING:
+            if item.default is MISSING:
                 delattr(cls, name)
             else:
                 setattr(cls, name, item.default)
         else:
-            item = _Field(default, _MISSING, init=True, repr=True, compare=True)
+            item = _Field(default, MISSING, init=True, repr=True, compare=True)
         item.name, item.type, item.kw_only = name, kind, kw_only
         own[name] = item
     return own
@@ -145,17 +142,17 @@ class _Constructor:
         return made if instance is None else made.__get__(instance, owner)
 
     def _compile(self) -> Any:
-        space: dict[str, Any] = {"missing": _MISSING, "put": object.__setattr__}
+        space: dict[str, Any] = {"missing": MISSING, "put": object.__setattr__}
         positional, body = ["self"], []
         keyword: list[str] = []
         for name, item in self.every.items():
             value = name
-            if item.default_factory is not _MISSING:
+            if item.default_factory is not MISSING:
                 space[f"make_{name}"] = item.default_factory
                 value = f"make_{name}() if {name} is missing else {name}" if item.init else f"make_{name}()"
             if item.init:
                 (keyword if item.kw_only else positional).append(_parameter(item, space))
-            elif item.default_factory is _MISSING:
+            elif item.default_factory is MISSING:
                 continue  # a class attribute, or set by __post_init__
             if not self.frozen:
                 body.append(f"    self.{name} = {value}\n")
@@ -175,10 +172,10 @@ class _Constructor:
 
 
 def _parameter(item: _Field, space: dict[str, Any]) -> str:
-    if item.default is not _MISSING:
+    if item.default is not MISSING:
         space[f"default_{item.name}"] = item.default
         return f"{item.name}=default_{item.name}"
-    return item.name if item.default_factory is _MISSING else f"{item.name}=missing"
+    return item.name if item.default_factory is MISSING else f"{item.name}=missing"
 
 
 class _StandardFields:
@@ -200,9 +197,9 @@ class _StandardFields:
                 "compare": item.compare,
                 "kw_only": item.kw_only,
             }
-            if item.default is not _MISSING:
+            if item.default is not MISSING:
                 options["default"] = item.default
-            if item.default_factory is not _MISSING:
+            if item.default_factory is not MISSING:
                 options["default_factory"] = item.default_factory
             described.append((item.name, item.type, dataclasses.field(**options)))
         standard: Any = dataclasses.make_dataclass(self.cls.__name__, described, frozen=self.frozen)
@@ -260,25 +257,3 @@ if TYPE_CHECKING:  # to a checker they are the ones of the standard library
     from dataclasses import dataclass, field, fields, is_dataclass, replace
 else:
     dataclass, field, fields, is_dataclass, replace = _dataclass, _field, _fields, _is_dataclass, _replace
-
-
-def quick(cls: Callable[P, T]) -> Callable[P, T]:
-    """A constructor of that frozen dataclass with slots, several times faster than its own.
-
-    What it fills is a twin that is not frozen, with the same slots; once filled, it becomes one of the class.
-    """
-    members = _fields(cls)
-    twin = type(cls.__name__, (), {"__slots__": tuple(item.name for item in members)})
-    space: dict[str, Any] = {"new": twin.__new__, "twin": twin, "cls": cls, "missing": _MISSING}
-    parameters, fill = [], []
-    for item in members:
-        value = item.name
-        if item.default_factory is not _MISSING:
-            space[f"make_{item.name}"] = item.default_factory
-            value = f"make_{item.name}() if {item.name} is missing else {item.name}"
-        parameters.append(_parameter(item, space))
-        fill.append(f"    made.{item.name} = {value}\n")
-    head = f"def make({', '.join(parameters)}):\n    made = new(twin)\n"
-    exec(head + "".join(fill) + "    made.__class__ = cls\n    return made", space)
-    make: Callable[P, T] = space["make"]
-    return make

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.compact import short
 from moonbox.audit.records import Call, CallError, CallStatus, Run, Usage
-from moonbox.dataclass import quick
 from moonbox.errors import ToolError
+from moonbox.frozen import quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,0 +1,42 @@
+"""Frozen dataclasses, made quickly: their own constructors take a detour for every field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from moonbox.dataclass import MISSING, fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+__all__ = ["quick"]
+
+
+def quick(cls: Callable[P, T]) -> Callable[P, T]:
+    """A constructor of that frozen dataclass with slots, several times faster than its own.
+
+    What it fills is a twin that is not frozen, with the same slots; once filled, it becomes one of the class.
+    """
+    members = fields(cls)  # type: ignore[arg-type]  # a dataclass, which is called as its constructor
+    names = [item.name for item in members]
+    twin = type(cls.__name__, (), {"__slots__": tuple(names)})
+    given: dict[str, Any] = {"new": twin.__new__, "twin": twin, "cls": cls}
+    parameters, fill = [], []
+    for item in members:
+        parameter, value = item.name, item.name
+        if item.default is not MISSING:
+            given[f"default_{item.name}"] = item.default
+            parameter += f"=default_{item.name}"
+        elif item.default_factory is not MISSING:
+            given[f"default_{item.name}"] = item.default_factory
+            parameter += "=None"
+            value = f"default_{item.name}() if {item.name} is None else {item.name}"
+        parameters.append(parameter)
+        fill.append(f"    made.{item.name} = {value}\n")
+    head = f"def make({', '.join(parameters)}):\n    made = new(twin)\n"
+    exec(head + "".join(fill) + "    made.__class__ = cls\n    return made", given)
+    make: Callable[P, T] = given["make"]
+    return make
