@@ -168,13 +168,24 @@ def test_default_factories_are_called_each_time() -> None:
 
 def test_own_functions() -> None:
     cls = _derived(light, light_field)
-    assert [item.name for item in fields(cls)] == ["first", "second"] == [item.name for item in fields(cls(1))]
-    assert replace(cls(1), second=2) == cls(1, 2)
-    assert is_dataclass(cls) and is_dataclass(cls(1)) and not is_dataclass(3)
+    one: Any = cls(1)
+    assert [item.name for item in fields(cls)] == ["first", "second"] == [item.name for item in fields(one)]
+    assert replace(one, second=2) == cls(1, 2)
+    assert is_dataclass(type(one)) and is_dataclass(one) and not is_dataclass(3)
     if sys.version_info >= (3, 13):
-        assert copy_replace(cls(1), second=2) == cls(1, 2)
-    cls = _frozen(light, light_field)
-    assert quick(cls)(1) == cls(1) and type(quick(cls)(1)) is cls
+        assert copy_replace(one, second=2) == cls(1, 2)
+    frozen = _frozen(light, light_field)
+    assert quick(frozen)(1) == frozen(1) and type(quick(frozen)(1)) is frozen
+
+
+def test_the_standard_one_can_derive_from_it() -> None:
+    base = _keywords(light, light_field)
+    body: Any = {"third": 3, "__annotations__": {"third": "int"}}
+    derived: Any = dataclasses.dataclass(frozen=True, kw_only=True)(type("Derived", (base,), dict(body)))
+    assert repr(derived(first=1)).endswith("Derived(first=1, third=3)")
+    assert replace(derived(first=1, third=4), first=2) == derived(first=2, third=4)
+    with pytest.raises(TypeError, match="frozen"):
+        dataclasses.dataclass(type("Mutable", (base,), dict(body)))
 
 
 @light(frozen=True, slots=True)

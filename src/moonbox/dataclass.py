@@ -45,8 +45,13 @@ def _field(
 
 
 def _fields(subject: Any) -> tuple[_Field, ...]:
-    """The fields of such a class, or of one of its instances."""
-    return tuple(getattr(subject, _OWN).values())
+    """The fields of such a class, or of one of its instances; of the standard library's too."""
+    own = vars(subject if isinstance(subject, type) else type(subject)).get(_OWN)
+    if own is not None:
+        return tuple(own.values())
+    import dataclasses
+
+    return dataclasses.fields(subject)  # type: ignore[return-value]  # they have the same attributes
 
 
 def _is_dataclass(subject: Any) -> bool:
@@ -80,7 +85,9 @@ def _dataclass(
         every = {name: item for group in (*inherited, own) for name, item in group.items()}
         if slots:
             cls = _with_slots(cls, tuple(own))
-        methods = {_OWN: every, "__dataclass_fields__": _StandardFields(cls, frozen=frozen), "__replace__": _replace}
+        methods = {_OWN: every, "__replace__": _replace}
+        for name in ("__dataclass_fields__", "__dataclass_params__"):
+            methods[name] = _Standard(cls, name, frozen=frozen)
         methods["__match_args__"] = tuple(item.name for item in every.values() if item.init and not item.kw_only)
         methods["__init__"] = _Constructor(cls, every, frozen=frozen, slots=slots)
         if repr:
@@ -178,13 +185,13 @@ def _parameter(item: _Field, space: dict[str, Any]) -> str:
     return item.name if item.default_factory is MISSING else f"{item.name}=missing"
 
 
-class _StandardFields:
-    """Stands for `__dataclass_fields__`, by which the functions of `dataclasses` know such a class."""
+class _Standard:
+    """Stands for an attribute by which the functions of `dataclasses` know such a class, until one of them asks."""
 
-    __slots__ = ("cls", "frozen")
+    __slots__ = ("cls", "frozen", "name")
 
-    def __init__(self, cls: Any, *, frozen: bool) -> None:
-        self.cls, self.frozen = cls, frozen
+    def __init__(self, cls: Any, name: str, *, frozen: bool) -> None:
+        self.cls, self.name, self.frozen = cls, name, frozen
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         import dataclasses
@@ -203,8 +210,9 @@ class _StandardFields:
                 options["default_factory"] = item.default_factory
             described.append((item.name, item.type, dataclasses.field(**options)))
         standard: Any = dataclasses.make_dataclass(self.cls.__name__, described, frozen=self.frozen)
-        self.cls.__dataclass_fields__ = standard.__dataclass_fields__
-        return standard.__dataclass_fields__
+        made = getattr(standard, self.name)
+        setattr(self.cls, self.name, made)
+        return made
 
 
 @recursive_repr()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moonbox.dataclass import dataclass
 from moonbox.languages.program import Vocabulary
 
 if TYPE_CHECKING:
