@@ -224,20 +224,20 @@ class MediaStore:
 
     def found_in(self, values: Iterable[Any]) -> tuple[Media, ...]:
         """The media whose handles are in these values, each once."""
-        found: dict[str, Media] = {}
+        media: dict[str, Media] = {}
         waiting, searched = [*values][::-1], 0
-        while waiting and len(found) < _MOST_FOUND and searched < _MOST_SEARCHED:
+        while waiting and len(media) < _MOST_FOUND and searched < _MOST_SEARCHED:
             item = waiting.pop()
             searched += 1
             if type(item) is dict:
                 medium = self.get(item)
                 if medium is not None:
-                    found[medium.address] = medium
+                    media[medium.address] = medium
                 else:
                     waiting += list(item.values())[:_MOST_SEARCHED][::-1]
             elif type(item) is list:
                 waiting += item[:_MOST_SEARCHED][::-1]
-        return tuple(found.values())
+        return tuple(media.values())
 
 
 def is_handle(value: Any) -> bool:

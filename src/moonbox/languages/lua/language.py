@@ -66,7 +66,7 @@ def _program(source: str) -> Program | None:
 
 
 def _vocabulary() -> Vocabulary:
-    from moonbox.languages.lua.program import lua_vocabulary
+    from moonbox.languages.lua.vocabulary import lua_vocabulary
 
     return lua_vocabulary()
 

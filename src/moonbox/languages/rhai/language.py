@@ -72,7 +72,7 @@ def _program(source: str) -> Program | None:
 
 
 def _vocabulary() -> Vocabulary:
-    from moonbox.languages.rhai.program import rhai_vocabulary
+    from moonbox.languages.rhai.vocabulary import rhai_vocabulary
 
     return rhai_vocabulary()
 
