@@ -19,7 +19,8 @@ from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper, run_to_end, send, step
 from moonbox.values import ORDINARY
-from moonbox.worker.protocol import REASON_CANCELLED
+from moonbox.worker.link import Unread
+from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -89,9 +90,17 @@ class BlockingExecutor:
 class BlockingDriver:
     """Drives one run: to its end with `run`, or from batch to batch of calls with `advance` and `carry_out`."""
 
-    def __init__(self, link: Link, execution: Execution, threads: Threads, loop: LoopThread) -> None:
+    def __init__(
+        self,
+        link: Link,
+        execution: Execution,
+        threads: Threads,
+        loop: LoopThread,
+        first: tuple[int, bytes] | BaseException | None = None,
+    ) -> None:
         self._link = link
         self._execution = execution
+        self._first = first  # what came of the run before it got a driver
         self._threads = threads
         self._loop = loop
         self._executor: BlockingExecutor | None = None
@@ -141,7 +150,14 @@ class BlockingDriver:
     # The caller's thread alone
 
     def _drive(self) -> None:
-        execution = self._execution
+        execution, first = self._execution, self._first
+        if isinstance(first, BaseException):
+            self._first = None
+            if isinstance(first, Unread):
+                execution.stop(REASON_TIME, monotonic())
+            raise first
+        if first is not None:
+            execution.frame(*first)
         while not execution.over and not execution.starting:
             self._step()
         if not execution.over:

@@ -24,6 +24,7 @@ from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import measured, plain
 from moonbox.wording import counted
+from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -108,6 +109,8 @@ class CallPath:
         }
         self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
         """So many may come from the worker in one run."""
+        self.first_decoder = Decoder(self.most_elements, limits.max_depth, setup.allow_nan)
+        """For runs that end with their first frame: a Repl has one run at a time."""
         self._middleware: Sequence[Middleware] = setup.middleware
         self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
         self._slots: ToolSlots = setup.slots
@@ -158,6 +161,10 @@ class CallPath:
             return function is None or not iscoroutinefunction(function.call)
         tool = self.toolbox.get(name)
         return not self._middleware and (tool is None or _is_plain(tool))
+
+    def are_expected(self, source: str) -> bool:
+        """A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know."""
+        return ("tools" in source or self.language.runtime is not None) and len(self.toolbox) > 0
 
     @cached_property
     def threads_expected(self) -> bool:
