@@ -125,6 +125,8 @@ class AvailabilityLog:
 class Timing:
     """How long a supervisor waits, in seconds."""
 
+    head_start: float = 0.25
+    """Before the start of a server whose tools are known, unless it is called."""
     first_delay: float = 0.5
     """Before the second start; doubled for each further one."""
     max_delay: float = 30.0

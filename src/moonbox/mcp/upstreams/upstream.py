@@ -37,7 +37,6 @@ __all__ = ["Upstream"]
 
 log = logging.getLogger("moonbox.mcp")
 server_log = logging.getLogger("moonbox.mcp.stderr")
-
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 6
@@ -119,8 +118,10 @@ class Upstream:
 
     async def _supervise(self, lazy: bool) -> None:
         """Keep the server running until this is cancelled."""
-        if lazy:
-            await self._start_requested.wait()
+        if self.catalog.known:  # its tools are listed already, so that whoever waits for the list comes first
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if lazy else self._timing.head_start):
+                    await self._start_requested.wait()
         attempts = 0
         try:
             while True:
@@ -391,7 +392,7 @@ class Upstream:
                 raise unavailable(status.why(), retryable=status.state == "retrying")
             if status.state == "failed" and self._start_requested.is_set():
                 raise unavailable(status.why())
-            if status.state in ("idle", "failed"):
+            if status.state in ("idle", "starting", "failed"):
                 self._start_requested.set()
             await self._status_changed.wait()
             if self.status.state in ("retrying", "failed") and status.state in ("starting", "failed", "idle"):
