@@ -17,7 +17,7 @@ from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
 from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, lost_during_call, timed_out, unavailable
 from moonbox.mcp.upstreams.login import LoginRequired
-from moonbox.mcp.upstreams.status import AvailabilityLog, Status, Timing
+from moonbox.mcp.upstreams.status import AvailabilityLog, Status, Timing, server_icons
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.hints import Hints
 
@@ -85,8 +85,7 @@ class Upstream:
         self._start_requested = asyncio.Event()
         self._status_changed = asyncio.Event()
         self._health_check: asyncio.Task[None] | None = None
-        self._used_at = 0.0
-        self._stopped_idle = False
+        self._used_at, self._stopped_idle = 0.0, False
         self._availability = AvailabilityLog(settings.name)
 
     @property
@@ -174,6 +173,7 @@ class Upstream:
                     attempts=0,
                     protocol=connection.protocol,
                     server=connection.server,
+                    icons=server_icons(connection.session.server_info),
                     login=self._login.kept,
                     seconds=round(time.monotonic() - began, 3),
                 )
