@@ -11,12 +11,13 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.dataclass import dataclass, replace
+from moonbox.dataclass import replace
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
 from moonbox.media import MediaStore
 from moonbox.sandbox.contents import as_addresses, with_contents
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
+from moonbox.sandbox.environment import HostFunction, show
 from moonbox.sandbox.record import CLOCK
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
@@ -45,20 +46,9 @@ if TYPE_CHECKING:
     CallResult = tuple[CallStatus, Any, ToolError | None]
     """The call's status, its value, and its error."""
 
-__all__ = ["CallPath", "Executor", "HostFunction", "error_value", "failure", "show"]
+__all__ = ["CallPath", "Executor", "error_value", "failure"]
 
 _SOME_TOOLS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class HostFunction:
-    """A function of the host that scripts call by its bare name, with positional arguments."""
-
-    name: str
-    call: Callable[..., Any]
-    doc: str = ""
-    counted: bool = True
-    """Whether it is spent from `max_tool_calls`."""
 
 
 class Executor(Protocol):
@@ -74,10 +64,6 @@ class Executor(Protocol):
         """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
-
-
-def show(*values: Any) -> None:
-    """Scripts give the model values and media besides the result with it; the run itself takes them."""
 
 
 class CallPath:
