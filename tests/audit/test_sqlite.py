@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.audit.sinks import open_trail
-from moonbox.audit.sqlite import SCHEMA, SqliteSink
+from moonbox.audit.sqlite import SqliteSink
+from moonbox.audit.tables import SCHEMA
 from moonbox.errors import AuditError, ClosedError, UsageError
 
 if TYPE_CHECKING:

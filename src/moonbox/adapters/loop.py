@@ -8,13 +8,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from moonbox.adapters.base import Adapter, aanswer, aanswer_all, answer, answer_all, new_conversation
+from moonbox.adapters.outcome import MessageT, Outcome, ResponseT, Tokens
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
-from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -46,75 +45,7 @@ __all__ = [
 
 CallT = TypeVar("CallT")
 ResultT = TypeVar("ResultT")
-ResponseT = TypeVar("ResponseT")
-MessageT = TypeVar("MessageT")
 ToolT = TypeVar("ToolT")
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """What the model read and wrote in all its turns, as its provider counted; 0 where it does not say."""
-
-    input: int = 0
-    output: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.input + self.output
-
-    @classmethod
-    def of(cls, response: Any) -> Tokens:
-        """Of one answer, in any of the providers' forms."""
-        usage = _part(response, "usage") or _part(response, "usage_metadata") or _part(response, "usageMetadata")
-        return cls(_sum(usage, _READ), _sum(usage, _WRITTEN))
-
-    def __add__(self, other: Tokens) -> Tokens:
-        return Tokens(self.input + other.input, self.output + other.output)
-
-
-# Each provider uses names of its own. Anthropic counts what it reads from its cache beside the other input.
-_READ = (
-    *("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
-    *("prompt_token_count", "promptTokenCount"),
-)
-_WRITTEN = (
-    *("completion_tokens", "output_tokens", "candidates_token_count", "thoughts_token_count"),
-    *("candidatesTokenCount", "thoughtsTokenCount"),
-)
-
-
-def _part(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-
-
-def _sum(usage: Any, names: tuple[str, ...]) -> int:
-    counts = [_part(usage, name) for name in names]
-    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Outcome(Generic[ResponseT, MessageT]):
-    """How a conversation with the model ended."""
-
-    text: str
-    """What the model said last."""
-    response: ResponseT
-    """Its last answer."""
-    messages: list[MessageT]
-    """The whole conversation, ready to be continued."""
-    replies: tuple[Reply, ...]
-    """Every answer to a call, with the Run behind it."""
-    finished: bool
-    """False when `max_turns` were used up while the model still called tools."""
-    tokens: Tokens = Tokens()
-    """What the model read and wrote, over all turns."""
-
-    def __repr__(self) -> str:
-        text = self.text if len(self.text) <= 60 else self.text[:59] + "…"
-        state = "finished" if self.finished else "not finished"
-        failed = sum(reply.is_error for reply in self.replies)
-        replies = counted(len(self.replies), "reply", "replies") + (f" ({failed} failed)" if failed else "")
-        return f"<Outcome {text!r}, {state}, {replies}, {self.tokens.input:,} + {self.tokens.output:,} tokens>"
 
 
 class Collector(Protocol):
@@ -337,10 +268,10 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
     # Inside
 
     def _turn(self, response: Any, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
-        told = self._told(calls, replies) if calls else self.nudge(response)
-        return [*self._history_of(response), *told]
+        messages = self._call_messages(calls, replies) if calls else self.nudge(response)
+        return [*self._history_of(response), *messages]
 
-    def _told(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
+    def _call_messages(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
         """What the model is told of its calls."""
         results = [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
         return [*self.result_messages(results), *self.media_messages(replies)]
@@ -372,7 +303,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                 continue
             answers = yield calls
             replies += answers
-            history += self._told(calls, answers)
+            history += self._call_messages(calls, answers)
         return Outcome(self.text_of(response), response, history, tuple(replies), finished, tokens)
 
     @contextlib.contextmanager

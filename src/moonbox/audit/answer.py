@@ -198,8 +198,8 @@ def _not_ok(count: int) -> str:
 def _call_line(call: Call, problem: ScriptError) -> str:
     what = _STATUSES.get(call.status, call.status)
     if call.error is not None:
-        told = problem.kind == "tool" and call.error.message == problem.message  # in the headline already
-        message = call.error.message if call.status == "error" and not told else ""
+        in_headline = problem.kind == "tool" and call.error.message == problem.message
+        message = call.error.message if call.status == "error" and not in_headline else ""
         what += f" ({call.error.code[:60]})" if call.status == "error" else ""
         what += f": {' '.join(message.split())[:160]}" if message else ""
     return f"{call.index}. {call.tool[:100]} {short(call.arguments, 100)}: {what}"

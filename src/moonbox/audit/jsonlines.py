@@ -30,8 +30,9 @@ from moonbox.audit.chain import (
     stub_line,
     verify_lines,
 )
-from moonbox.audit.query import Pruning, Retention, RetentionClock, RunReader
+from moonbox.audit.query import RunReader
 from moonbox.audit.records import Call, Run, unfinished
+from moonbox.audit.retention import Pruning, Retention, RetentionClock
 from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
 from moonbox.shortage import shortage

@@ -1,11 +1,10 @@
-"""Questions to a trail: which runs it has, how the tools did, and which runs are old enough to go."""
+"""Questions to a trail: which runs it has, and how the tools did."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
 import re
-import time
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DayStats",
-    "Pruning",
-    "Retention",
-    "RetentionClock",
     "RunFilter",
     "RunPage",
     "RunReader",
@@ -157,115 +153,6 @@ class Stats:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Pruning:
-    """A run is removed when it began more than `older_than` seconds ago, when `keep` others began after it,
-    or when those written after it take `max_bytes` already."""
-
-    older_than: float | None = None
-    keep: int | None = None
-    max_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.older_than is None and self.keep is None and self.max_bytes is None:
-            raise UsageError("prune needs older_than=SECONDS, keep=COUNT or max_bytes=BYTES")
-        if any(value is not None and value < 0 for value in (self.older_than, self.keep, self.max_bytes)):
-            raise UsageError("older_than, keep and max_bytes must not be negative")
-
-    @property
-    def border(self) -> float:
-        """Runs that began before this moment are removed."""
-        return time.time() - self.older_than if self.older_than is not None else float("-inf")
-
-    def of_runs(self, runs: Sequence[tuple[str, float, int]]) -> set[str]:
-        """The ids of the runs to remove, of all runs as (id, started, bytes) in the order they were written."""
-        border = self.border
-        removed = {id for id, started, _ in runs if started < border}
-        if self.keep is not None:
-            latest = sorted(((started, place, id) for place, (id, started, _) in enumerate(runs)), reverse=True)
-            removed.update(id for _, _, id in latest[self.keep :])
-        if self.max_bytes is not None:
-            left = self.max_bytes
-            for id, _, size in reversed(runs):
-                if id not in removed:
-                    left -= size
-                    if left < 0:
-                        removed.add(id)
-        return removed
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """What a trail keeps by itself: runs past these bounds are removed as new ones are written."""
-
-    max_age: float | None = None
-    """Seconds since a run began."""
-    max_runs: int | None = None
-    max_bytes: int | None = 1_000_000_000
-
-    def __post_init__(self) -> None:
-        if any(value is not None and value <= 0 for value in (self.max_age, self.max_runs, self.max_bytes)):
-            raise UsageError("max_age, max_runs and max_bytes of a Retention must be above 0")
-
-    @property
-    def pruning(self) -> Pruning | None:
-        """What is removed when it is time; None when everything is kept.
-
-        Of bytes and runs a quarter more than necessary goes, so that not every run has the trail rewritten.
-        """
-        if self == Retention(None, None, None):
-            return None
-        return Pruning(
-            self.max_age,
-            None if self.max_runs is None else max(1, self.max_runs * 3 // 4),
-            None if self.max_bytes is None else self.max_bytes * 3 // 4,
-        )
-
-
-class RetentionClock:
-    """Decides when a writer looks whether its trail has grown past its bounds."""
-
-    def __init__(self, retention: Retention | None) -> None:
-        self._retention = retention or Retention(None, None, None)
-        self._bytes = self._runs = 0
-        self._looked = float("-inf")
-        self.pruning = self._retention.pruning
-
-    @property
-    def counts_runs(self) -> bool:
-        """Whether the number or the age of runs is bounded, so that they have to be looked at."""
-        return self._retention.max_runs is not None or self._retention.max_age is not None
-
-    def is_due(self, size: int) -> bool:
-        """Whether to look now that another `size` bytes were written."""
-        if self.pruning is None:
-            return False
-        self._bytes += size
-        self._runs += 1
-        keep = self._retention
-        now = time.monotonic()
-        if (
-            (keep.max_bytes is not None and self._bytes * 16 > keep.max_bytes)
-            or (keep.max_runs is not None and self._runs * 16 > keep.max_runs)
-            or now - self._looked > _LOOK_AGAIN
-        ):
-            self._bytes, self._runs, self._looked = 0, 0, now
-            return True
-        return False
-
-    def is_past(self, *, runs: int, size: int, oldest: float | None) -> bool:
-        """Whether a trail of that many runs and bytes, whose oldest run began then, is past its bounds."""
-        keep = self._retention
-        return (
-            (keep.max_bytes is not None and size > keep.max_bytes)
-            or (keep.max_runs is not None and runs > keep.max_runs)
-            or (keep.max_age is not None and oldest is not None and oldest < time.time() - keep.max_age)
-        )
-
-
-_LOOK_AGAIN = 60.0
 
 
 def matching(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.query import Retention, RunFilter, RunPage, RunReader, RunSummary, Stats
+from moonbox.audit.query import RunFilter, RunPage, RunReader, RunSummary, Stats
+from moonbox.audit.retention import Retention
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import UsageError
 

@@ -11,13 +11,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.chain_table import add_to_chain, call_row, create_chain, prune_chain, summary_row, verify_tables
 from moonbox.audit.query import (
     TIMED,
     DayStats,
-    Pruning,
-    Retention,
-    RetentionClock,
     RunFilter,
     RunPage,
     RunSummary,
@@ -29,8 +25,10 @@ from moonbox.audit.query import (
     written,
 )
 from moonbox.audit.records import UNFINISHED, Call, Run, unfinished
-from moonbox.database import Database, Schema
-from moonbox.errors import AuditError, UsageError
+from moonbox.audit.retention import Pruning, Retention, RetentionClock
+from moonbox.audit.tables import SCHEMA, add_to_chain, call_row, prune_chain, summary_row, verify_tables
+from moonbox.database import Database
+from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     import os
@@ -250,60 +248,6 @@ class SqliteSink:
         database = Database(self.path, SCHEMA, read_only=True)
         with contextlib.closing(database), database.reading() as db:
             yield db
-
-
-def create_runs_and_calls(db: sqlite3.Connection) -> None:
-    """The whole record is JSON in `runs.record`; columns and calls hold what listings and statistics ask for."""
-    # `record` comes last: SQLite reads a row from its start, so that a listing never touches the long part.
-    db.execute(
-        """
-        CREATE TABLE runs (
-            seq INTEGER PRIMARY KEY,
-            id TEXT NOT NULL UNIQUE,
-            started REAL NOT NULL,
-            language TEXT NOT NULL,
-            repl TEXT NOT NULL,
-            kind TEXT,
-            calls INTEGER NOT NULL,
-            failed_calls INTEGER NOT NULL,
-            wall REAL NOT NULL,
-            title TEXT NOT NULL,
-            record TEXT NOT NULL
-        )
-        """
-    )
-    db.execute(
-        """
-        CREATE TABLE calls (
-            run INTEGER NOT NULL,
-            position INTEGER NOT NULL,
-            tool TEXT NOT NULL,
-            status TEXT NOT NULL,
-            started REAL NOT NULL,
-            queued REAL NOT NULL,
-            duration REAL NOT NULL,
-            bytes_in INTEGER NOT NULL,
-            bytes_out INTEGER NOT NULL,
-            PRIMARY KEY (run, position)
-        ) WITHOUT ROWID
-        """
-    )
-    db.execute("CREATE INDEX runs_by_time ON runs (started)")
-
-
-def index_runs_by_repl(db: sqlite3.Connection) -> None:
-    """For the runs before and after one in the same Repl."""
-    db.execute("CREATE INDEX runs_by_repl ON runs (repl, started)")
-
-
-SCHEMA = Schema(
-    name="audit trail",
-    application_id=0x6D6F6F6E,  # "moon"
-    migrations=(create_runs_and_calls, index_runs_by_repl, create_chain),
-    error=AuditError,
-    repair="move it away; the next run starts a new one",
-    upgrade="the next run that is written to it updates it",
-)
 
 
 def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:

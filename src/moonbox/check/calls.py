@@ -72,21 +72,21 @@ def _called(walk: Walk, node: p.Call) -> Value:
     path = tool_path(walk, target)
     if path is None:
         return reads.field(walk, target, arguments=node.arguments)
-    found: Value = walk.view.root
+    target_value: Value = walk.view.root
     if _has_tools_prefix(walk, path):
         path = path[1:]
     for name in path:
-        found = walk.view.member(found, name) if isinstance(found, ToolSpace) else None
-        if isinstance(found, ToolValue):
+        target_value = walk.view.member(target_value, name) if isinstance(target_value, ToolSpace) else None
+        if isinstance(target_value, ToolValue):
             break
-    if found is None and walk.is_tested(target):
+    if target_value is None and walk.is_tested(target):
         return None
-    if found is None:
+    if target_value is None:
         walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
-    elif isinstance(found, ToolSpace):
+    elif isinstance(target_value, ToolSpace):
         walk.error(target.key, f"'{'.'.join(path)}' is a namespace of tools, not a tool")
     elif _tools_are_functions(walk):
-        return found
+        return target_value
     else:
         return reads.field(walk, target)  # also says what is wrong with `tools.name.field(…)`
     return None

@@ -146,15 +146,15 @@ class Facts(NamedTuple):
         objects = lists = 0
         closed, rest, items = True, None, None
         for branch in branches:
-            found = document.kinds(branch)
-            if found is None or "object" in found:
+            types = document.kinds(branch)
+            if types is None or "object" in types:
                 objects += 1
                 for name, part in document.properties(branch).items():
                     properties[name] = part if name not in properties or properties[name] == part else None
                 more = _additional(branch)
                 closed = closed and more is False
                 rest = more if isinstance(more, dict) else None
-            if found is None or "array" in found:
+            if types is None or "array" in types:
                 lists += 1
                 items = _items(branch)
         return cls(

@@ -60,14 +60,14 @@ def check(
         scripts = [read_script(file, None, language) for file in files]
         with _assembled(config, mcp_config, tools or (), scripts) as parts:
             parts.start(wait)
-            found = [(script, _findings(script, parts)) for script in scripts]
+            results = [(script, _findings(script, parts)) for script in scripts]
         if as_json:
             print_json(
-                [{"file": script.name, **finding.to_dict()} for script, findings in found for finding in findings]
+                [{"file": script.name, **finding.to_dict()} for script, findings in results for finding in findings]
             )
         else:
-            _show(found)
-    worst = {finding.severity for _, findings in found for finding in findings}
+            _show(results)
+    worst = {finding.severity for _, findings in results for finding in findings}
     if "error" in worst or (strict and worst):
         raise typer.Exit(1)
 
@@ -116,7 +116,7 @@ def _syntax_error(source: str, spoken: Any, parts: Assembly) -> Finding | None:
     return Finding("error", error.message, error.line or 1, error.column, error.hint, code="syntax")
 
 
-def _show(found: list[tuple[Script, tuple[Finding, ...]]]) -> None:
+def _show(results: list[tuple[Script, tuple[Finding, ...]]]) -> None:
     from rich.text import Text
 
     from moonbox.audit.terminal import visible
@@ -125,7 +125,7 @@ def _show(found: list[tuple[Script, tuple[Finding, ...]]]) -> None:
 
     screen = console()
     errors = notes = 0
-    for script, findings in found:
+    for script, findings in results:
         for finding in findings:
             errors += finding.severity == "error"
             notes += finding.severity == "note"
@@ -136,6 +136,6 @@ def _show(found: list[tuple[Script, tuple[Finding, ...]]]) -> None:
             if finding.hint:
                 text.append(f"\n  hint: {visible(finding.hint)}")
             screen.print(text, soft_wrap=True)
-    checked = counted(len(found), "script")
+    checked = counted(len(results), "script")
     result = ", ".join([counted(errors, "error")] * (errors > 0) + [counted(notes, "note")] * (notes > 0))
     print_note(f"{checked} checked: {result or 'nothing found'}")

@@ -1,9 +1,10 @@
-"""Client-side calls: those of tools that have no function here, which wait for the caller's answers."""
+"""The answer to a call of the model's, and client-side calls: those of tools that have no function here."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.records import Run
@@ -15,18 +16,34 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from moonbox.codemode.mode import Reply
+    from moonbox.media import Media
     from moonbox.sandbox.stepped import Pause
 
     Answers = Mapping[int, Any] | Sequence[Any] | Answer
-    Place = Callable[[], AbstractContextManager[Reply | None]]
+    Place = Callable[[], AbstractContextManager["Reply | None"]]
     """Where something that waited may go on: entered around it, and gives the reply where that is not possible."""
 
-__all__ = ["ClientCalls", "DirectStep", "Paused", "Step"]
+__all__ = ["ClientCalls", "DirectStep", "Paused", "Reply", "Step"]
 
 _NOBODY = Answer.error(
     "this tool is answered by the client, and nothing here asks it; go on without it", code="client_unavailable"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to one call of the model's."""
+
+    text: str
+    is_error: bool
+    run: Run | None = None
+    paused: Paused | None = None
+    """What waits for your answers; then the text says so too."""
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """What the script returned or showed of images, audio and files, or the tool returned."""
+        return () if self.run is None else self.run.media
 
 
 class Step(Protocol):
@@ -120,13 +137,12 @@ class ClientCalls:
         respond: Callable[[ToolCall], Any | Awaitable[Any]] | None,
         *,
         finished: Callable[[Run], Reply],
-        paused: Callable[[Paused], Reply],
         lost: Callable[[Exception], Reply],
     ) -> None:
         if respond is not None and not callable(respond):
             raise UsageError(f"client_calls must be a function that answers a call, not {respond!r}")
         self._respond = respond
-        self._finished, self._paused, self._lost = finished, paused, lost
+        self._finished, self._lost = finished, lost
 
     def drive(self, start: Callable[[], Run | Step], place: Place, *, pause: bool) -> Reply:
         """Answer what the client is asked, or pause there; moonbox runs the other calls of a batch itself."""
@@ -135,7 +151,7 @@ class ClientCalls:
             while not isinstance(step, Run):
                 mine = _mine(step)
                 if mine and pause and self._respond is None:
-                    return self._paused(Paused.at(step, mine, place, self))
+                    return _waiting(Paused.at(step, mine, place, self))
                 step = _resume(step, {call.id: self._ask(call) for call in mine})
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
@@ -148,7 +164,7 @@ class ClientCalls:
             while not isinstance(step, Run):
                 mine = _mine(step)
                 if mine and pause and self._respond is None:
-                    return self._paused(Paused.at(step, mine, place, self))
+                    return _waiting(Paused.at(step, mine, place, self))
                 values = await asyncio.gather(*(self._aask(call) for call in mine))
                 answers = {call.id: value for call, value in zip(mine, values, strict=True)}
                 step = await asyncio.to_thread(_resume, step, answers)
@@ -177,6 +193,10 @@ class ClientCalls:
             return await value if inspect.isawaitable(value) else value
         except Exception as problem:  # noqa: BLE001 - as above
             return _failed(problem, call)
+
+
+def _waiting(paused: Paused) -> Reply:
+    return Reply(paused, is_error=False, paused=paused)
 
 
 def _mine(step: Step) -> tuple[ToolCall, ...]:

@@ -68,8 +68,8 @@ class CodeTool:
             parts.append(texts.lean_namespaces)
         if direct := [name for name, tool in everything.items() if tool.path not in hidden]:
             parts.append(texts.not_in_scripts.format(names=", ".join(direct)))
-        made = self._make(" ".join(parts), {"type": "string"}, read_only=False)
-        return with_results(made, hidden, texts, shapes, self._count)
+        definition = self._make(" ".join(parts), {"type": "string"}, read_only=False)
+        return with_results(definition, hidden, texts, shapes, self._count)
 
     def _make(self, description: str, parameter: dict[str, Any], *, read_only: bool) -> Definition:
         schema = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
 from moonbox.codemode.catalog import Catalog, Choice, choose, make_catalog, rough_tokens
-from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused
+from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
 from moonbox.codemode.code_tool import CodeTool
 from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import (
@@ -35,29 +35,12 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.codemode.client_calls import Place
     from moonbox.config.sections import CodeModeSettings
-    from moonbox.media import Media
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
 __all__ = ["Choice", "CodeMode", "Paused", "Reply"]
 
 _MOST_CONVERSATIONS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The answer to one call of the model's."""
-
-    text: str
-    is_error: bool
-    run: Run | None = None
-    paused: Paused | None = None
-    """What waits for your answers; then the text says so too."""
-
-    @property
-    def media(self) -> tuple[Media, ...]:
-        """What the script returned or showed of images, audio and files, or the tool returned."""
-        return () if self.run is None else self.run.media
 
 
 _ENDED = "error: the conversation was ended while the script waited; its state is lost"
@@ -107,7 +90,6 @@ class CodeMode:
         self._client_calls = ClientCalls(
             client_calls,
             finished=self._answer,
-            paused=lambda paused: Reply(paused, is_error=False, paused=paused),
             lost=self._lost,
         )
         self._view: _View | None = None

@@ -38,9 +38,9 @@ class Unset(str):
     """Which variable is not set, and where."""
 
     def __new__(cls, text: str, problem: str) -> Unset:
-        made = super().__new__(cls, text)
-        made.problem = problem
-        return made
+        value = super().__new__(cls, text)
+        value.problem = problem
+        return value
 
 
 class Variables:

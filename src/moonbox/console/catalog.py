@@ -55,8 +55,8 @@ def tools_page(service: Service, query: str, page: int) -> dict[str, Any]:
     toolbox = service.sandbox.toolbox
     stats = _stats(service)
     if query.strip():
-        found = [tool for tool, _ in ToolSearch(toolbox).search(query, 50)]
-        groups = [_group("Best matches first", found, stats)] if found else []
+        matches = [tool for tool, _ in ToolSearch(toolbox).search(query, 50)]
+        groups = [_group("Best matches first", matches, stats)] if matches else []
         return {**_common(toolbox), "q": query, "groups": groups, "page": 1, "page_count": 1}
     tools = sorted(toolbox, key=lambda tool: (tool.namespace or "", tool.name))
     count = max(1, -(-len(tools) // _PER_PAGE))

@@ -155,11 +155,11 @@ async def tools(service: Service, request: Request, _: str) -> dict[str, Any]:
 
 
 async def tool(service: Service, request: Request, _: str) -> dict[str, Any]:
-    found = service.sandbox.toolbox.get(request.path_params["path"])
-    if found is None:
+    wanted = service.sandbox.toolbox.get(request.path_params["path"])
+    if wanted is None:
         raise HTTPException(404, "There is no tool of this name.")
-    values = await asyncio.to_thread(tool_page, service, found)
-    return {"title": found.path, **values, "learned": learned_shape(service, found)}
+    values = await asyncio.to_thread(tool_page, service, wanted)
+    return {"title": wanted.path, **values, "learned": learned_shape(service, wanted)}
 
 
 async def knowledge(service: Service, request: Request, _: str) -> dict[str, Any]:
@@ -234,10 +234,10 @@ def _bench(service: Service) -> Workbench:
 
 
 async def _run(service: Service, id: str) -> Run:
-    found = await asyncio.to_thread(service.find, id)
-    if found is None:
+    run = await asyncio.to_thread(service.find, id)
+    if run is None:
         raise HTTPException(404, "There is no run with this id.")
-    return found
+    return run
 
 
 def _usage(run: Run) -> list[dict[str, Any]]:
@@ -307,8 +307,8 @@ def _passage(snippet: str) -> list[tuple[bool, str]]:
     """The parts of a snippet, and which of them were found."""
     parts: list[tuple[bool, str]] = []
     for piece in snippet.split(_MARKS[0]):
-        found, mark, rest = piece.partition(_MARKS[1])
-        parts += [(True, found), (False, rest)] if mark else [(False, piece)]
+        match, mark, rest = piece.partition(_MARKS[1])
+        parts += [(True, match), (False, rest)] if mark else [(False, piece)]
     return [part for part in parts if part[1]]
 
 
@@ -334,6 +334,7 @@ _MEANINGS = {
     "fork": "A new process starts in about a millisecond, from one that has everything loaded.",
     "interrupt": "A script that computes without end is stopped at its deadline.",
     "native": "Scripts and their calls run in compiled code: faster, and every byte of their memory is counted.",
+    "cgroup": "The kernel bounds the memory and the processes of all scripts together.",
     "session": "A script's process cannot reach your terminal.",
     "oom-score": "When memory runs out, the system ends scripts before anything else of yours.",
     "leftovers": "Nothing of a script stays behind in the system.",

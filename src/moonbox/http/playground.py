@@ -93,7 +93,7 @@ class Playground:
     def find_medium(self, address: str) -> Media | None:
         """What a tool returned to the scripts of a session."""
         sessions = list(self._sessions.values())
-        return next((found for each in sessions if (found := each.repl.find_medium(address)) is not None), None)
+        return next((medium for each in sessions if (medium := each.repl.find_medium(address)) is not None), None)
 
     async def close(self, id: str) -> None:
         session = self._sessions.pop(id, None)

@@ -6,13 +6,12 @@ suspends, so that a plain `send(None)` drives it to its end; the asyncio one awa
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.dataclass import dataclass, replace
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
 from moonbox.media import MediaStore
 from moonbox.sandbox.contents import as_addresses, with_contents
@@ -25,6 +24,7 @@ from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import measured, plain
 from moonbox.wording import counted
+from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -109,6 +109,8 @@ class CallPath:
         }
         self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
         """So many may come from the worker in one run."""
+        self.first_decoder = Decoder(self.most_elements, limits.max_depth, setup.allow_nan)
+        """For runs that end with their first frame: a Repl has one run at a time."""
         self._middleware: Sequence[Middleware] = setup.middleware
         self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
         self._slots: ToolSlots = setup.slots
@@ -154,9 +156,15 @@ class CallPath:
         space, _, name = entry.target.partition(".")
         if space == "fn":
             function = self.functions.get(name)
-            return function is None or not inspect.iscoroutinefunction(function.call)
+            from inspect import iscoroutinefunction  # slow to load
+
+            return function is None or not iscoroutinefunction(function.call)
         tool = self.toolbox.get(name)
         return not self._middleware and (tool is None or _is_plain(tool))
+
+    def are_expected(self, source: str) -> bool:
+        """A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know."""
+        return ("tools" in source or self.language.runtime is not None) and len(self.toolbox) > 0
 
     @cached_property
     def threads_expected(self) -> bool:
@@ -220,7 +228,9 @@ class CallPath:
         if function.call is show:
             run.show(arguments)
             return None
-        is_async = inspect.iscoroutinefunction(function.call)
+        from inspect import iscoroutinefunction
+
+        is_async = iscoroutinefunction(function.call)
 
         def call() -> Any:
             return function.call(*arguments)

@@ -47,8 +47,8 @@ def _wants_text(name: str, value: Any, tool: Tool) -> bool:
 
 
 def _content(medium: Media, schema: Any) -> str | bytes:
-    told = schema if isinstance(schema, dict) else {}
-    if told.get("format") == "binary":
+    declared = schema if isinstance(schema, dict) else {}
+    if declared.get("format") == "binary":
         return medium.data
-    words = " ".join(str(told.get(key, "")) for key in ("format", "contentEncoding", "description")).lower()
-    return medium.base64 if "base64" in words or told.get("format") == "byte" else medium.data_uri
+    words = " ".join(str(declared.get(key, "")) for key in ("format", "contentEncoding", "description")).lower()
+    return medium.base64 if "base64" in words or declared.get("format") == "byte" else medium.data_uri

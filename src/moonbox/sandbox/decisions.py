@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from moonbox.dataclass import dataclass, replace
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ class Decision:
     arguments: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, said: Any) -> Decision:
+    def of(cls, answer: Any) -> Decision:
         """Understand what an approve callback returned."""
-        if isinstance(said, Decision):
-            return said
-        if said is True or said == "allow":
+        if isinstance(answer, Decision):
+            return answer
+        if answer is True or answer == "allow":
             return cls("allow")
-        if said is False or said is None or said == "deny":
+        if answer is False or answer is None or answer == "deny":
             return cls("deny")
-        if said == "always":
+        if answer == "always":
             return cls("always")
         raise UsageError(
             f"approve must return True, False, 'allow', 'deny', 'always' or one of call.allow(), call.deny(reason), "
-            f"call.always(), call.edit(arguments); not {said!r}"
+            f"call.always(), call.edit(arguments); not {answer!r}"
         )
 
 

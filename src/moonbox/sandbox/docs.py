@@ -96,10 +96,10 @@ class Docs:
 
     def describe(self, name: str) -> str:
         """One tool's full documentation, or an entry; an unknown name is an error that names the nearest."""
-        found = self.get(name)
-        if found is None:
+        text = self.get(name)
+        if text is None:
             return self._written(self._toolbox.resolve(name.removeprefix("tools.")))
-        return found
+        return text
 
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """Tools and entries that fit the words, best first."""
@@ -107,16 +107,16 @@ class Docs:
 
         if self._search is None:
             self._search = ToolSearch(self._toolbox)
-        found = [_of_tool(tool) for tool, _ in self._search.search(words, limit) if tool.policy != "direct"]
-        if len(found) < limit:
+        matches = [_of_tool(tool) for tool, _ in self._search.search(words, limit) if tool.policy != "direct"]
+        if len(matches) < limit:
             wanted = words.lower().split()
             for name, text in {**self._builtins(), **self._entries}.items():
                 if all(word in f"{name} {text}".lower() for word in wanted):
-                    found.append(_of_entry(name, text))
+                    matches.append(_of_entry(name, text))
             for name, text in language_named(self._language).library_docs.items():
                 if all(word in name.lower() for word in wanted):
-                    found.append(_of_entry(name, text))
-        return found[:limit]
+                    matches.append(_of_entry(name, text))
+        return matches[:limit]
 
     def names(self) -> list[str]:
         """Every name that `get` answers."""
@@ -133,8 +133,8 @@ class Docs:
         return f"{text}\nreturned so far: {type_text(shape, Document(shape), nested=3)}"
 
     def _tool(self, path: str) -> Any:
-        found = self._toolbox.get(path)
-        return found if found is not None and found.policy != "direct" else None
+        tool = self._toolbox.get(path)
+        return tool if tool is not None and tool.policy != "direct" else None
 
     def _builtins(self) -> Mapping[str, str]:
         return builtin_docs(self._language)

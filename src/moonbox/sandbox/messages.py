@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Decode = Callable[[bytes], Any]
 
-__all__ = ["RunReport", "read_calls", "read_cancelled", "read_done", "read_value"]
+__all__ = ["RunReport", "read_calls", "read_cancelled", "read_done", "read_value", "value_of"]
 
 _MOST_CALLS_AT_ONCE = 10_000
 _MOST_FRAMES = 64
@@ -23,6 +23,7 @@ _MOST_NAMES = 300
 _LONGEST_MESSAGE = 100_000
 _LONGEST_NAME = 400
 _LARGEST_COUNT = 1 << 53
+_SPENT = SPENT.size
 _KINDS = frozenset({"ok", "syntax", "runtime", "tool", "stop"})
 _STOPS = frozenset({"", "cancelled", *LIMIT_NAMES})
 
@@ -70,13 +71,18 @@ def read_cancelled(payload: bytes, decode: Decode) -> list[int]:
 
 def read_value(payload: bytes, decode: Decode) -> RunReport:
     """The end of a run that went well."""
-    if len(payload) < SPENT.size:
+    return RunReport(*value_of(payload, decode))
+
+
+def value_of(payload: bytes, decode: Decode) -> tuple[list[Any], int | None, int, float, int]:
+    """The same without an object: values, operations, memory, seconds of processor time, bytes of output cut."""
+    if len(payload) < _SPENT:
         raise _malformed_end()
     operations, memory, cpu, cut = SPENT.unpack_from(payload)
-    values = decode(payload[SPENT.size :])
+    values = decode(payload[_SPENT:])
     if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < _LARGEST_COUNT:
         raise _malformed_end()
-    return RunReport(values, None if operations < 0 else operations, memory, cpu, cut)
+    return values, None if operations < 0 else operations, memory, cpu, cut
 
 
 def read_done(payload: bytes, decode: Decode) -> RunReport:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
+from moonbox.dataclass import dataclass, field, replace
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
@@ -122,9 +122,9 @@ class Tool(Generic[P, R]):
         }
         fields.update({key: value for key, value in _checked(overrides).items() if value is not None})
         plan = plan_call(inspected.parameters, converter)
-        made = Tool(name=name, call=function, parameters=parameters, plan=plan, **fields)
-        made._look_like(function)
-        return made
+        tool = Tool(name=name, call=function, parameters=parameters, plan=plan, **fields)
+        tool._look_like(function)
+        return tool
 
     @classmethod
     def from_schema(
@@ -145,7 +145,7 @@ class Tool(Generic[P, R]):
         """
         by_caller = call is None
         function: Any = _nobody if call is None else call
-        made = cls(
+        tool = cls(
             name=name,
             description=description,
             parameters=own_copy(name, "parameters", parameters) or {},
@@ -159,10 +159,10 @@ class Tool(Generic[P, R]):
             **_checked(more),
         )
         try:
-            made._binder.check()
+            tool._binder.check()
         except ToolDefinitionError as error:
             raise ToolDefinitionError(f"tool {name!r}: {error}") from None
-        return made
+        return tool
 
     def with_(self, **changes: Any) -> Tool[P, R]:
         """A copy with some fields changed."""

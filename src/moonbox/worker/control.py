@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from dataclasses import dataclass
 from typing import Protocol
 
+from moonbox.dataclass import dataclass
 from moonbox.worker.protocol import STOP
 from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
 

@@ -15,10 +15,9 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.dataclass import dataclass
 from moonbox.errors import WorkerError
 from moonbox.native import wanted
 from moonbox.shortage import shortage
@@ -29,6 +28,8 @@ from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from moonbox.worker.group import SandboxGroup
 
 __all__ = ["InlineSource", "ProcessSource", "StrictSource", "WorkerSource"]
 
@@ -68,6 +69,8 @@ class ProcessSource:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._notes: Notes | None = None
+        self._group: SandboxGroup | None = None
+        self._without_group = ""
         self._closed = False
 
     def spawn(self) -> Link:
@@ -104,6 +107,9 @@ class ProcessSource:
         with self._lock:
             self._closed = True
             self._end()
+            if self._group is not None:
+                self._group.remove()
+                self._group = None
 
     @property
     def zygote_pid(self) -> int | None:
@@ -123,6 +129,8 @@ class ProcessSource:
                     if self._socket is None:
                         self._start()
                     assert self._notes is not None
+                    if fds:
+                        self._make_room()
                     return self._exchange(request, fds), self._notes
                 except WorkerShortage:
                     raise
@@ -140,10 +148,11 @@ class ProcessSource:
         except OSError as problem:
             raise _cannot_start(problem) from problem
         ours.settimeout(_START_SECONDS)
+        boot = _boot(theirs.fileno(), their_notes.fileno(), self._group_to_join())
         with theirs, their_notes:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _boot(theirs.fileno(), their_notes.fileno())],
+                    [sys.executable, "-I", "-S", "-c", boot],
                     pass_fds=(theirs.fileno(), their_notes.fileno()),
                     env={},
                     stdin=subprocess.DEVNULL,
@@ -163,6 +172,22 @@ class ProcessSource:
             self._end()
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
         ours.settimeout(REPLY_SECONDS)
+
+    def _group_to_join(self) -> tuple[str | None, str]:
+        """The group of the workers, which is made once and outlives a zygote; None and why where there is none."""
+        from moonbox.worker.group import BOUNDED, SandboxGroup  # here: a program that only imports moonbox does without
+
+        if self._group is None and not self._without_group:
+            try:
+                self._group = SandboxGroup(self._config["limits"]["max_memory"])
+            except OSError as reason:
+                self._without_group = str(reason)
+        return (None, self._without_group) if self._group is None else (str(self._group.folder), BOUNDED)
+
+    def _make_room(self) -> None:
+        if self._group is not None:
+            with contextlib.suppress(OSError):  # the worker then has the room that there is
+                self._group.make_room(self._config["limits"]["max_memory"])
 
     def _exchange(self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...]) -> Any:
         assert self._socket is not None
@@ -224,14 +249,14 @@ def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
     return WorkerShortage(f"a worker cannot be started: {where}{shortage(problem) or problem}")
 
 
-def _boot(fd: int, notes: int) -> str:
+def _boot(fd: int, notes: int, group: tuple[str | None, str]) -> str:
     """The zygote's program: only the folders of moonbox and lupa are on its path."""
     import lupa
 
     import moonbox
 
-    folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
-    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, native={wanted()})"
+    folders = [module.__path__[0].rpartition(os.sep)[0] for module in (moonbox, lupa)]
+    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, group={group!r}, native={wanted()})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
 

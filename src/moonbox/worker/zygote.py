@@ -43,8 +43,11 @@ _FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
 
-def main(fd: int, notes: int, *, native: bool = True) -> None:
-    """Serve until the host hangs up; `fd` and `notes` are our ends of its sockets. `native`: use it, if built."""
+def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = True) -> None:
+    """Serve until the host hangs up; `fd` and `notes` are our ends of its sockets.
+
+    `group` is the control group to go into, as `jail.prepare` takes it. `native`: use it, if built.
+    """
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
 
@@ -52,17 +55,20 @@ def main(fd: int, notes: int, *, native: bool = True) -> None:
     extension = _load_native() if native else None
     engine = create_engine(extension)
     sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
-    _Zygote(*sockets, engine, jail, extension if engine.is_native else None).serve()
+    prepared = jail.prepare(for_forks=True, group=group)
+    _Zygote(*sockets, engine, jail, prepared, extension if engine.is_native else None).serve()
 
 
 class _Zygote:
-    def __init__(self, host: _socket.socket, notes: _socket.socket, vm: Any, jail: Any, native: Any) -> None:
+    def __init__(
+        self, host: _socket.socket, notes: _socket.socket, vm: Any, jail: Any, prepared: Any, native: Any
+    ) -> None:
         self._host = host
         self._notes = notes
         self._unread = b""
         self._vm = vm
         self._jail = jail
-        self._prepared = jail.prepare(for_forks=True)
+        self._prepared = prepared
         self._native = native
         self._children: dict[int, int] = {}  # process id → serial number
         self._controls: dict[int, tuple[int, _socket.socket]] = {}  # serial number → process id, our end of its control

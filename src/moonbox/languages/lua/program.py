@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from moonbox.languages import program as p
-from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form
 from moonbox.languages.lua.syntax import tree
 from moonbox.languages.lua.syntax.listing import Listing
-from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["lua_program", "lua_vocabulary"]
+__all__ = ["lua_program"]
 
 _PRECEDENCE = {
     "or": 1, "and": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "~=": 3, "==": 3, "|": 4, "~": 5, "&": 6, "<<": 7, ">>": 7,
@@ -61,69 +58,6 @@ def lua_program(source: str) -> p.Program | None:
     )
 
 
-@cache
-def lua_vocabulary() -> p.Vocabulary:
-    """The words of Lua as scripts find them here."""
-    return p.Vocabulary(
-        globals=BASE | LIBRARIES.keys() | {"_G", "_ENV", "_VERSION", "null"},
-        libraries=LIBRARIES,
-        constants=equivalents().constants,
-        advice=_advice,
-        method_advice=_method_advice,
-        member_advice=_member_advice,
-        string_methods=LIBRARIES["string"],
-        no_value=frozenset({"table.sort", "table.insert"}),
-        forms={
-            "call": "{}{…}",
-            "search": 'docs.search("words")',
-            "closure": "function() return {} end",
-            "length": "#{}",
-            "element": "{}[1]",
-            "number": "tonumber({})",
-            "assign": "{} = …, without local",
-        },
-    )
-
-
-_BARE = {
-    **dict.fromkeys(("insert", "concat", "remove", "sort"), "table"),
-    **dict.fromkeys(("floor", "ceil", "abs", "sqrt"), "math"),
-    **dict.fromkeys(("gsub", "gmatch"), "string"),
-}
-"""Functions of libraries that scripts call as if they were global."""
-
-
-def _advice(name: str, called: bool, arguments: tuple[str, ...]) -> str | None:
-    words = equivalents()
-    if name in words.absent:
-        return words.absent[name]
-    if called and name in ("max", "min"):
-        return f"{name} belongs to a library; write: math.{name}({', '.join(arguments) or '…'})"
-    if called and arguments and (library := _BARE.get(name)) is not None:
-        return f"{name} belongs to a library; write: {library}.{name}({', '.join(arguments)})"
-    if called and name in words.functions:
-        return f"Lua has no {name}; {fill_form(words.functions[name], arguments)}"
-    if not called and name in words.modules:
-        return f"there is no {name} here; {fill_form(words.modules[name][''])}"
-    return None
-
-
-def _method_advice(name: str, receiver: str, arguments: tuple[str, ...]) -> str | None:
-    form = equivalents().methods.get(name)
-    if form is None or ("{0}" in form and not arguments):
-        return None
-    return fill_form(form, arguments, receiver)
-
-
-def _member_advice(library: str, name: str, arguments: tuple[str, ...]) -> str | None:
-    forms = equivalents().members.get(library, {})
-    form = forms.get(name) or forms.get("")
-    if form is not None:
-        return fill_form(form, arguments)
-    close = nearest(name, LIBRARIES[library])
-    return did_you_mean([f"{library}.{member}" for member in close])
-
-
 class _Reader:
     """Turns the syntax tree into the checker's; one pass, no look back."""
 
@@ -141,9 +75,9 @@ class _Reader:
 
     def block(self, node: tree.Block) -> p.Block:
         self._depth += 1
-        made = [_STATEMENTS[type(statement)](self, statement) for statement in node.statements]
+        statements = [_STATEMENTS[type(statement)](self, statement) for statement in node.statements]
         self._depth -= 1
-        return p.Block(tuple([statement for statement in made if statement is not None]))
+        return p.Block(tuple([statement for statement in statements if statement is not None]))
 
     def values(self, nodes: Sequence[tree.Expression]) -> tuple[p.Expression, ...]:
         return tuple([_EXPRESSIONS[type(node)](self, node) for node in nodes])
@@ -167,51 +101,51 @@ class _Reader:
 
     def _name(self, node: tree.Name) -> p.Expression:
         first = node.first
-        made = p.Name(first, self.tokens[first].text)
-        self.stops[id(made)] = first + 1, made
-        return made
+        result = p.Name(first, self.tokens[first].text)
+        self.stops[id(result)] = first + 1, result
+        return result
 
     def _literal(self, node: tree.Literal) -> p.Expression:
         token = self.tokens[node.first]
-        made: p.Expression
+        result: p.Expression
         if token.kind == "string":
-            made = p.Constant(node.first, string_value(token.text))
+            result = p.Constant(node.first, string_value(token.text))
         elif token.kind == "number":
-            made = p.Constant(node.first, _number(token.text))
+            result = p.Constant(node.first, _number(token.text))
         elif token.text in _WORDS:
-            made = p.Constant(node.first, _WORDS[token.text])
+            result = p.Constant(node.first, _WORDS[token.text])
         else:
-            made = p.Other(node.first, (), "...")
-        self.stops[id(made)] = node.first + 1, made
-        return made
+            result = p.Other(node.first, (), "...")
+        self.stops[id(result)] = node.first + 1, result
+        return result
 
     def _index(self, node: tree.Index) -> p.Expression:
         value = self.value(node.value)
-        made: p.Expression
+        result: p.Expression
         if node.dotted:
             key = node.key.first
-            made = p.Field(node.first, value, self.tokens[key].text, key)
+            result = p.Field(node.first, value, self.tokens[key].text, key)
         else:
             inner = self.value(node.key)
             if type(inner) is p.Constant and isinstance(inner.value, str):
-                made = p.Field(node.first, value, inner.value, inner.at)
+                result = p.Field(node.first, value, inner.value, inner.at)
             else:
-                made = p.Item(node.first, value, inner)
-        self.stops[id(made)] = node.stop, made
-        return made
+                result = p.Item(node.first, value, inner)
+        self.stops[id(result)] = node.stop, result
+        return result
 
     def _call(self, node: tree.Call) -> p.Expression:
         function = self.value(node.function)
         arguments = self.values(node.arguments)
-        made: p.Expression
+        result: p.Expression
         if node.method is not None:
-            made = p.Method(node.first, function, self.tokens[node.method].text, arguments, node.method)
+            result = p.Method(node.first, function, self.tokens[node.method].text, arguments, node.method)
         else:
-            made = p.Call(node.first, function, arguments, not self._gives_several(node.arguments))
+            result = p.Call(node.first, function, arguments, not self._gives_several(node.arguments))
             if type(function) is p.Field and function.name == "insert" and arguments:
                 self._fill(p.root(arguments[0]))
-        self.stops[id(made)] = node.stop, made
-        return made
+        self.stops[id(result)] = node.stop, result
+        return result
 
     def _table(self, node: tree.Table) -> p.Expression:
         entries: list[tuple[str | None, p.Expression]] = []
@@ -232,9 +166,9 @@ class _Reader:
         if node.fields and node.fields[-1].key is None and self._gives_several([node.fields[-1].value]):
             exact = False
         is_list = bool(entries) and all(name is None for name, _ in entries)
-        made = p.Record(node.first, tuple(entries), exact, is_list)
-        self.stops[id(made)] = node.stop, made
-        return made
+        result = p.Record(node.first, tuple(entries), exact, is_list)
+        self.stops[id(result)] = node.stop, result
+        return result
 
     def _unary(self, node: tree.Unary) -> p.Expression:
         operator = self.tokens[node.first].text
@@ -282,9 +216,9 @@ class _Reader:
 
     def _local_function(self, node: tree.LocalFunction) -> p.Statement:
         name = p.Name(node.name, self.tokens[node.name].text)
-        made = p.Define(node.first, name, self.function(node.function), True)
+        definition = p.Define(node.first, name, self.function(node.function), True)
         self._declare((name.name,))
-        return made
+        return definition
 
     def _declare(self, names: tuple[str, ...]) -> None:
         """From here on these are locals: to the end of the script, if they are not of an inner block."""
@@ -304,9 +238,9 @@ class _Reader:
         return self.value(node.value)
 
     def _local(self, node: tree.Local) -> p.Statement:
-        made = p.Declare(node.first, self._names(node.names), self.values(node.values))
-        self._declare(made.names)
-        return made
+        declaration = p.Declare(node.first, self._names(node.names), self.values(node.values))
+        self._declare(declaration.names)
+        return declaration
 
     def _call_statement(self, node: tree.CallStatement) -> p.Statement:
         return p.Evaluate(node.first, self.value(node.call))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moonbox.languages.language import Language
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPILER", "RHAI", "RUNTIME", "runtime_source"]
 
-_FOLDER = Path(__file__).parent
 # The files of each folder, in the order in which they build on each other.
 COMPILER = (
     *("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements"),
@@ -47,7 +45,7 @@ def runtime_source() -> str:
     parts = ["local compiler,runtime={},{}"]
     for folder, names in (("compiler", COMPILER), ("runtime", RUNTIME)):
         for name in names:
-            text = (_FOLDER / folder / f"{name}.lua").read_text(encoding="utf-8")
+            text = (RHAI.folder / folder / f"{name}.lua").read_text(encoding="utf-8")
             parts.append(f"{folder}[#{folder}+1]=(function()\n{text}\nend)()")
     return "\n".join([*parts, _END])
 
@@ -72,7 +70,7 @@ def _program(source: str) -> Program | None:
 
 
 def _vocabulary() -> Vocabulary:
-    from moonbox.languages.rhai.program import rhai_vocabulary
+    from moonbox.languages.rhai.vocabulary import rhai_vocabulary
 
     return rhai_vocabulary()
 
@@ -85,7 +83,7 @@ RHAI = Language(
     first_index=0,
     nothing="()",
     unrun=("return; ",),
-    folder=_FOLDER,
+    module_file=__file__,
     explain=_explain,
     completeness=_completeness,
     parameter_aliases=frozenset({"rhai", "rhai_code"}),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Token", "Unreadable", "tokenize"]
+__all__ = ["UNIT", "Token", "Unreadable", "tokenize"]
+
+UNIT = "()"
 
 _MOST_WORDS = 12_000
 _KEYWORDS = frozenset(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moonbox.dataclass import dataclass
+from moonbox.languages.program import Vocabulary
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RhaiWords", "rhai_words"]
+__all__ = ["RhaiWords", "rhai_vocabulary", "rhai_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +45,31 @@ def rhai_words() -> RhaiWords:
         constants=data["constants"],
         foreign_functions=data["foreign_functions"],
         foreign_methods=data["foreign_methods"],
+    )
+
+
+@cache
+def rhai_vocabulary() -> Vocabulary:
+    """The words of Rhai as scripts find them here."""
+    words = rhai_words()
+    return Vocabulary(
+        globals=words.functions,
+        constants=words.constants,
+        advice=lambda name, called, arguments: words.foreign_functions.get(name) if called else None,
+        method_advice=lambda name, receiver, arguments: words.foreign_method(name, receiver, arguments),
+        string_methods=words.functions,
+        list_methods=words.functions,
+        any_methods=words.functions,
+        methods=words.list_methods,
+        only_truth_values=True,
+        nothing="unknown, and reading it is an error",
+        forms={
+            "call": "{}(#{…})",
+            "closure": "|| {}",
+            "length": "{}.len()",
+            "element": "{}[0]",
+            "number": "parse_float({})",
+            "assign": "{} = …; without let",
+            "search": 'docs_search("words")',
+        },
     )

@@ -1,4 +1,4 @@
-"""The hash chain of a SQLite trail: a table with a row for each record, in the order they were written."""
+"""The tables of a SQLite trail: runs, their calls, and a hash chain over all records as they were written."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from moonbox.audit.chain import START, Stubs, Verification, digest, link, not_ex
 from moonbox.audit.compact import clean
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Run
+from moonbox.database import Schema
+from moonbox.errors import AuditError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -16,7 +18,51 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call
 
-__all__ = ["add_to_chain", "call_row", "create_chain", "prune_chain", "summary_row", "verify_tables"]
+__all__ = ["SCHEMA", "add_to_chain", "call_row", "prune_chain", "summary_row", "verify_tables"]
+
+
+def create_runs_and_calls(db: sqlite3.Connection) -> None:
+    """The whole record is JSON in `runs.record`; columns and calls hold what listings and statistics ask for."""
+    # `record` comes last: SQLite reads a row from its start, so that a listing never touches the long part.
+    db.execute(
+        """
+        CREATE TABLE runs (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            started REAL NOT NULL,
+            language TEXT NOT NULL,
+            repl TEXT NOT NULL,
+            kind TEXT,
+            calls INTEGER NOT NULL,
+            failed_calls INTEGER NOT NULL,
+            wall REAL NOT NULL,
+            title TEXT NOT NULL,
+            record TEXT NOT NULL
+        )
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE calls (
+            run INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            tool TEXT NOT NULL,
+            status TEXT NOT NULL,
+            started REAL NOT NULL,
+            queued REAL NOT NULL,
+            duration REAL NOT NULL,
+            bytes_in INTEGER NOT NULL,
+            bytes_out INTEGER NOT NULL,
+            PRIMARY KEY (run, position)
+        ) WITHOUT ROWID
+        """
+    )
+    db.execute("CREATE INDEX runs_by_time ON runs (started)")
+
+
+def index_runs_by_repl(db: sqlite3.Connection) -> None:
+    """For the runs before and after one in the same Repl."""
+    db.execute("CREATE INDEX runs_by_repl ON runs (repl, started)")
 
 
 def create_chain(db: sqlite3.Connection) -> None:
@@ -52,6 +98,16 @@ def create_chain(db: sqlite3.Connection) -> None:
     for (seq,) in db.execute("SELECT seq FROM runs ORDER BY seq").fetchall():
         id, record = db.execute("SELECT id, record FROM runs WHERE seq = ?", (seq,)).fetchone()
         add_to_chain(db, "run", id, record)
+
+
+SCHEMA = Schema(
+    name="audit trail",
+    application_id=0x6D6F6F6E,  # "moon"
+    migrations=(create_runs_and_calls, index_runs_by_repl, create_chain),
+    error=AuditError,
+    repair="move it away; the next run starts a new one",
+    upgrade="the next run that is written to it updates it",
+)
 
 
 def add_to_chain(db: sqlite3.Connection, kind: str, run: str, record: str, call: int = 0) -> str:
