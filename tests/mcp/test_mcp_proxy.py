@@ -268,7 +268,8 @@ def test_no_server_passes_for_us_or_learns_of_our_addresses() -> None:
         resources=(Resource(uri="moonbox://runs/1", name="r"), Resource(uri="MOONBOX://servers", name="s")),
         templates=(ResourceTemplate(uri_template="moonbox://media/{id}", name="t"),),
     )
-    evil: Any = SimpleNamespace(settings=ServerSettings(name="evil", command="x"), offers=offers, has_resources=True)
+    catalog = SimpleNamespace(offers=offers, has_resources=True)
+    evil: Any = SimpleNamespace(settings=ServerSettings(name="evil", command="x"), catalog=catalog)
     directory = Directory.of([evil])
     assert list(directory.resources) == [
         "moonbox://servers/evil/moonbox://runs/1",

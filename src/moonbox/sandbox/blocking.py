@@ -8,10 +8,10 @@ batch get threads of their own, and the caller answers, times out or abandons th
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections import deque
 from time import monotonic
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
@@ -55,7 +55,7 @@ class BlockingExecutor:
         if entry.deadline is not None:
             self._wake()  # whoever waits does not know of this deadline yet
         result = call()
-        if is_async or (type(result) not in ORDINARY and inspect.isawaitable(result)):
+        if is_async or (type(result) not in ORDINARY and _is_awaitable(result)):
             assert entry.running is not None
             entry.running.hold()
             future = self._start(result, entry.running.let_go)
@@ -64,7 +64,7 @@ class BlockingExecutor:
         return result
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
-        if not inspect.isawaitable(value):
+        if not _is_awaitable(value):
             return value
         future = self._start(value, None)
         if entry is not None:
@@ -77,7 +77,7 @@ class BlockingExecutor:
         try:
             return self._submit(_awaited(awaitable), ended)
         except ToolError:  # the Sandbox was closed meanwhile
-            if inspect.iscoroutine(awaitable):
+            if isinstance(awaitable, CoroutineType):
                 awaitable.close()
             if ended is not None:
                 ended()
@@ -306,6 +306,12 @@ def _waits_together(execution: Execution) -> bool:
         return False
     tool = execution.calls.toolbox.get(execution.starting[0].tool)
     return tool is not None and tool.is_async
+
+
+def _is_awaitable(value: Any) -> bool:
+    from inspect import isawaitable  # slow to load, and a run may call nothing
+
+    return isawaitable(value)
 
 
 async def _awaited(value: Any) -> Any:

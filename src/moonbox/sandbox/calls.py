@@ -6,18 +6,18 @@ suspends, so that a plain `send(None)` drives it to its end; the asyncio one awa
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.dataclass import replace
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
 from moonbox.media import MediaStore
 from moonbox.sandbox.contents import as_addresses, with_contents
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
+from moonbox.sandbox.environment import HostFunction, show
 from moonbox.sandbox.record import CLOCK
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
@@ -46,20 +46,9 @@ if TYPE_CHECKING:
     CallResult = tuple[CallStatus, Any, ToolError | None]
     """The call's status, its value, and its error."""
 
-__all__ = ["CallPath", "Executor", "HostFunction", "error_value", "failure", "show"]
+__all__ = ["CallPath", "Executor", "error_value", "failure"]
 
 _SOME_TOOLS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class HostFunction:
-    """A function of the host that scripts call by its bare name, with positional arguments."""
-
-    name: str
-    call: Callable[..., Any]
-    doc: str = ""
-    counted: bool = True
-    """Whether it is spent from `max_tool_calls`."""
 
 
 class Executor(Protocol):
@@ -78,10 +67,6 @@ class Executor(Protocol):
         """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
-
-
-def show(*values: Any) -> None:
-    """Scripts give the model values and media besides the result with it; the run itself takes them."""
 
 
 class CallPath:
@@ -161,7 +146,9 @@ class CallPath:
         space, _, name = entry.target.partition(".")
         if space == "fn":
             function = self.functions.get(name)
-            return function is None or not inspect.iscoroutinefunction(function.call)
+            from inspect import iscoroutinefunction  # slow to load
+
+            return function is None or not iscoroutinefunction(function.call)
         tool = self.toolbox.get(name)
         return not self._middleware and (tool is None or _is_plain(tool))
 
@@ -238,7 +225,9 @@ class CallPath:
         if function.call is show:
             run.show(arguments)
             return None
-        is_async = inspect.iscoroutinefunction(function.call)
+        from inspect import iscoroutinefunction
+
+        is_async = iscoroutinefunction(function.call)
 
         def call() -> Any:
             return function.call(*arguments)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import queue
 import threading
 from collections import deque
 from os import getpid
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
+    from queue import SimpleQueue
 
     from moonbox.sandbox.record import CallEntry
     from moonbox.tools.tool import Tool
@@ -39,7 +39,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[queue.SimpleQueue[_Work | None]] = []
+        self._idle: list[SimpleQueue[_Work | None]] = []
         self._closed = False
         self._members: set[threading.Thread] = set()
 
@@ -78,7 +78,9 @@ class Threads:
             thread.join(seconds)
 
     def _work(self, work: _Work | None) -> None:
-        inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        from queue import Empty, SimpleQueue  # slow to load, and most programs need no such thread
+
+        inbox: SimpleQueue[_Work | None] = SimpleQueue()
         while work is not None:
             context, job = work
             context.run(job)
@@ -90,7 +92,7 @@ class Threads:
                 self._idle.append(inbox)
             try:
                 work = inbox.get(timeout=_IDLE_SECONDS)
-            except queue.Empty:
+            except Empty:
                 with self._lock:
                     if inbox in self._idle:
                         self._idle.remove(inbox)

@@ -17,8 +17,6 @@ passed on; a value that cannot be validated is refused.
 
 from __future__ import annotations
 
-import copy
-import inspect
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -51,9 +49,11 @@ def named_by(order: Sequence[str], table: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def named_arguments(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[Any, Any]:
     """Positional arguments by the names of a function's parameters, as far as it has any."""
+    from inspect import signature
+
     declared = getattr(function, "parameters", None)
     try:
-        names = [parameter.name for parameter in (declared or inspect.signature(function).parameters.values())]
+        names = [parameter.name for parameter in (declared or signature(function).parameters.values())]
     except (TypeError, ValueError, AttributeError):
         names = []
     return named_by(names, dict(enumerate(arguments, 1)))
@@ -274,7 +274,7 @@ class Binder:
     def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
         for name, default, is_plain in self._defaults:
             if name not in bound:
-                bound[name] = default if is_plain else copy.deepcopy(default)
+                bound[name] = default if is_plain else _copy(default)
         return bound
 
     def _is_valid(self, bound: dict[str, Any]) -> bool:
@@ -360,3 +360,9 @@ _OPENING = frozenset(
 def _refuse(uri: str) -> Any:
     """A schema never makes the host fetch or open anything."""
     raise LookupError("schemas are not fetched; put it under $defs")
+
+
+def _copy(value: Any) -> Any:
+    from copy import deepcopy  # few schemas have a default that can change
+
+    return deepcopy(value)

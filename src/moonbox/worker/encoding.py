@@ -32,12 +32,12 @@ _ROW = 3  # elements that a row counts for beyond its fields: a whole dict for w
 _INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can have the same hash
 _BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
-_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STRINGS = rb'(?s)"(?:[^"\\]++|\\.)*+"?'
 # To see at the speed of memory whether a number may be out of range: digits become 0, both letters of an exponent e.
 _DIGITS = bytes(48 if byte in b"0123456789" else 101 if byte in b"eE" else 32 for byte in range(256))
 _LONG = b"0" * 19  # digits of the largest integer
 _SHORTEST_INFINITE = len("[1e309]")
-_NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
+_NUMBER = rb"-?[0-9][0-9.eE+-]*"
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -150,14 +150,14 @@ class Decoder:
         nodes = payload.count(b",") + payload.count(b"[") + payload.count(b"{")
         try:
             if nodes > self._frame or nodes > self._left:
-                nodes = _nodes(_STRINGS.sub(b"", payload))
+                nodes = _nodes(re.sub(_STRINGS, b"", payload))
                 if nodes > self._frame or nodes > self._left:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
             if size >= _SHORTEST_INFINITE:
                 digits = payload.translate(_DIGITS)
                 if b"0e" in digits or _LONG in digits:
-                    _check_numbers(_STRINGS.sub(b'""', payload))
+                    _check_numbers(re.sub(_STRINGS, b'""', payload))
             if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
                 return _scanned(payload)
             parse = _parse_large if size > _LARGE else _parse
@@ -223,7 +223,7 @@ def _nodes(payload: bytes) -> int:
 
 
 def _check_levels(payload: bytes, most: int) -> None:
-    brackets = _STRINGS.sub(b"", payload).translate(None, _NOT_BRACKETS)
+    brackets = re.sub(_STRINGS, b"", payload).translate(None, _NOT_BRACKETS)
     for _ in range(most):
         inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(inner) == len(brackets):  # none left, or unbalanced, which the parser will find
@@ -235,7 +235,7 @@ def _check_levels(payload: bytes, most: int) -> None:
 
 def _check_numbers(payload: bytes) -> None:
     """A script's numbers are finite and have 64 bits; parsers would take 1e999 and integers of any length."""
-    for number in _NUMBER.findall(payload):
+    for number in re.findall(_NUMBER, payload):
         if b"." in number or b"e" in number or b"E" in number:
             if not isfinite(float(number)):
                 raise ValueError("a number that is not finite")

@@ -1,7 +1,8 @@
-"""The status of an upstream server, as a value that any thread may read, and how long its supervisor waits."""
+"""The status of an upstream server, as a value that any thread may read, what the log says of it, and its timing."""
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from moonbox.mcp.upstreams.login import Login
 
-__all__ = ["State", "Status", "Timing"]
+__all__ = ["AvailabilityLog", "State", "Status", "Timing"]
+
+log = logging.getLogger("moonbox.mcp")
 
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
 
@@ -93,6 +96,29 @@ class Status:
 
     def _retry_in(self) -> float:
         return max(0.0, (self.retry_at or 0.0) - time.monotonic())
+
+
+class AvailabilityLog:
+    """Says when a server is lost and when it is back: once each, however often it is tried in between."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._lost = False
+
+    def ready(self, status: Status) -> None:
+        about = {"server": self._server, "tools": status.tools, "seconds": status.seconds}
+        log.info("server ready", extra={"fields": about})
+        if self._lost:
+            log.warning("the MCP server '%s' is available again", self._server)
+            self._lost = False
+
+    def lost(self, reason: str) -> None:
+        level = logging.DEBUG if self._lost else logging.WARNING
+        log.log(level, "the MCP server '%s' is not available: %s", self._server, reason)
+        self._lost = True
+
+    def stopped(self, idle_seconds: float | None) -> None:
+        log.info("server stopped", extra={"fields": {"server": self._server, "idle": idle_seconds}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ToolError
-from moonbox.mcp.caller import CALLER
 from moonbox.mcp.upstreams.browser import ServerLogin
 from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures, named_logger, progress_reporter, redacted
 from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
-from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, lost_during_call, unavailable
+from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, lost_during_call, timed_out, unavailable
 from moonbox.mcp.upstreams.login import LoginRequired
-from moonbox.mcp.upstreams.status import Status, Timing
+from moonbox.mcp.upstreams.status import AvailabilityLog, Status, Timing
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.hints import Hints
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.connection import Transport
     from moonbox.mcp.upstreams.login import LoginStore
-    from moonbox.mcp.upstreams.offers import Offers
     from moonbox.mcp.upstreams.tools import ConvertedTools, ToolCache
 
 __all__ = ["Upstream"]
@@ -90,15 +88,7 @@ class Upstream:
         self._health_check: asyncio.Task[None] | None = None
         self._used_at = 0.0
         self._stopped_idle = False
-
-    @property
-    def offers(self) -> Offers:
-        """Its prompts, resources and templates, as far as they are known."""
-        return self.catalog.offers
-
-    @property
-    def has_resources(self) -> bool:
-        return self.catalog.has_resources
+        self._availability = AvailabilityLog(settings.name)
 
     @property
     def pid(self) -> int | None:
@@ -119,7 +109,7 @@ class Upstream:
             self.catalog.offers_known.set()
             return None
         if self.settings.problem:
-            log.warning("the MCP server '%s' is not available: %s", self.settings.name, self.settings.problem)
+            self._availability.lost(self.settings.problem)
             self._set_state("failed", reason=self.settings.problem)
             self._offer_placeholder()
             return None
@@ -143,7 +133,7 @@ class Upstream:
                 if time.monotonic() - began > _STABLE_SECONDS and self.status.state == "ready":
                     attempts = 0
                 attempts += 1
-                log.warning("the MCP server '%s' is not available: %s", self.settings.name, reason)
+                self._availability.lost(reason)
                 await self._wait_for_next_start(attempts, reason)
         finally:
             self._connection = None
@@ -151,7 +141,7 @@ class Upstream:
 
     async def _wait_for_call(self) -> None:
         """Nobody needed the server for a while, and it was stopped."""
-        log.info("server stopped", extra={"fields": {"server": self.settings.name, "idle": self.settings.idle_seconds}})
+        self._availability.stopped(self.settings.idle_seconds)
         self._stopped_idle, self._transport = False, None
         self._start_requested.clear()
         self._set_state("idle", reason="")
@@ -186,8 +176,7 @@ class Upstream:
                     login=self._login.kept,
                     seconds=round(time.monotonic() - began, 3),
                 )
-                about = {"server": self.settings.name, "tools": self.status.tools, "seconds": self.status.seconds}
-                log.info("server ready", extra={"fields": about})
+                self._availability.ready(self.status)
                 await self._follow(connection)
                 return transport.end_reason()
         except TimeoutError:
@@ -287,11 +276,26 @@ class Upstream:
     def _offer_placeholder(self) -> None:
         loop = asyncio.get_running_loop()
 
-        def error() -> ToolError:
-            loop.call_soon_threadsafe(self._start_requested.set)  # called in the thread of the script
-            return unavailable(self.status.why())
+        async def answer() -> str:  # called on the loop of the script
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._answer_placeholder(), loop))
 
-        self.catalog.offer_placeholder(error)
+        self.catalog.offer_placeholder(answer, login=self._login.required)
+
+    async def _answer_placeholder(self) -> str:
+        """Log in, where that is what the server waits for; otherwise ToolError says why it is not available."""
+        if self.status.state == "starting":
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._timing.worth_waiting):
+                    await self._status_changed.wait()
+        if self._login.required:
+            if not await self._log_in():
+                raise self._login.error()
+            await self._ready_connection()
+        elif self._connection is None:
+            self._start_requested.set()
+            raise unavailable(self.status.why())
+        names = ", ".join(tool.path for tool in self.toolbox)
+        return f"the MCP server '{self.settings.name}' is available now; its tools are: {names}"
 
     # Calls
 
@@ -307,15 +311,16 @@ class Upstream:
         seconds, harmless = self.settings.timeout_of(tool.name), bool(hints.read_only or hints.idempotent)
         try:
             return await self._perform(work, tool.name, seconds, harmless=harmless)
-        except ToolError:
-            if not self._login.required or not await self._log_in():
+        except ToolError as problem:
+            if not self._login.required:
                 raise
+            if not await self._log_in():
+                raise self._login.error() from problem
         return await self._perform(work, tool.name, seconds, harmless=harmless)
 
     async def _log_in(self) -> bool:
         """Ask the person behind the client to log in; whether that worked, and the server is being started again."""
-        ask = self.callbacks.features.caller
-        if ask() is None or not await self._login.ask(lambda: CALLER.get() or ask(), self.callbacks):
+        if not await self._login.ask(self.callbacks):
             return False
         if self._connection is not None:
             self._connection.broken.set()
@@ -362,8 +367,7 @@ class Upstream:
                     except Exception as problem:
                         if self._login.required:
                             connection.broken.set()
-                            reason = f"the MCP server '{self.settings.name}': {LoginRequired(self.settings.name)}"
-                            raise ToolError(reason, code="login_required") from problem
+                            raise self._login.error() from problem
                         if not is_lost(problem):
                             raise call_error(problem, self.settings.name, connection.transport.refusal) from problem
                         connection.broken.set()
@@ -375,11 +379,7 @@ class Upstream:
         except TimeoutError:
             if (live := self._connection) is not None and not live.broken.is_set():
                 self._health_check = asyncio.create_task(live.end_unless_healthy(self._timing.health_check))
-            raise ToolError(
-                f"the MCP server '{self.settings.name}' did not answer {what} within {seconds:g} s",
-                code="timeout",
-                retryable=True,
-            ) from None
+            raise timed_out(self.settings.name, what, seconds) from None
 
     async def _ready_connection(self) -> Connection:
         """The live connection; a start that is in progress or due soon is waited for."""
