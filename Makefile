@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Every program that a test starts would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo console screenshots test lint types unit fuzz js without-js soak bench economy slips docs lock clean
 
 demo: $(VENV)/core
@@ -16,7 +19,10 @@ screenshots: $(VENV)/installed
 	$(BIN)/python docs/images/make.py
 	$(BIN)/python docs/images/console.py
 
-test: lint types $(if $(shell command -v node),js,without-js) unit
+# Side by side what has one process; then the tests, which have one for each core and one more.
+test: $(VENV)/installed
+	$(MAKE) --jobs=2 lint types $(if $(shell command -v node),js,without-js)
+	$(MAKE) unit
 
 without-js:
 	@echo "Node is not installed: the npm package in js/ is not tested"
@@ -36,11 +42,12 @@ types: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/mypy tests examples benchmarks
 
-# Tests wait for processes more than they compute: two for each core.
-TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(2 * (os.cpu_count() or 1))")
+# One more than cores, for a test waits now and then; every process collects all tests, so that more would not pay.
+TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
+# Files keep the order that tests/conftest.py gives them: the longest first.
 unit: $(VENV)/installed
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 # How long it goes on: make fuzz MINUTES=60
 MINUTES ?= 60

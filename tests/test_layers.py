@@ -23,6 +23,7 @@ LAYERS: dict[str, float] = {
     "media": 0,
     "native": 0,
     "shortage": 0,
+    "dataclass": 0,
     "frozen": 0,
     "secrets": 0,
     "database": 0,
@@ -54,7 +55,7 @@ OF_THE_FACE = {("tools", "project"): "toolbox.py"}
 """`Toolbox.from_scripts` is a constructor of the public face and loads what it needs when it is called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
-OF_THE_WORKER = {"errors", "limits", "native", "values", "languages", "worker"}
+OF_THE_WORKER = {"dataclass", "errors", "limits", "native", "values", "languages", "worker"}
 WORKER_SIDE = ("worker/child.py", "worker/zygote.py", "worker/protocol.py", "worker/jail")
 
 

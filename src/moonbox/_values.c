@@ -1,4 +1,4 @@
-/* Values on their way to a script, copied and measured in one pass: the native part of values.py.
+/* Values on their way to a script, copied and measured in one pass: the native part of values.py. And records, made quickly.
  *
  * Optional: values.py does the same in Python, and whatever is not ordinary. It reads Python objects of the host only,
  * of exact built-in types, so that no code of a tool's author runs on the way; no bytes are parsed here.
@@ -9,6 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
+#include <structmember.h>
 
 enum { DEEPEST = 200 };
 
@@ -92,7 +93,11 @@ static PyObject *py_lowered(PyObject *module, PyObject *const *arguments, Py_ssi
   if (PyErr_Occurred()) return NULL;
   int scalar = is_scalar(value, &bounds);
   if (scalar > 0) return Py_NewRef(value);
-  PyObject *copy = scalar ? NULL : copied(value, &bounds, max_depth < DEEPEST ? max_depth : DEEPEST);
+  if (scalar) return Py_NewRef(Py_NotImplemented);
+  /* What is made here is all in use: the collector would only look through it again and again while it grows. */
+  int collects = PyGC_Disable();
+  PyObject *copy = copied(value, &bounds, max_depth < DEEPEST ? max_depth : DEEPEST);
+  if (collects) PyGC_Enable();
   if (copy || PyErr_Occurred()) return copy;
   return Py_NewRef(Py_NotImplemented);
 }
@@ -121,9 +126,89 @@ static PyObject *py_is_deeper(PyObject *module, PyObject *const *arguments, Py_s
   return PyBool_FromLong(deeper(arguments[0], levels));
 }
 
-static PyMethodDef METHODS[] = {{"lowered", (PyCFunction)(void (*)(void))py_lowered, METH_FASTCALL, NULL},
+/* ---- Frozen dataclasses, made quickly: the native part of frozen.py --------------------------------------------------- */
+
+enum { MOST_FIELDS = 32 };
+
+/* Makes objects of one class with slots. Values by position go straight into the slots, all else is `otherwise`'s. */
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc call;
+  PyTypeObject *made;
+  PyObject *otherwise;
+  Py_ssize_t count, offsets[MOST_FIELDS];
+} Maker;
+
+static PyObject *make(PyObject *self, PyObject *const *values, size_t given, PyObject *names) {
+  Maker *maker = (Maker *)self;
+  if (names || PyVectorcall_NARGS(given) != maker->count) return PyObject_Vectorcall(maker->otherwise, values, given, names);
+  PyObject *made = maker->made->tp_alloc(maker->made, 0);
+  if (!made) return NULL;
+  for (Py_ssize_t i = 0; i < maker->count; i++)
+    *(PyObject **)((char *)made + maker->offsets[i]) = Py_NewRef(values[i]);
+  return made;
+}
+
+static int maker_traverse(Maker *self, visitproc visit, void *arg) {
+  Py_VISIT(self->made);
+  Py_VISIT(self->otherwise);
+  return 0;
+}
+
+static int maker_clear(Maker *self) {
+  Py_CLEAR(self->made);
+  Py_CLEAR(self->otherwise);
+  return 0;
+}
+
+static void maker_dealloc(Maker *self) {
+  PyObject_GC_UnTrack(self);
+  maker_clear(self);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyTypeObject MAKER = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "moonbox._values.Maker",
+    .tp_basicsize = sizeof(Maker),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Maker, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_traverse = (traverseproc)maker_traverse,
+    .tp_clear = (inquiry)maker_clear,
+    .tp_dealloc = (destructor)maker_dealloc,
+};
+
+/* maker(class, names, otherwise): a constructor of that class, whose fields, in this order, are slots of its own. */
+static PyObject *py_maker(PyObject *module, PyObject *arguments) {
+  PyTypeObject *made;
+  PyObject *names, *otherwise;
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "O!O!O", &PyType_Type, &made, &PyTuple_Type, &names, &otherwise)) return NULL;
+  Py_ssize_t count = PyTuple_GET_SIZE(names);
+  if (count > MOST_FIELDS || made->tp_itemsize || made->tp_alloc != PyType_GenericAlloc)
+    return PyErr_Format(PyExc_TypeError, "not a class for a maker");
+  Maker *maker = (Maker *)PyType_GenericAlloc(&MAKER, 0);
+  if (!maker) return NULL;
+  maker->call = make;
+  maker->made = (PyTypeObject *)Py_NewRef(made);
+  maker->otherwise = Py_NewRef(otherwise);
+  maker->count = count;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *slot = PyDict_GetItemWithError(made->tp_dict, PyTuple_GET_ITEM(names, i));
+    PyMemberDef *member = slot && Py_TYPE(slot) == &PyMemberDescr_Type ? ((PyMemberDescrObject *)slot)->d_member : NULL;
+    if (!member || member->type != T_OBJECT_EX || PyDescr_TYPE(slot) != made) {
+      Py_DECREF(maker);
+      return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a field that is no slot of its class");
+    }
+    maker->offsets[i] = member->offset;
+  }
+  return (PyObject *)maker;
+}
+
+static PyMethodDef METHODS[] = {{"maker", py_maker, METH_VARARGS, NULL},
+                                {"lowered", (PyCFunction)(void (*)(void))py_lowered, METH_FASTCALL, NULL},
                                 {"is_deeper", (PyCFunction)(void (*)(void))py_is_deeper, METH_FASTCALL, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_values", NULL, 0, METHODS, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__values(void) { return PyModule_Create(&MODULE); }
+PyMODINIT_FUNC PyInit__values(void) { return PyType_Ready(&MAKER) < 0 ? NULL : PyModule_Create(&MODULE); }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+from moonbox.dataclass import dataclass, fields
 
 __all__ = ["Finding"]
 
@@ -29,4 +30,4 @@ class Finding:
         return f"line {self.line}: {self.message}{hint}"
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}

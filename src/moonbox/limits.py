@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from moonbox.dataclass import dataclass, fields
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 
@@ -86,7 +86,7 @@ class Limits:
         return cls(**{**_PRESETS[name], **changes})
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 _OPTIONAL = frozenset({"timeout", "max_operations", "max_tool_calls"})

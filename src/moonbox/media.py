@@ -6,17 +6,11 @@ Its address cannot be guessed, and means something only in the Repl that was giv
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
-import mimetypes
 import re
-import secrets
 import threading
 from collections import OrderedDict
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, UsageError
@@ -24,6 +18,7 @@ from moonbox.errors import ConversionError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextvars import Token
+    from pathlib import Path
 
 __all__ = ["MAX_BYTES", "PREFIX", "Media", "MediaStore", "is_handle"]
 
@@ -33,8 +28,8 @@ MAX_BYTES = 64 * 1024 * 1024
 _MAX_COUNT = 1000
 _MOST_FOUND = 20
 _MOST_SEARCHED = 20_000
-_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
-_NAME = re.compile(r"[^\w. ()-]")
+_TYPE = r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*"
+_NAME = r"[^\w. ()-]"
 _UNKNOWN = "this medium is unknown here: it was never given to this Repl, or has been dropped to make room"
 _SCHEMA = {
     "type": "object",
@@ -62,34 +57,45 @@ class Media:
     def __init__(self, data: bytes, type: str = "", name: str = "") -> None:
         if not isinstance(data, bytes | bytearray | memoryview):
             raise UsageError(f"Media takes bytes, not {data.__class__.__name__}")
+        import mimetypes  # here and below: most runs have no media, and these are slow to load
+        from secrets import token_urlsafe
+
         self.data = bytes(data)
         """Its bytes."""
         self.type = (type or mimetypes.guess_type(name)[0] or _guessed(self.data)).lower()
         """Its MIME type."""
-        if not _TYPE.fullmatch(self.type):
+        if not re.fullmatch(_TYPE, self.type):
             raise UsageError(f"{type!r} is not a MIME type such as image/png")
-        self.name = _NAME.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(". ")[:100] or _named(self.type)
+        self.name = re.sub(_NAME, "_", name.replace("\\", "/").rpartition("/")[2]).strip(". ")[:100] or _named(
+            self.type
+        )
         """The name of a file: without folders, and safe to write."""
-        self.address = PREFIX + secrets.token_urlsafe(16)
+        self.address = PREFIX + token_urlsafe(16)
         """How handles name it."""
 
     @classmethod
     def from_file(cls, path: str | Path, type: str = "") -> Media:
         """A file's contents."""
+        from pathlib import Path
+
         return cls(Path(path).read_bytes(), type, Path(path).name)
 
     @classmethod
     def from_base64(cls, text: str, type: str = "", name: str = "") -> Media:
         """From the text form in which protocols send bytes; UsageError where it is none."""
+        from base64 import b64decode
+
         try:
-            return cls(base64.b64decode(text, validate=True), type, name)
+            return cls(b64decode(text, validate=True), type, name)
         except ValueError:
             raise UsageError("the data is not base64") from None
 
     @classmethod
     def from_picture(cls, picture: Any) -> Media:
         """A PIL image or a matplotlib figure, as PNG."""
-        buffer = io.BytesIO()
+        from io import BytesIO
+
+        buffer = BytesIO()
         if hasattr(picture, "savefig"):
             picture.savefig(buffer, format="png")
         else:
@@ -108,7 +114,9 @@ class Media:
 
     @property
     def base64(self) -> str:
-        return base64.b64encode(self.data).decode("ascii")
+        from base64 import b64encode
+
+        return b64encode(self.data).decode("ascii")
 
     @property
     def data_uri(self) -> str:
@@ -116,6 +124,8 @@ class Media:
 
     def save(self, folder: str | Path) -> Path:
         """Write it into a folder under its name, or a numbered one: no file is ever replaced."""
+        from pathlib import Path
+
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         stem, dot, ending = self.name.rpartition(".")
@@ -143,7 +153,9 @@ class Media:
 
     def handle(self) -> dict[str, Any]:
         """What scripts and records have of it."""
-        digest = hashlib.sha256(self.data).hexdigest()[:16]
+        from hashlib import sha256
+
+        digest = sha256(self.data).hexdigest()[:16]
         return {"media": self.address, "type": self.type, "size": self.size, "name": self.name, "hash": digest}
 
     def __moonbox_lower__(self) -> dict[str, Any]:
@@ -265,6 +277,8 @@ def _guessed(data: bytes) -> str:
 
 
 def _named(kind: str) -> str:
+    import mimetypes
+
     main = kind.partition("/")[0]
     return (main if main in ("image", "audio", "video") else "file") + (
         mimetypes.guess_extension(kind) or {"audio/wav": ".wav", "audio/flac": ".flac"}.get(kind, "")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus
+
+from moonbox.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,6 +135,9 @@ class _Needle:
 
 
 def _spellings(name: str, text: str) -> list[_Needle]:
+    import html  # here and below: only a Sandbox that has secrets needs these
+    from urllib.parse import quote, quote_plus
+
     data = text.encode("utf-8", "surrogatepass")
     escaped = json.dumps(text)[1:-1]
     plain = {
@@ -168,9 +169,11 @@ def _spellings(name: str, text: str) -> list[_Needle]:
 
 def _base64_cores(data: bytes) -> set[bytes]:
     """What stays the same in base64 whatever surrounds the data, for its three possible alignments."""
+    from base64 import b64encode
+
     cores: set[bytes] = set()
     for offset in range(3):
-        encoded = base64.b64encode(bytes(offset) + data)
+        encoded = b64encode(bytes(offset) + data)
         core = encoded[-(-8 * offset // 6) : 8 * (offset + len(data)) // 6]
         cores |= {core, core.replace(b"+", b"-").replace(b"/", b"_")}
     return {core for core in cores if len(core) >= MIN_SECRET - 1}

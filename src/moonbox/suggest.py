@@ -16,7 +16,7 @@ _MOST_COMPARED = 5_000
 _LONGEST = 128
 _LONGEST_SHOWN = 64
 _MOST_LISTED = 20
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
 _SEPARATORS = dict.fromkeys(map(ord, " _-./:"))
 _MOST_EDITS = 3
 
@@ -79,7 +79,7 @@ class _Name:
 
     @cached_property
     def words(self) -> list[str]:
-        return sorted(_singular(word.lower()) for word in _WORDS.findall(self.text))
+        return sorted(_singular(word.lower()) for word in re.findall(_WORDS, self.text))
 
 
 def _spelling(ours: _Name, theirs: _Name, parts: bool) -> int | None:

@@ -26,9 +26,6 @@ string or integer keys as a dict.
 
 from __future__ import annotations
 
-import base64
-import dataclasses
-import datetime as dt
 import enum
 import math
 from collections import deque
@@ -105,8 +102,8 @@ def _plain_mapping(value: Mapping[Any, Any], allow_nan: bool, max_depth: int, pa
         else:
             if isinstance(key, enum.Enum):
                 name = key.value
-            elif isinstance(key, (dt.date, dt.datetime)):
-                name = key.isoformat()
+            elif not isinstance(key, (str, int)):
+                name = _iso_date(key)
             if isinstance(name, bool) or not isinstance(name, (str, int)):
                 raise ConversionError(
                     f"{_where(path)} has a key of type {type(key).__name__}; keys must be strings or integers"
@@ -134,13 +131,17 @@ def _plain_other(value: Any, allow_nan: bool, max_depth: int, path: _Path) -> An
         return again(float(value))
     if isinstance(value, bytearray | memoryview | bytes):
         return bytes(value)
+    import datetime as dt  # slow to load, and most values are of the kinds above
+
     if isinstance(value, dt.datetime | dt.date | dt.time):
         return value.isoformat()
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
     if hasattr(kind, "model_dump") and hasattr(kind, "model_fields"):
         return again(value.model_dump(mode="json", by_alias=True))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if hasattr(kind, "__dataclass_fields__"):
+        import dataclasses
+
         return again({item.name: getattr(value, item.name) for item in dataclasses.fields(value)})
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return again(dict(zip(kind._fields, value, strict=True)))
@@ -197,12 +198,21 @@ def _ordered(items: Set[Any]) -> list[Any]:
         return sorted(items, key=repr)
 
 
+def _iso_date(key: Any) -> Any:
+    """A date as text; anything else as it is."""
+    from datetime import date
+
+    return key.isoformat() if isinstance(key, date) else key
+
+
 def to_jsonable(value: Any) -> Any:
     """A plain value as strict JSON: bytes, non-string keys and NaN or infinity become tagged objects."""
     if isinstance(value, float) and not math.isfinite(value):
         return {_FLOAT_KEY: str(value)}
     if isinstance(value, bytes):
-        return {_BYTES_KEY: base64.b64encode(value).decode("ascii")}
+        from base64 import b64encode
+
+        return {_BYTES_KEY: b64encode(value).decode("ascii")}
     if isinstance(value, list | tuple):
         return [to_jsonable(item) for item in value]
     if isinstance(value, dict):
@@ -221,7 +231,9 @@ def from_jsonable(value: Any) -> Any:
         if len(value) == 1:
             ((key, item),) = value.items()
             if key == _BYTES_KEY:
-                return base64.b64decode(item)
+                from base64 import b64decode
+
+                return b64decode(item)
             if key == _FLOAT_KEY:
                 return float(item)
             if key == _PAIRS_KEY:

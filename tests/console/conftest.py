@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from .serving import Console, running_console
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 QUIET = (
@@ -24,18 +23,12 @@ QUIET = (
     "--disable-component-update",
     "--disable-dev-shm-usage",
     "--no-first-run",
+    "--renderer-process-limit=1",  # a new process takes longer than a page
 )
 
 
 PATIENCE = 30_000
 """Milliseconds that a page has to show something: a busy machine needs them."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(here):
-            item.add_marker(pytest.mark.timeout(300))
 
 
 def chromium() -> str | None:
@@ -97,14 +90,39 @@ class Visitor:
         assert not self.elsewhere, self.elsewhere
 
 
-@pytest.fixture
-def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitor]:
-    options = getattr(request, "param", {})
+def new_context(browser: Browser, **options: Any) -> BrowserContext:
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
-    visitor = Visitor(context.new_page())
-    yield visitor
+    return context
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """The module's window with the usual settings: a new one takes the browser longer than a page does."""
+    context = new_context(browser)
+    context.new_page()  # keeps the window open between two tests
+    yield context
     context.close()
+
+
+@pytest.fixture
+def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitor]:
+    """A page that knows nothing of the pages before it."""
+    if hasattr(request, "param"):
+        context = new_context(browser, **request.param)
+        visitor = Visitor(context.new_page())
+        yield visitor
+        context.close()
+    else:
+        context = request.getfixturevalue("context")
+        visitor = Visitor(context.new_page())
+        yield visitor
+        for page in context.pages[1:]:
+            page.close()
+        devtools = context.new_cdp_session(context.pages[0])
+        devtools.send("Storage.clearDataForOrigin", {"origin": visitor.home, "storageTypes": "all"})
+        devtools.detach()
+        context.clear_cookies()
     visitor.check()
 
 

@@ -31,6 +31,7 @@ class Answering:
 
     client = "conformance"
     wants_progress = False
+    opens_addresses = False
     log_level = None
 
     async def forward(self, _: Any) -> Any:

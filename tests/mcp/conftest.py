@@ -21,14 +21,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         peers.install()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Many processes start for each test, and a machine may be slow: nothing here waits longer than it must."""
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.timeout(300))
-
-
 @pytest.fixture(autouse=True)
 def _need_peers() -> None:
     if (reason := peers.missing()) is not None:

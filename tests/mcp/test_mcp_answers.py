@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import CodeMode, Sandbox, tool
+from moonbox import CodeMode, Sandbox, Tool, tool
 from moonbox.mcp.caller import watch
 from moonbox.mcp.server import web
 from moonbox.mcp.server.server import MoonboxServer
@@ -24,22 +24,32 @@ VERSION = "2026-07-28"
 class Exchange:
     """One request of a client, which can hang up, and what it was sent."""
 
-    def __init__(self, app: Any, source: str, **meta: Any) -> None:
+    def __init__(
+        self,
+        app: Any,
+        source: str = "",
+        *,
+        call: tuple[str, dict[str, Any]] | None = None,
+        headers: dict[str, str] | None = None,
+        **meta: Any,
+    ) -> None:
+        name, arguments = call or ("lua_repl", {"source_code": source})
         envelope = {
             "io.modelcontextprotocol/protocolVersion": VERSION,
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-        params = {"name": "lua_repl", "arguments": {"source_code": source}, "_meta": {**envelope, **meta}}
+        params = {"name": name, "arguments": arguments, "_meta": {**envelope, **meta}}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
         headers = {
+            **(headers or {}),
             "host": "127.0.0.1",
             "accept": "application/json, text/event-stream",
             "content-type": "application/json",
             "content-length": str(len(body)),
             "mcp-protocol-version": VERSION,
             "mcp-method": "tools/call",
-            "mcp-name": "lua_repl",
+            "mcp-name": name,
         }
         scope = {
             "type": "http",
@@ -136,6 +146,26 @@ def test_an_answer_is_json_unless_the_client_wants_more() -> None:
             await streamed.finished()
             assert streamed.type == "text/event-stream"
             assert b'"value":"released"' in streamed.body
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({"mcp-param-region": "north"}, 200), ({"mcp-param-region": "south"}, 400), ({}, 400)],
+    ids=["equal", "different", "missing"],
+)
+def test_an_argument_that_is_bound_to_a_header_must_equal_it(headers: dict[str, str], status: int) -> None:
+    schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    place = Tool.from_schema(name="place", description="A place.", parameters=schema, call=lambda given: given)
+
+    async def work() -> None:
+        async with Sandbox([place], on_call=watch) as box:
+            app = web.create_app(MoonboxServer(CodeMode(box, mode="never")))
+            async with app.router.lifespan_context(app):
+                exchange = Exchange(app, call=("place", {"region": "north"}), headers=headers)
+                await exchange.finished()
+                assert exchange.sent[0]["status"] == status
 
     asyncio.run(work())
 

@@ -194,6 +194,7 @@ class Person:
 
     client = "one"
     wants_progress = False
+    opens_addresses = False
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.server
+import logging
 import os
 import resource
 import signal
@@ -172,7 +173,7 @@ def test_what_cannot_start_says_why() -> None:
         assert retry.startswith("next attempt in ")
 
 
-def test_after_many_attempts_it_waits_until_it_is_called(tmp_path: Path) -> None:
+def test_after_many_attempts_it_waits_until_it_is_called(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     program = tmp_path / "server"
     late = ServerSettings(name="late", command=str(program))
     with started(late, first_delay=0.01, max_delay=0.02) as upstreams:
@@ -187,6 +188,10 @@ def test_after_many_attempts_it_waits_until_it_is_called(tmp_path: Path) -> None
         )
         wait_until(lambda: upstreams.status("late").state == "ready")
         assert upstreams.call("late.read_graph")["entities"] == []
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
+        f"the MCP server 'late' is not available: there is no program '{program}'",  # once, not at each attempt
+        "the MCP server 'late' is available again",
+    ]
 
 
 def test_a_slow_server_does_not_hold_up_the_others(tmp_path: Path) -> None:

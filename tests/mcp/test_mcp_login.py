@@ -23,7 +23,7 @@ from moonbox.config.mcp import LoginSettings, ServerSettings
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp.upstreams.browser import parse_return
 from moonbox.mcp.upstreams.login import LoginStore, make_auth
-from tests.mcp.mcp_driver import moonbox, stdio, wait_until
+from tests.mcp.mcp_driver import moonbox, stdio, text, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.mcp.mcp_driver import Driver
 
 SERVER = Path(__file__).with_name("login_server.py")
+REFUSED = "it requires a login; run `moonbox mcp login acme`"
 BROWSER = """
 import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[1]).read().decode())
@@ -75,7 +76,7 @@ def states(text: str) -> dict[str, Any]:
 def test_log_in_use_it_and_log_out(run: Any, home: Path) -> None:
     with login_server(3600) as url:
         run("add", "acme", "--url", url)
-        assert "it requires a login; run `moonbox mcp login acme`" in run("doctor", fails=True)
+        assert REFUSED in run("doctor", fails=True)
         said = run("login", "acme")
         assert "logged in at 'acme', renewed by itself" in said
         [record] = (home / "mcp-logins").iterdir()
@@ -110,44 +111,93 @@ def test_a_login_that_has_ended_says_the_command(run: Any, home: Path) -> None:
         data = json.loads(record.read_text())
         data["tokens"]["access_token"] = "ended"
         record.write_text(json.dumps({**data, "expires_at": 1.0}))
-        assert "it requires a login; run `moonbox mcp login acme`" in run("doctor", fails=True)
+        assert REFUSED in run("doctor", fails=True)
 
 
-def test_a_client_is_asked_to_open_the_login_page(
-    run: Any, home: Path, driver: Driver, env: dict[str, str], tmp_path: Path
-) -> None:
+@pytest.fixture
+def agreeing() -> Any:
+    """An elicitation callback behind which somebody opens the page and agrees, and what it was asked."""
     asked: list[Any] = []
 
     async def elicit(_: Any, params: Any) -> ElicitResult:
         asked.append(params)
-        page = await asyncio.to_thread(urllib.request.urlopen, params.url)  # where somebody agrees at once
+        page = await asyncio.to_thread(urllib.request.urlopen, params.url)
         page.close()
         return ElicitResult(action="accept")
 
+    return elicit, asked
+
+
+@pytest.fixture
+def served(driver: Driver, env: dict[str, str], tmp_path: Path) -> Any:
+    def served(mode: str, elicit: Any = None) -> Any:
+        server = stdio("--config", tmp_path / "moonbox.toml", env={**env, "MOONBOX_KEYRING": "off"})
+        return driver.session(server, mode=mode, elicitation_callback=elicit)
+
+    return served
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_is_asked_to_log_in_where_a_login_has_ended(
+    mode: str, run: Any, home: Path, served: Any, agreeing: Any
+) -> None:
+    elicit, asked = agreeing
     with login_server(-3600) as url:
         run("add", "acme", "--url", url)
         run("login", "acme")
-
-        def served() -> Any:
-            server = stdio("--config", tmp_path / "moonbox.toml", env={**env, "MOONBOX_KEYRING": "off"})
-            return driver.session(server, mode="legacy", elicitation_callback=elicit)
-
-        with served() as session:
-            wait_until(
-                lambda: not session.lua("return tools.acme.hello()").is_error
-            )  # from here on its tools are known
+        with served(mode, elicit) as session:  # from here on its tools are known
+            wait_until(lambda: not session.lua("return tools.acme.hello()").is_error)
         assert asked == []
         [record] = (home / "mcp-logins").iterdir()
         data = json.loads(record.read_text())
         data["tokens"]["access_token"] = "ended"
         record.write_text(json.dumps({**data, "expires_at": 1.0}))
-        with served() as session:
+        with served(mode, elicit) as session:
             assert session.value("return tools.acme.hello()") == "hello"
         [params] = asked
         assert (params.mode, params.message) == ("url", "Log in to use the MCP server 'acme'.")
         assert params.url.startswith(url.rsplit("/", 1)[0])
         token = json.loads(record.read_text())["tokens"]["access_token"]
         assert token != "ended"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_is_asked_to_log_in_where_nobody_has_yet(mode: str, run: Any, served: Any, agreeing: Any) -> None:
+    elicit, asked = agreeing
+    with login_server(3600) as url:
+        run("add", "acme", "--url", url)
+        with served(mode, elicit) as session:
+            wait_until(lambda: REFUSED in session.read("moonbox://servers"))
+            available = "the MCP server 'acme' is available now; its tools are: acme.hello"
+            assert session.value("return tools.acme.unavailable()") == available
+            assert session.value("return tools.acme.hello()") == "hello"
+        [params] = asked
+        assert params.message == "Log in to use the MCP server 'acme'."
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_that_cannot_be_asked_gets_the_command(mode: str, run: Any, served: Any) -> None:
+    with login_server(3600) as url:
+        run("add", "acme", "--url", url)
+        with served(mode) as session:
+            wait_until(lambda: REFUSED in session.read("moonbox://servers"))
+            failed = session.lua("return tools.acme.unavailable()")
+        assert failed.is_error
+        assert f"the MCP server 'acme': {REFUSED}" in text(failed)
+        assert "login_required" in text(failed)
+
+
+def test_a_login_that_is_declined_is_none(run: Any, home: Path, served: Any) -> None:
+    async def decline(_: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="decline")
+
+    with login_server(3600) as url:
+        run("add", "acme", "--url", url)
+        with served("auto", decline) as session:
+            wait_until(lambda: REFUSED in session.read("moonbox://servers"))
+            failed = session.lua("return tools.acme.unavailable()")
+        assert REFUSED in text(failed)
+    assert not [record for record in (home / "mcp-logins").glob("*") if "tokens" in json.loads(record.read_text())]
 
 
 class Keys(KeyringBackend):

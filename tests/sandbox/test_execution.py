@@ -84,7 +84,7 @@ def sent(execution: Execution) -> list[tuple[int, Any]]:
 
 def test_a_run_without_calls() -> None:
     execution = make(seed=7)
-    execution.begin(b"", b"return 1")
+    execution.begin(protocol.pack_run(b"return 1", 1, 7))
     assert sent(execution) == [(protocol.RUN, (b"return 1", 1, 7))]
     assert sent(execution) == []
     execution.frame(protocol.OUTPUT, b"hello\n")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from moonbox.dataclass import dataclass, fields
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:

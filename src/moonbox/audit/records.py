@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.answer import render
 from moonbox.audit.calls import CALL_STATUSES, Call, CallError, CallStatus, call_to_dict, known_fields
 from moonbox.audit.compact import short
+from moonbox.dataclass import dataclass, field, fields, replace
 from moonbox.errors import ScriptError, UsageError
 from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE

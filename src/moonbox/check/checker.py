@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check.walk import TooMuch, Walk
 from moonbox.errors import ScriptError
-from moonbox.languages.translation import pointed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,7 +18,7 @@ __all__ = ["Checker", "Latest", "refusal"]
 
 _LONGEST = 64_000
 _MOST_NAMES = 10_000
-_DYNAMIC = re.compile("_G|_ENV|rawset|setmetatable")
+_DYNAMIC = ("_G", "_ENV", "rawset", "setmetatable")
 
 
 class Latest:
@@ -56,6 +53,8 @@ class Checker:
         return findings
 
     def _look(self, source: str, view: ToolView, names: frozenset[str]) -> tuple[Finding, ...]:
+        from moonbox.check.walk import TooMuch, Walk  # here: loaded while the first worker starts
+
         program = self._program(source)
         if program is None:
             return ()
@@ -120,7 +119,7 @@ class Checker:
 
 def _is_dynamic(source: str) -> bool:
     """Whether globals may be set in ways that are not followed."""
-    return _DYNAMIC.search(source) is not None
+    return any(word in source for word in _DYNAMIC)
 
 
 def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
@@ -128,6 +127,8 @@ def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
         return None
+    from moonbox.languages.translation import pointed
+
     first, *others = errors
     more = "".join(f"\nalso on {other}" for other in others)
     return ScriptError(

@@ -20,7 +20,7 @@ __all__ = ["operation"]
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "^", "**"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _EQUALITY = frozenset({"==", "~=", "!="})
-_NUMERAL = re.compile(r"\s*[-+]?(?:0[xX][0-9a-fA-F.]+|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*")
+_NUMERAL = r"\s*[-+]?(?:0[xX][0-9a-fA-F.]+|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*"
 _TYPES = frozenset({"nil", "boolean", "number", "string", "table", "function", "thread", "userdata"})
 
 
@@ -96,7 +96,7 @@ def _is_nothing(node: p.Expression) -> bool:
 
 
 def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: Value) -> None:
-    if type(side) is p.Constant and isinstance(side.value, str) and not _NUMERAL.fullmatch(side.value):
+    if type(side) is p.Constant and isinstance(side.value, str) and not re.fullmatch(_NUMERAL, side.value):
         hint = "join strings with .." if node.operator == "+" else None
         walk.error(node.at, f"'{node.operator}' cannot calculate with the string {_quoted(side.value)}", hint)
         return

@@ -6,10 +6,10 @@ anything else is unknown, and of the unknown nothing is said.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check.values import NUMBERS, TEXT, Made, Mapped, Results
+from moonbox.dataclass import fields, is_dataclass, replace
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
@@ -21,6 +20,7 @@ from moonbox.check.values import (
     ToolValue,
     kinds_of,
 )
+from moonbox.dataclass import fields, is_dataclass
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ def _is_gsub(walk: Walk, node: p.Expression) -> bool:
     return type(node) is p.Call and _dotted(walk, node.function) == "string.gsub"
 
 
-_REGULAR = re.compile(r"\\[dwsbDWSB]|(?<!%)\(\?[:=!]|(?<!%)[\])a-z]\{\d+,?\d*\}")
+_REGULAR = r"\\[dwsbDWSB]|(?<!%)\(\?[:=!]|(?<!%)[\])a-z]\{\d+,?\d*\}"
 
 
 def pattern(walk: Walk, node: p.Expression, *, plain: bool = False) -> None:
@@ -327,7 +327,7 @@ def pattern(walk: Walk, node: p.Expression, *, plain: bool = False) -> None:
     if plain or type(node) is not p.Constant or not isinstance(node.value, str):
         return
     text = node.value
-    if match := _REGULAR.search(text):
+    if match := re.search(_REGULAR, text):
         hint = "digits are %d, letters %a, spaces %s; there are no {n} and no groups with ?"
         walk.note(node.at, f"'{match.group()}' is not part of a Lua pattern", hint)
     elif re.search(r"[^%\[|]\|[^|\]]", text) and not re.search(r"\[[^\]]*\|", text):

@@ -11,11 +11,10 @@ protocols of `engine.py`, and its own `explain`; nothing else here depends on wh
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.dataclass import dataclass, field
 from moonbox.languages.texts import Texts
 
 if TYPE_CHECKING:
@@ -102,7 +101,8 @@ class Language:
     """The name of the Pygments lexer that colours it."""
     first_index: int
     """The number that it gives an array's first element."""
-    folder: Path
+    module_file: str
+    """The file of its module; the others of its folder lie beside it."""
     explain: Explain
     completeness: Callable[[], Callable[[str], bool]]
     """Makes a function that is False where more lines can still make a script of the text."""
@@ -125,6 +125,13 @@ class Language:
     """The words that the checker knows."""
     runtime: Callable[[], str] | None = None
     """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        from pathlib import Path  # slow to load
+
+        return Path(self.module_file).parent
 
     @property
     def texts(self) -> Texts:
@@ -158,4 +165,6 @@ def _docs(folder: Path, file: str) -> dict[str, str]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    import tomllib  # for a run that is explained, or described to a model
+
     return tomllib.loads(path.read_text(encoding="utf-8"))

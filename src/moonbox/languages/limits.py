@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 __all__ = ["limit_hint", "limit_message"]
 
-_LONG_PATH = re.compile(r"^(\S{60})\S{20,}(\S{20} (?:is|has) )")
+_LONG_PATH = r"^(\S{60})\S{20,}(\S{20} (?:is|has) )"
 
 
 def limit_message(limit: str, reported: str, limits: Limits) -> str:
     """The message of a stop: the engine's own where it has one."""
     if reported and not reported.startswith("the script needed more memory"):
-        return _LONG_PATH.sub(r"\1…\2", reported)
+        return re.sub(_LONG_PATH, r"\1…\2", reported)
     match limit:
         case "time" if limits.timeout is not None:
             return f"the script ran longer than timeout = {limits.timeout:g} seconds"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 __all__ = ["RESERVED_WORDS", "is_identifier"]
 
 RESERVED_WORDS = frozenset(
@@ -12,9 +10,8 @@ RESERVED_WORDS = frozenset(
         *("in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"),
     }
 )
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_identifier(text: str) -> bool:
     """Whether a script can write `tools.<text>`."""
-    return _IDENTIFIER.fullmatch(text) is not None and text not in RESERVED_WORDS
+    return text.isascii() and text.isidentifier() and text not in RESERVED_WORDS

@@ -6,8 +6,9 @@ need not understand is `Other`, whose parts are looked at in order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from moonbox.dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -283,8 +284,8 @@ class Vocabulary:
     """What every script finds."""
     libraries: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Tables of functions among them, with their members."""
-    constants: Mapping[str, str] = field(default_factory=dict)
-    """Constants of other languages, and what to write."""
+    constant: Callable[[str], str | None] = lambda name: None
+    """What to write for a constant of another language; None if unknown."""
     advice: Callable[[str, bool, tuple[str, ...]], str | None] = lambda name, called, arguments: None
     """What to write for a name of another language that is called with these arguments, or indexed; None if unknown."""
     method_advice: Callable[[str, str, tuple[str, ...]], str | None] = lambda name, receiver, arguments: None

@@ -25,6 +25,10 @@ class Caller(Protocol):
     def wants_progress(self) -> bool: ...
 
     @property
+    def opens_addresses(self) -> bool:
+        """Whether it can ask a person to open an address."""
+
+    @property
     def log_level(self) -> str | None:
         """The level of log messages that its request asks for."""
 

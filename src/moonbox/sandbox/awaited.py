@@ -40,11 +40,13 @@ _LOOK = 0.02
 class AwaitingExecutor:
     """Awaits async tools here; sync ones run in threads."""
 
+    runs_here = False
+
     def __init__(self, threads: Threads, wake: Callable[[], object]) -> None:
         self._threads = threads
         self._wake = wake
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
             self._wake()  # whoever waits does not know of this deadline yet
         try:
@@ -101,7 +103,9 @@ class AwaitingExecutor:
 class _HelperExecutor(BlockingExecutor):
     """Runs tools in the helper; what they return to be awaited, on the loop that waits for the run."""
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    runs_here = False  # but with an eye on what only means something on an event loop
+
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         try:
             return await super().invoke(call, entry, is_async=is_async)
         except asyncio.CancelledError:  # raised by the tool itself: nobody cancels a thread

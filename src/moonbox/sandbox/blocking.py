@@ -8,10 +8,10 @@ batch get threads of their own, and the caller answers, times out or abandons th
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections import deque
 from time import monotonic
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
@@ -19,7 +19,8 @@ from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper, run_to_end, send, step
 from moonbox.values import ORDINARY
-from moonbox.worker.protocol import REASON_CANCELLED
+from moonbox.worker.link import Unread
+from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,17 +43,19 @@ class BlockingExecutor:
     submit   runs a coroutine there; its second argument is called when the coroutine has really ended
     """
 
+    runs_here = True
+
     def __init__(
         self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
     ) -> None:
         self._submit = submit
         self._wake = wake
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
             self._wake()  # whoever waits does not know of this deadline yet
         result = call()
-        if is_async or (type(result) not in ORDINARY and inspect.isawaitable(result)):
+        if is_async or (type(result) not in ORDINARY and _is_awaitable(result)):
             assert entry.running is not None
             entry.running.hold()
             future = self._start(result, entry.running.let_go)
@@ -61,7 +64,7 @@ class BlockingExecutor:
         return result
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
-        if not inspect.isawaitable(value):
+        if not _is_awaitable(value):
             return value
         future = self._start(value, None)
         if entry is not None:
@@ -74,7 +77,7 @@ class BlockingExecutor:
         try:
             return self._submit(_awaited(awaitable), ended)
         except ToolError:  # the Sandbox was closed meanwhile
-            if inspect.iscoroutine(awaitable):
+            if isinstance(awaitable, CoroutineType):
                 awaitable.close()
             if ended is not None:
                 ended()
@@ -89,9 +92,17 @@ class BlockingExecutor:
 class BlockingDriver:
     """Drives one run: to its end with `run`, or from batch to batch of calls with `advance` and `carry_out`."""
 
-    def __init__(self, link: Link, execution: Execution, threads: Threads, loop: LoopThread) -> None:
+    def __init__(
+        self,
+        link: Link,
+        execution: Execution,
+        threads: Threads,
+        loop: LoopThread,
+        first: tuple[int, bytes] | BaseException | None = None,
+    ) -> None:
         self._link = link
         self._execution = execution
+        self._first = first  # what came of the run before it got a driver
         self._threads = threads
         self._loop = loop
         self._executor: BlockingExecutor | None = None
@@ -141,7 +152,14 @@ class BlockingDriver:
     # The caller's thread alone
 
     def _drive(self) -> None:
-        execution = self._execution
+        execution, first = self._execution, self._first
+        if isinstance(first, BaseException):
+            self._first = None
+            if isinstance(first, Unread):
+                execution.stop(REASON_TIME, monotonic())
+            raise first
+        if first is not None:
+            execution.frame(*first)
         while not execution.over and not execution.starting:
             self._step()
         if not execution.over:
@@ -163,7 +181,13 @@ class BlockingDriver:
     # The helper drives, the caller looks on
 
     def _drive_with_helper(self) -> None:
-        send(self._link, self._execution)
+        while not self._execution.over:
+            send(self._link, self._execution)
+            # After a slow tool, on to the next single call: that the machine was busy must not slow all the rest down.
+            self._take_charge(for_good=not self._let_help())
+
+    def _let_help(self) -> bool:
+        """Until the run is over or ours to drive; False where no thread can be started."""
         baton = threading.Lock()
         self._turn = turn = threading.Condition(baton)
         self._helper = helper = Helper(
@@ -178,10 +202,9 @@ class BlockingDriver:
         )
         try:
             self._threads.submit(helper.drive)
-        except ToolError:  # no thread can be started: each call will say so, and the script goes on
+        except ToolError:  # each call will say so, and the script goes on
             helper.in_charge = False
-            self._take_charge()
-            return
+            return False
         wait = SLOW
         while True:
             with turn:
@@ -195,14 +218,19 @@ class BlockingDriver:
                     break
                 wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
         helper.raise_problem()
-        if not self._execution.over:
-            self._take_charge()
+        return True
 
     # The caller is in charge: every call has a thread of its own
 
-    def _take_charge(self) -> None:
+    def _take_charge(self, *, for_good: bool) -> None:
+        """To the end, or until one call is all that the script waits for."""
+        if self._execution.over:
+            return
         self._link.let_wake()
         while not self._execution.over:
+            if not for_good and self._execution.waits_for_one and not self._done:
+                self._link.stop_waking()
+                return
             self._start(self._take_starting())
             self._collect()
             self._step()
@@ -278,6 +306,12 @@ def _waits_together(execution: Execution) -> bool:
         return False
     tool = execution.calls.toolbox.get(execution.starting[0].tool)
     return tool is not None and tool.is_async
+
+
+def _is_awaitable(value: Any) -> bool:
+    from inspect import isawaitable  # slow to load, and a run may call nothing
+
+    return isawaitable(value)
 
 
 async def _awaited(value: Any) -> Any:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import RunSpan, Telemetry
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
+    from moonbox.sandbox.opening import Opening
 
 __all__ = ["GRACE", "Execution"]
 
@@ -81,8 +82,11 @@ class Execution(RunRecord):
         on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
         intents: Intents | None = None,
+        opening: Opening | None = None,
     ) -> None:
-        RunRecord.__init__(self, calls, source, run_id, repl_id, number, seed, language, state_lost_before, on_output)
+        RunRecord.__init__(
+            self, calls, source, run_id, repl_id, number, seed, language, state_lost_before, on_output, opening
+        )
         self.starting: deque[CallEntry] = deque()
         """Calls to carry out, in order; the driver takes them."""
         self.interrupting = 0
@@ -122,12 +126,20 @@ class Execution(RunRecord):
         """Whether somebody reads its output while it runs."""
         return self._on_output is not None
 
+    @property
+    def waits_for_one(self) -> bool:
+        """Whether one call, which has not begun, is all that the script waits for."""
+        return len(self._open) == 1 == len(self.starting)
+
     # What goes in
 
-    def begin(self, update: bytes, program: bytes, *, native: bool = False) -> None:
-        """Ask the worker to run this program, after that frame which brings it up to date."""
+    def begin(self, data: bytes, *, native: bool = False, sent: bool = False) -> None:
+        """Ask the worker to run the program, with these frames, which may have been sent already."""
         self._native = native
-        self._unsent = update + protocol.pack_run(program, self.number, self._seed)
+        if sent:
+            self._sent = len(data)
+        else:
+            self._unsent = data
 
     def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; the worker hears nothing of it."""
@@ -295,11 +307,12 @@ class Execution(RunRecord):
         self._last_id = items[-1][0]
         calls = []
         for item in items:
-            space, _, name = item[1].partition(".")
-            if space in ("sys", "docs"):
-                self._answer_question(item[0], space, name, item[2])
-            else:
-                calls.append(item)
+            if item[1][:6] != "tools.":
+                space, _, name = item[1].partition(".")
+                if space in ("sys", "docs"):
+                    self._answer_question(item[0], space, name, item[2])
+                    continue
+            calls.append(item)
         if not calls:
             return
         if self._budget is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Decode = Callable[[bytes], Any]
 
-__all__ = ["RunReport", "read_calls", "read_cancelled", "read_done", "read_value"]
+__all__ = ["RunReport", "read_calls", "read_cancelled", "read_done", "read_value", "value_of"]
 
 _MOST_CALLS_AT_ONCE = 10_000
 _MOST_FRAMES = 64
@@ -23,6 +23,7 @@ _MOST_NAMES = 300
 _LONGEST_MESSAGE = 100_000
 _LONGEST_NAME = 400
 _LARGEST_COUNT = 1 << 53
+_SPENT = SPENT.size
 _KINDS = frozenset({"ok", "syntax", "runtime", "tool", "stop"})
 _STOPS = frozenset({"", "cancelled", *LIMIT_NAMES})
 
@@ -52,11 +53,14 @@ def read_calls(payload: bytes, decode: Decode, after: int) -> list[tuple[int, st
     if type(data) is not list or not 0 < len(data) <= _MOST_CALLS_AT_ONCE:
         raise WorkerError("the worker sent malformed calls")
     for item in data:
-        if type(item) is not list or list(map(type, item)) != [int, str, list]:
+        if type(item) is not list or len(item) != 3:
             raise WorkerError("the worker sent a malformed call")
-        if not after < item[0] < _LARGEST_COUNT or len(item[1]) > _LONGEST_NAME:
+        call, target, arguments = item
+        if type(call) is not int or type(target) is not str or type(arguments) is not list:
             raise WorkerError("the worker sent a malformed call")
-        after = item[0]
+        if not after < call < _LARGEST_COUNT or len(target) > _LONGEST_NAME:
+            raise WorkerError("the worker sent a malformed call")
+        after = call
     return data
 
 
@@ -70,13 +74,18 @@ def read_cancelled(payload: bytes, decode: Decode) -> list[int]:
 
 def read_value(payload: bytes, decode: Decode) -> RunReport:
     """The end of a run that went well."""
-    if len(payload) < SPENT.size:
+    return RunReport(*value_of(payload, decode))
+
+
+def value_of(payload: bytes, decode: Decode) -> tuple[list[Any], int | None, int, float, int]:
+    """The same without an object: values, operations, memory, seconds of processor time, bytes of output cut."""
+    if len(payload) < _SPENT:
         raise _malformed_end()
     operations, memory, cpu, cut = SPENT.unpack_from(payload)
-    values = decode(payload[SPENT.size :])
+    values = decode(payload[_SPENT:])
     if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < _LARGEST_COUNT:
         raise _malformed_end()
-    return RunReport(values, None if operations < 0 else operations, memory, cpu, cut)
+    return values, None if operations < 0 else operations, memory, cpu, cut
 
 
 def read_done(payload: bytes, decode: Decode) -> RunReport:

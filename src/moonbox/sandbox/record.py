@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
+    from moonbox.sandbox.opening import Opening
     from moonbox.sandbox.threads import RunningCall
 
-__all__ = ["CLOCK", "CallEntry", "RunClock", "RunRecord"]
+__all__ = ["CLOCK", "CallEntry", "RunClock", "RunRecord", "make_run", "make_usage"]
 
-_call, _run, _usage = quick(Call), quick(Run), quick(Usage)
+make_call, make_run, make_usage = quick(Call), quick(Run), quick(Usage)
 _LONGEST_SHOWN = 10_000
 _LOOK = 0.1  # seconds between two looks at a worker's processor time
 
@@ -50,8 +51,10 @@ class RunClock:
         "_began", "_cpu_before", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline", "worker"
     )  # fmt: skip
 
-    def __init__(self, timeout: float | None, worker: Metered | None = None) -> None:
-        self._began = began = monotonic()
+    def __init__(self, timeout: float | None, worker: Metered | None = None, began: float | None = None) -> None:
+        if began is None:
+            began = monotonic()
+        self._began = began
         self._timeout = timeout
         self.worker = worker
         """Tells the processor time that is spent for the run; not to be changed while paused."""
@@ -212,7 +215,7 @@ class CallEntry:
         """The record as it is now."""
         ended = monotonic() if self.ended is None else self.ended
         began = ended if self.began is None else self.began
-        return _call(
+        return make_call(
             self.index,
             self.tool,
             self.arguments,
@@ -255,20 +258,21 @@ class RunRecord:
         language: str,
         state_lost_before: bool,
         on_output: Callable[[str], None] | None,
+        opening: Opening | None = None,
     ) -> None:
         self.calls = calls
         self.source = source
         self.id = run_id
         self.repl_id = repl_id
         self.number = number
-        self.notes: tuple[Finding, ...] = ()
+        self.notes: tuple[Finding, ...] = () if opening is None else opening.notes
         """What a look at the script showed before the run."""
         self.intents: Intents | None = None
         """Writes calls down before they are made; None where the trail is not durable."""
         self.worker_lost = False
         self._limits = calls.limits
-        self.clock = RunClock(calls.limits.timeout)
-        self._started = time()
+        self.clock = RunClock(calls.limits.timeout, began=None if opening is None else opening.began)
+        self._started = time() if opening is None else opening.started
         self._seed = seed
         self._language = language
         self._lost_before = state_lost_before
@@ -318,9 +322,9 @@ class RunRecord:
         wall = self.clock.elapsed()
         # By position, in the order of their fields: names would take as long as all the rest.
         if report is None:
-            usage = _usage(wall, 0.0, None, 0, len(entries), self._sent, self._received, self._native)
+            usage = make_usage(wall, 0.0, None, 0, len(entries), self._sent, self._received, self._native)
         else:
-            usage = _usage(
+            usage = make_usage(
                 wall,
                 report.cpu,
                 report.operations,
@@ -330,7 +334,7 @@ class RunRecord:
                 self._received,
                 self._native,
             )
-        return _run(
+        return make_run(
             self.id,
             self.source,
             self._language,

@@ -11,9 +11,8 @@ from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
-from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
-from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.opening import Opening
 from moonbox.sandbox.script_check import ScriptCheck
 from moonbox.sandbox.threads import Turns
 from moonbox.wording import counted
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
     from moonbox.limits import Limits
+    from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
@@ -64,6 +64,7 @@ class Repl:
         self._worker = HeldWorker(setup, pool, template, timeout)
         self._limits = limits or setup.limits
         self._before_write = before_write
+        self._unwatched = setup.telemetry is None and setup.on_output is None  # while a run happens
         self._on_close = on_close
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
@@ -95,14 +96,24 @@ class Repl:
         """
         given = self._lowered(inputs) if inputs else []
         self._turns.enter()
+        opening: Opening | None = None
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits or self._limits, given, on_output)
+            opening = self._open(link, source, limits or self._limits, given)
+            setup = self._setup
+            if opening.data and on_output is None and self._unwatched and not opening.calls.are_expected(source):
+                run = opening.run(link)
+                if run is not None:
+                    self._worker.has_state = True
+                    return run if self._before_write is None and setup.sink is None else self._write(run)
+            execution = self._execution(link, opening, on_output)
             if not execution.over:
-                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
+                BlockingDriver(link, execution, setup.threads, setup.loop, opening.first).run()
             return self._finish(execution)
         except BaseException as problem:
+            if execution is None and opening is not None and opening.sent and not opening.over:
+                self._worker.lose()  # it may still be at work, and its answer would be taken for that of the next run
             self._give_up(execution, problem)
             raise
         finally:
@@ -124,7 +135,7 @@ class Repl:
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
-            execution = self._begin(link, source, limits or self._limits, given, on_output)
+            execution = self._execution(link, self._open(link, source, limits or self._limits, given), on_output)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
             return self._finish(execution)
@@ -149,12 +160,12 @@ class Repl:
         self._turns.enter()
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits or self._limits, given, on_output)
+            execution = self._execution(link, self._open(link, source, limits or self._limits, given), on_output)
         except BaseException:
             self._turns.leave()
             raise
         driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
-        return SteppedDriver(driver, execution, self._set_paused, self._end_steps).begin()
+        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps).begin()
 
     async def astart(
         self,
@@ -165,7 +176,7 @@ class Repl:
         on_output: Callable[[str], None] | None = None,
     ) -> Run | Pause:
         """The same, awaited."""
-        import asyncio  # here and below: it takes longer to load than all of moonbox
+        import asyncio  # it takes longer to load than all of moonbox
 
         return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
 
@@ -245,20 +256,17 @@ class Repl:
     @property
     def worker_pid(self) -> int | None:
         """The worker's process id; None before the first run and with isolation="inline"."""
-        link = self._worker.link
-        return None if link is None else link.pid
+        return None if (link := self._worker.link) is None else link.pid
 
     @property
     def worker_jail(self) -> tuple[Layer, ...]:
         """The layers of its worker's jail, as the worker told when it came up; none before the first run and inline."""
-        link = self._worker.link
-        return () if link is None else link.layers()
+        return () if (link := self._worker.link) is None else link.layers()
 
     @property
     def worker_native(self) -> bool:
         """Whether its worker runs scripts on the native loop; False before the first run and inline."""
-        link = self._worker.link
-        return link is not None and link.native
+        return (link := self._worker.link) is not None and link.native
 
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
@@ -299,44 +307,37 @@ class Repl:
         with self._media.active():
             return lower_inputs(inputs, self._setup.language)
 
-    def _begin(
-        self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]], on_output: Any
-    ) -> Execution:
-        """A run that is ready to be driven, or over because its script cannot be run."""
+    def _open(self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]]) -> Opening:
+        """A run that is ready to be driven, or refused because its script cannot be run."""
         if type(source) is not str:
             _require_text(source)
         setup, worker = self._setup, self._worker
         number = self._number = self._number + 1
         self._sources.append((number, source))
         random = setup.random.getrandbits
-        execution = Execution(
+        seed = random(56)
+        opening = Opening(
             (limits is self._limits and self._calls) or self._call_path(limits),
             source,
-            run_id=f"{random(128):032x}",
-            repl_id=self.id,
-            number=number,
-            seed=random(56),
-            language=setup.language.name,
-            sources=self._sources,
-            state_lost_before=worker.loss_unseen,
-            on_call=setup.on_call,
-            telemetry=setup.telemetry,
-            intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, self._before_write),
-            on_output=on_output or setup.on_output,
+            f"{random(128):032x}",
+            self.id,
+            number,
+            seed,
+            worker.loss_unseen,
         )
         worker.loss_unseen = False
-        execution.clock.worker = link
         program = source.encode("utf-8", "replace")
         names = [name for name, _ in inputs] if inputs else ()
-        if not self._check.admits(source, len(program), limits, execution, self._additions, names):
-            return execution
-        # A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know.
-        execution.calls_expected = ("tools" in source or setup.language.runtime is not None) and len(self.toolbox) > 0
-        update = worker.update(link, self.toolbox, self._additions, limits)
-        if inputs:
-            update += protocol.pack(protocol.CONFIGURE, {"inputs": [(name, packed(value)) for name, value in inputs]})
-        execution.begin(update, program, native=link.native)
-        return execution
+        if self._check.admits(opening, len(program), self._additions, names):
+            update = worker.update(link, self.toolbox, self._additions, limits)
+            if inputs:
+                values = [(name, packed(value)) for name, value in inputs]
+                update += protocol.pack(protocol.CONFIGURE, {"inputs": values})
+            opening.data = update + protocol.pack_run(program, number, seed)
+        return opening
+
+    def _execution(self, link: Link, opening: Opening, on_output: Any) -> Execution:
+        return opening.execution(link, self._setup, self._sources, on_output, self._before_write)
 
     def _call_path(self, limits: Limits) -> CallPath:
         calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always, media=self._media)
@@ -354,6 +355,9 @@ class Repl:
         if run.kept or run.kept_output:
             newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
             self._check.kept_names |= {run.kept, run.kept_output, newest}
+        return self._write(run)
+
+    def _write(self, run: Run) -> Run:
         if self._before_write is not None:
             changed = self._before_write(run)
             if changed is None:
@@ -377,9 +381,6 @@ class Repl:
         if execution.interrupted:
             self._finish(execution)
             self._worker.loss_unseen = execution.worker_lost  # the caller has not seen that record
-
-    def _set_paused(self, paused: bool) -> None:
-        self._turns.paused = paused
 
     def _end_steps(self, execution: Execution, problem: BaseException | None) -> Run | None:
         """A step-by-step run is over: let the next run in."""

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from moonbox.check.tools import ToolView
     from moonbox.findings import Finding
-    from moonbox.limits import Limits
     from moonbox.sandbox.environment import Additions
-    from moonbox.sandbox.execution import Execution
+    from moonbox.sandbox.opening import Opening
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
@@ -44,23 +43,16 @@ class ScriptCheck:
             names = names | self.kept_names | set(inputs)
         return self._checker.check(source, self._current_view(), names)
 
-    def admits(
-        self,
-        source: str,
-        size: int,
-        limits: Limits,
-        execution: Execution,
-        additions: Additions,
-        inputs: Sequence[str] = (),
-    ) -> bool:
-        """Whether the script, of `size` bytes, can be run; what else the look shows goes into the record."""
+    def admits(self, opening: Opening, size: int, additions: Additions, inputs: Sequence[str] = ()) -> bool:
+        """Whether the script, of `size` bytes, can be run; what the look shows goes into the opening."""
+        source, limits = opening.source, opening.calls.limits
         if size > limits.max_source:
             message = f"the script has {size} bytes; max_source is {limits.max_source}"
-            execution.refuse(EngineError("stop", message, limit="source"))
+            opening.refusal = EngineError("stop", message, limit="source")
             return False
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
-            execution.refuse(EngineError("stop", message, limit="memory"))
+            opening.refusal = EngineError("stop", message, limit="memory")
             return False
         checker = self._checker
         if not self._enabled:
@@ -72,10 +64,9 @@ class ScriptCheck:
             return True
         findings = self.findings(source, additions, inputs)
         if findings:
-            execution.notes = tuple(finding for finding in findings if finding.severity == "note")
-            error = refusal(findings, source)
-            if error is not None:
-                execution.refuse(error)
+            opening.notes = tuple(finding for finding in findings if finding.severity == "note")
+            opening.refusal = refusal(findings, source)
+            if opening.refusal is not None:
                 return False
         before = checker.revision
         checker.remember(source)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from moonbox.check.checker import Latest
+from moonbox.dataclass import dataclass, field
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits

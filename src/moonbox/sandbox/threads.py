@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import queue
 import threading
 from collections import deque
 from os import getpid
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
+    from queue import SimpleQueue
 
     from moonbox.sandbox.record import CallEntry
     from moonbox.tools.tool import Tool
@@ -39,7 +39,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[queue.SimpleQueue[_Work | None]] = []
+        self._idle: list[SimpleQueue[_Work | None]] = []
         self._closed = False
         self._members: set[threading.Thread] = set()
 
@@ -78,7 +78,9 @@ class Threads:
             thread.join(seconds)
 
     def _work(self, work: _Work | None) -> None:
-        inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        from queue import Empty, SimpleQueue  # slow to load, and most programs need no such thread
+
+        inbox: SimpleQueue[_Work | None] = SimpleQueue()
         while work is not None:
             context, job = work
             context.run(job)
@@ -90,7 +92,7 @@ class Threads:
                 self._idle.append(inbox)
             try:
                 work = inbox.get(timeout=_IDLE_SECONDS)
-            except queue.Empty:
+            except Empty:
                 with self._lock:
                     if inbox in self._idle:
                         self._idle.remove(inbox)
@@ -237,13 +239,11 @@ class Slots:
             self.leave()
 
 
-class Turns:
+class Turns(Slots):
     """The runs of one Repl, from several threads and tasks: one after another, and none when it is closed or paused."""
 
-    __slots__ = ("_pid", "_slots", "closed", "paused")
-
     def __init__(self, pid: int) -> None:
-        self._slots = Slots()
+        super().__init__()
         self._pid = pid  # a process that was forked from this one shares its sockets
         self.closed = False
         self.paused = False
@@ -251,28 +251,32 @@ class Turns:
 
     @property
     def idle(self) -> bool:
-        return self._slots.free > 0
+        return self.free > 0
 
     def enter(self) -> None:
         """Wait for our turn."""
         if self.closed or self.paused or getpid() != self._pid:
             raise self._refusal()
-        turn = self._slots.enter()
+        with self._lock:
+            if self.free > 0:
+                self.free -= 1
+                return
+        turn = super().enter()
         if turn is not None:
-            self._slots.wait(turn)
+            self.wait(turn)
             self._check_still_open()
 
     async def aenter(self) -> None:
         """The same, awaited."""
         if self.closed or self.paused or getpid() != self._pid:
             raise self._refusal()
-        turn = self._slots.enter()
+        turn = super().enter()
         if turn is not None:
-            await self._slots.await_turn(turn)
+            await self.await_turn(turn)
             self._check_still_open()
 
-    def leave(self) -> None:
-        self._slots.leave()
+    def pause(self, paused: bool) -> None:
+        self.paused = paused
 
     def _refusal(self) -> UsageError:
         if self.closed:
@@ -283,7 +287,7 @@ class Turns:
 
     def _check_still_open(self) -> None:
         if self.closed:  # while we waited
-            self._slots.leave()
+            self.leave()
             raise ClosedError("the Repl is closed")
 
 
@@ -310,10 +314,11 @@ class RunningCalls:
 
     def let_go(self, call: RunningCall) -> None:
         """One of those who hold it is done; it has ended when the last of them is."""
-        with self._lock:
-            call.holders -= 1
-            if call.holders:
-                return
+        if call.holders > 1:  # the last one is alone with it: only who holds it gives it to others
+            with self._lock:
+                call.holders -= 1
+                if call.holders:
+                    return
         self._calls.discard(call)
         if call.slots is not None:
             call.slots.leave()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 # At once, because the submodule `tool` would otherwise take the decorator's place as an attribute of this package.
@@ -51,7 +50,9 @@ if not TYPE_CHECKING:  # checkers read the imports above; with this they would a
 
     def __getattr__(name: str) -> Any:
         if name in _EXPORTS:
-            return getattr(importlib.import_module(f"moonbox.tools.{_EXPORTS[name]}"), name)
+            from importlib import import_module
+
+            return getattr(import_module(f"moonbox.tools.{_EXPORTS[name]}"), name)
         raise AttributeError(f"module 'moonbox.tools' has no attribute {name!r}")
 
 

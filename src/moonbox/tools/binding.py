@@ -17,8 +17,6 @@ passed on; a value that cannot be validated is refused.
 
 from __future__ import annotations
 
-import copy
-import inspect
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -51,9 +49,11 @@ def named_by(order: Sequence[str], table: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def named_arguments(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[Any, Any]:
     """Positional arguments by the names of a function's parameters, as far as it has any."""
+    from inspect import signature
+
     declared = getattr(function, "parameters", None)
     try:
-        names = [parameter.name for parameter in (declared or inspect.signature(function).parameters.values())]
+        names = [parameter.name for parameter in (declared or signature(function).parameters.values())]
     except (TypeError, ValueError, AttributeError):
         names = []
     return named_by(names, dict(enumerate(arguments, 1)))
@@ -178,7 +178,7 @@ class Binder:
         """Named arguments from whatever came."""
         if arguments is None:
             return {}
-        if not isinstance(arguments, list | tuple):
+        if type(arguments) is not list and not isinstance(arguments, list | tuple):
             if isinstance(arguments, Mapping):
                 return self._place(arguments, tool)
             raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
@@ -231,6 +231,8 @@ class Binder:
 
     def _bind(self, arguments: Any, tool: str, first_index: int, is_json_call: bool) -> dict[str, Any]:
         named = self._name(arguments, tool, is_json_call)
+        if self._is_simple(named):
+            return self._filled(named)
         coerce = self._coerce
         changed = coerce(named) if coerce is not None else named
         bound = self._filled(changed)
@@ -241,10 +243,38 @@ class Binder:
             return given
         raise self.error(self._problems(bound, first_index), tool)
 
+    @cached_property
+    def _simple(self) -> tuple[dict[Any, type[Any]], frozenset[str]] | None:
+        """The types of parameters of which the schema says nothing but that, and the required ones; None where it says
+        something about the arguments together."""
+        root = self.document.root
+        if not isinstance(root, dict) or root.get("type") != "object" or root.keys() - _SIMPLE_ROOT:
+            return None
+        kinds = {
+            name: _SIMPLE[part["type"]]
+            for name, part in (root.get("properties") or {}).items()
+            if isinstance(part, dict)
+            and not part.keys() - _SIMPLE_KEYWORDS
+            and isinstance(part.get("type"), str)
+            and part["type"] in _SIMPLE
+        }
+        return kinds, frozenset(root.get("required") or ())
+
+    def _is_simple(self, named: dict[Any, Any]) -> bool:
+        """Whether the arguments need no change and are valid without a doubt, as most are."""
+        if self._simple is None:
+            return False
+        kinds, required = self._simple
+        for name, value in named.items():
+            kind = type(value)
+            if kinds.get(name) is not kind or (kind is str and not value.isascii()):
+                return False
+        return required <= named.keys()
+
     def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
         for name, default, is_plain in self._defaults:
             if name not in bound:
-                bound[name] = default if is_plain else copy.deepcopy(default)
+                bound[name] = default if is_plain else _copy(default)
         return bound
 
     def _is_valid(self, bound: dict[str, Any]) -> bool:
@@ -316,6 +346,9 @@ def _closed(parameters: dict[str, Any]) -> dict[str, Any]:
     return {**parameters, "additionalProperties": False}
 
 
+_SIMPLE = {"integer": int, "string": str, "boolean": bool}
+_SIMPLE_KEYWORDS = frozenset({"default", "description", "examples", "title", "type"})
+_SIMPLE_ROOT = frozenset({"$schema", "additionalProperties", "description", "properties", "required", "title", "type"})
 _OPENING = frozenset(
     {
         *("$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas"),
@@ -327,3 +360,9 @@ _OPENING = frozenset(
 def _refuse(uri: str) -> Any:
     """A schema never makes the host fetch or open anything."""
     raise LookupError("schemas are not fetched; put it under $defs")
+
+
+def _copy(value: Any) -> Any:
+    from copy import deepcopy  # few schemas have a default that can change
+
+    return deepcopy(value)

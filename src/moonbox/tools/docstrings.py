@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-import textwrap
-from dataclasses import dataclass, field
+
+from moonbox.dataclass import dataclass, field
 
 __all__ = ["Docstring", "read_docstring"]
 
@@ -22,10 +21,12 @@ def read_docstring(doc: str | None) -> Docstring:
     """Split a docstring in Google, NumPy, Sphinx or Epydoc form into its text and its parameters."""
     if not doc:
         return Docstring()
-    text = inspect.cleandoc(doc)
+    from inspect import cleandoc
+
+    text = cleandoc(doc)
     if "\n" not in text and text[:1] not in ":@":
         return Docstring(text)
-    from docstring_parser import parse
+    from docstring_parser import parse  # slow to load, as is `inspect`
 
     parsed = parse(_tidy(text))
     gap = "\n\n" if parsed.blank_after_short_description else "\n"
@@ -41,18 +42,18 @@ def read_docstring(doc: str | None) -> Docstring:
 
 def _tidy(text: str) -> str:
     """The docstring with its sloppier forms written as the parser wants them."""
-    if _LONE_HEADING.match(text):  # it has lost its section's indentation when it was cleaned
+    if re.match(_LONE_HEADING, text):  # it has lost its section's indentation when it was cleaned
         heading, _, body = text.partition("\n")
-        text = f"\n{heading}\n{textwrap.indent(body, '    ')}"
-    text = _EMPTY_SECTION.sub("", text)
-    text = _OTHER_HEADING.sub("Params:", text)
-    return _ENTRY.sub(r"\1\2\3: ", text)
+        indented = "".join(f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True))
+        text = f"\n{heading}\n{indented}"
+    text = re.sub(_EMPTY_SECTION, "", text, flags=re.MULTILINE)
+    text = re.sub(_OTHER_HEADING, "Params:", text, flags=re.MULTILINE)
+    return re.sub(_ENTRY, r"\1\2\3: ", text, flags=re.MULTILINE)
 
 
-_LONE_HEADING = re.compile(r"(?:Args|Arguments|Parameters|Params|Keyword Arg(?:ument)?s):[ \t]*\n")
-_OTHER_HEADING = re.compile(r"^(?:Keyword Arg(?:ument)?s|Other Parameters):[ \t]*$", re.MULTILINE)
-_EMPTY_SECTION = re.compile(r"^[A-Z][\w ]*\n-{3,}\s*\Z", re.MULTILINE)
-_ENTRY = re.compile(  # `- name: text`, `name - text` and quoted names, in place of `name: text`
-    r"^([ \t]+)(?:[-*][ \t]+)?`{0,2}(\*{0,2}\w+)`{0,2}([ \t]*\([^)\n]*\))?[ \t]*(?::(?!\w)|[ \t][-–—][ \t])[ \t]*",
-    re.MULTILINE,
+_LONE_HEADING = r"(?:Args|Arguments|Parameters|Params|Keyword Arg(?:ument)?s):[ \t]*\n"
+_OTHER_HEADING = r"^(?:Keyword Arg(?:ument)?s|Other Parameters):[ \t]*$"
+_EMPTY_SECTION = r"^[A-Z][\w ]*\n-{3,}\s*\Z"
+_ENTRY = (  # `- name: text`, `name - text` and quoted names, in place of `name: text`
+    r"^([ \t]+)(?:[-*][ \t]+)?`{0,2}(\*{0,2}\w+)`{0,2}([ \t]*\([^)\n]*\))?[ \t]*(?::(?!\w)|[ \t][-–—][ \t])[ \t]*"
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,8 @@ def changed_parts(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
 
 
 def _hash(part: Any) -> str:
+    import hashlib  # it loads OpenSSL
+
     text = json.dumps(part, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -8,18 +8,18 @@ schema accept further parameters of type T. Generators and classes are refused.
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 import sys
 import types
 import typing
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
+from moonbox.dataclass import dataclass, field
 from moonbox.errors import ToolDefinitionError, ToolError
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Callable, Mapping
 
     from moonbox.tools.binding import Binder
@@ -38,10 +38,10 @@ __all__ = [
     "plan_call",
 ]
 
-EMPTY: Any = inspect.Parameter.empty
+EMPTY: Any = type("Empty", (), {})
+"""Stands for a default or an annotation that there is none of."""
 _CONTEXT = "<context>"
 """The injection key of a parameter that receives the Context itself."""
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _ignore(message: str) -> None:
@@ -112,6 +112,8 @@ class Function:
 
 def inspect_function(call: Callable[..., Any]) -> Function:
     """Inspect a callable; raises ToolDefinitionError where it cannot be a tool."""
+    import inspect  # here and below: it is slow to load, and a program may have no function to look at
+
     inner, fixed = _unwrap(call)
     name = _name(inner)
     if isinstance(inner, type):
@@ -127,7 +129,7 @@ def inspect_function(call: Callable[..., Any]) -> Function:
     parameters = [_parameter(item, hints) for item in signature.parameters.values() if item.name not in fixed]
     first = parameters[0].name if parameters else ""
     unbound = first in {"self", "cls"} and _is_in_class(target) and not inspect.ismethod(inner)
-    returns = hints.get("return", signature.return_annotation)
+    returns = hints.get("return", _given(signature.return_annotation))
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         returns = _rows(returns)
     doc = inspect.getdoc(target) or inspect.getdoc(inner)
@@ -142,12 +144,16 @@ def _rows(returns: Any) -> Any:
 
 def is_async(call: Any) -> bool:
     """Whether calling it gives something to await. (A plain function may still return an awaitable.)"""
+    import inspect
+
     inner, _ = _unwrap(call)
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(_caller(inner))
 
 
 def injections(call: Callable[..., Any]) -> tuple[Parameter, ...]:
     """The injected parameters of a callable that takes its arguments as one dict."""
+    import inspect
+
     try:
         alone = len(inspect.signature(call).parameters) <= 1
     except (ValueError, TypeError):  # built in: it says nothing about itself, so it takes the dict and no more
@@ -222,8 +228,10 @@ def plan_call(parameters: tuple[Parameter, ...], converter: Converter | None) ->
     injected = tuple(item for item in parameters if item.injected is not None)
     if converter is None:
         return CallPlan(None, injected)
-    spread = next((item.name for item in parameters if item.kind is inspect.Parameter.VAR_POSITIONAL), None)
-    kinds = _POSITIONAL if spread is not None else _POSITIONAL[:1]
+    from inspect import Parameter as Python
+
+    spread = next((item.name for item in parameters if item.kind is Python.VAR_POSITIONAL), None)
+    kinds = (Python.POSITIONAL_ONLY, *([Python.POSITIONAL_OR_KEYWORD] if spread is not None else []))
     positional = tuple(item for item in parameters if item.kind in kinds)
     return CallPlan(converter, injected, positional, spread)
 
@@ -266,6 +274,8 @@ def _unwrap(call: Any) -> tuple[Any, set[str]]:
 
 def _caller(inner: Any) -> Any:
     """The function that runs when the callable is called."""
+    import inspect
+
     return inner if inspect.isroutine(inner) else type(inner).__dict__.get("__call__", type(inner).__call__)
 
 
@@ -277,10 +287,17 @@ def _name(inner: Any) -> str:
 
 
 def _parameter(item: inspect.Parameter, hints: Mapping[str, Any]) -> Parameter:
-    annotation = hints.get(item.name, item.annotation)
+    annotation = hints.get(item.name, _given(item.annotation))
     if annotation is EMPTY or isinstance(annotation, str):
         annotation = Any
-    return Parameter(item.name, annotation, item.kind, item.default, _injected_key(annotation, item.name))
+    return Parameter(item.name, annotation, item.kind, _given(item.default), _injected_key(annotation, item.name))
+
+
+def _given(value: Any) -> Any:
+    """The value, or EMPTY where `inspect` says that there is none."""
+    from inspect import Parameter as Python
+
+    return EMPTY if value is Python.empty else value
 
 
 def _is_in_class(target: Any) -> bool:
@@ -290,6 +307,8 @@ def _is_in_class(target: Any) -> bool:
 
 def _hints(target: Any, name: str) -> dict[str, Any]:
     """Evaluated annotations; names local to the function that defines the tool are found through its frames."""
+    import inspect
+
     while isinstance(target, types.MethodType):
         target = target.__func__
     target = inspect.unwrap(target)

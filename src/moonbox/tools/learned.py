@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import re
 import threading
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from moonbox.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 __all__ = ["LearnedShapes", "ResultSize", "merge", "shape_of", "size_of"]
 
@@ -28,7 +29,7 @@ _MOST_NODES = 2_000  # looked at in one result
 _MOST_TOOLS = 2_000
 _LONGEST_NAME = 64
 _LARGEST = 16_000  # characters of one shape as JSON
-_FIELD = re.compile(r"[A-Za-z_$@][\w$@. -]*")
+_FIELD = r"[A-Za-z_$@][\w$@. -]*"
 _FORMAT = 1
 _MANY, _SELDOM = 32, 16  # after so many results of a tool, only each so-manieth is looked at
 _MOST_MEASURED = 200  # nodes of one result; larger lists are judged by their first elements
@@ -140,6 +141,8 @@ class LearnedShapes:
 
     def keep_in(self, path: str | Path) -> None:
         """Read what was kept in that file, and keep there what is learned from now on."""
+        from pathlib import Path  # slow to load
+
         self._path = Path(path)
         try:
             data = json.loads(self._path.read_text(encoding="utf-8"))
@@ -278,7 +281,7 @@ def _kinds(shape: dict[str, Any]) -> list[str]:
 
 def _is_field(name: Any) -> bool:
     """Whether a key is the name of a field rather than data."""
-    return isinstance(name, str) and len(name) <= _LONGEST_NAME and _FIELD.fullmatch(name) is not None
+    return isinstance(name, str) and len(name) <= _LONGEST_NAME and re.fullmatch(_FIELD, name) is not None
 
 
 _NO_SIZE = ResultSize()

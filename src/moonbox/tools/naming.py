@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["LONGEST_NAME", "aliases", "check_name", "safe_alias"]
 
 LONGEST_NAME = 128
-_ODD = re.compile(r"[^A-Za-z0-9_]")
+_ODD = r"[^A-Za-z0-9_]"
 
 
 def check_name(name: Any, what: str = "tool name") -> str:
@@ -76,7 +76,7 @@ def aliases(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _safe_part(part: str) -> str:
-    safe = _ODD.sub("_", part)
+    safe = re.sub(_ODD, "_", part)
     if safe[0].isdigit():
         safe = "_" + safe
     return safe + "_" if safe in RESERVED_WORDS else safe

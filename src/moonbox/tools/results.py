@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 import re
-import traceback
 from collections.abc import AsyncGenerator, Generator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -130,10 +129,10 @@ def scrub(text: str) -> str:
     """Text without absolute paths (their last part stays) and without what looks like a credential."""
     text = text[: 4 * LONGEST_MESSAGE]  # the message is cut afterwards: patterns need not read megabytes
     for pattern, replacement in _SECRETS:
-        text = pattern.sub(replacement, text)
-    text = _FILE_URL.sub("file:…", text)
-    text = _WINDOWS_PATH.sub(r"…\\\g<last>", text)
-    return _POSIX_PATH.sub(r"…/\g<last>", text)
+        text = re.sub(pattern, replacement, text)
+    text = re.sub(_FILE_URL, "file:…", text)
+    text = re.sub(_WINDOWS_PATH, r"…\\\g<last>", text)
+    return re.sub(_POSIX_PATH, r"…/\g<last>", text)
 
 
 def _parsed(text: str, max_depth: int) -> Any:
@@ -189,7 +188,9 @@ def _text(error: BaseException) -> str:
 
 def _detail(error: BaseException) -> str:
     try:
-        text = "".join(traceback.format_exception(error))
+        from traceback import format_exception  # slow to load
+
+        text = "".join(format_exception(error))
     except Exception:  # noqa: BLE001 - as above: formatting calls the exception's own code
         text = type(error).__name__
     return text if len(text) <= _LONGEST_DETAIL else text[:2_000] + "\n…\n" + text[-_LONGEST_DETAIL + 2_000 :]
@@ -212,20 +213,20 @@ _CODES: dict[type[BaseException], str] = {
 _NAMES = r"(?:token|api[_-]?key|access[_-]?key|auth|credentials?|session(?:[_-]?id)?|signature|sig|key)"
 _WORSE = r"(?:pass(?:word|wd|phrase)|pwd|secret|authorization)"
 _VALUE = r"[^\s\"',;&)}\]]"
-_SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)"), "***"),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
-    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_WORSE}[\"']?\s?[=:]\s?[\"']?)(?!bearer |basic ){_VALUE}{{3,}}"), r"\1***"),
-    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?=[\"']?){_VALUE}{{4,}}"), r"\1***"),
-    (re.compile(rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?:\s?[\"']?)(?=\D{{0,200}}\d){_VALUE}{{12,}}"), r"\1***"),
-    (re.compile(r"\b(?:sk|pk|rk|gh[pousr]|xox[abprs]|glpat|AKIA|ASIA|AIza)[-_A-Za-z0-9]{12,}"), "***"),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"), "***"),
+_SECRETS: tuple[tuple[str, str], ...] = (
+    (r"(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)", "***"),
+    (r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}", r"\1 ***"),
+    (rf"(?i)\b([\w-]{{0,40}}{_WORSE}[\"']?\s?[=:]\s?[\"']?)(?!bearer |basic ){_VALUE}{{3,}}", r"\1***"),
+    (rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?=[\"']?){_VALUE}{{4,}}", r"\1***"),
+    (rf"(?i)\b([\w-]{{0,40}}{_NAMES}[\"']?:\s?[\"']?)(?=\D{{0,200}}\d){_VALUE}{{12,}}", r"\1***"),
+    (r"\b(?:sk|pk|rk|gh[pousr]|xox[abprs]|glpat|AKIA|ASIA|AIza)[-_A-Za-z0-9]{12,}", "***"),
+    (r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?", "***"),
 )
 _PART = r"[^\s/\\'\":;,()<>|]"
-_FILE_URL = re.compile(r"(?i)\bfile:/{1,3}[^\s'\"]+")
+_FILE_URL = r"(?i)\bfile:/{1,3}[^\s'\"]+"
 # Not within a URL, and not the path of an HTTP request (`GET /v1/items`), which belongs to the message.
-_POSIX_PATH = re.compile(
+_POSIX_PATH = (
     r"(?<![\w/.])(?<!GET )(?<!PUT )(?<!POST )(?<!HEAD )(?<!PATCH )(?<!DELETE )"
     rf"(?:~|\.\.)?/(?!/)(?:{_PART}{{1,120}}/)+(?P<last>{_PART}{{0,120}})"
 )
-_WINDOWS_PATH = re.compile(rf"\b[A-Za-z]:\\(?:{_PART}{{1,120}}\\)*(?P<last>{_PART}{{0,120}})")
+_WINDOWS_PATH = rf"\b[A-Za-z]:\\(?:{_PART}{{1,120}}\\)*(?P<last>{_PART}{{0,120}})"

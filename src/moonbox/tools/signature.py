@@ -34,7 +34,7 @@ _MOST_FIELDS = 16
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 _MOST_CHOICES = 8
 _LONGEST_CHOICES = 80
-_SENTENCE = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)[.!?](?=\s)|[。！？]")
+_SENTENCE = r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)[.!?](?=\s)|[。！？]"
 
 
 def render(tool: Tool, level: Level = "brief", *, name: str | None = None) -> str:
@@ -64,7 +64,7 @@ def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
     """The first sentence on one line, cut with `…` where it is longer."""
     paragraph = text.strip().split("\n\n")[0]
     line = " ".join("".join(" " if unicodedata.category(char) in _UNPRINTABLE else char for char in paragraph).split())
-    end_of_sentence = _SENTENCE.search(line)
+    end_of_sentence = re.search(_SENTENCE, line)
     if end_of_sentence is not None:
         line = line[: end_of_sentence.end()]
     if len(line) <= longest:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
+from moonbox.dataclass import dataclass, field, replace
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
-from moonbox.tools.docstrings import read_docstring
 from moonbox.tools.document import Document, object_schema, own_copy
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
 from moonbox.tools.hints import Hints
@@ -107,6 +106,7 @@ class Tool(Generic[P, R]):
         if isinstance(function, Tool):
             return function.with_(**overrides) if overrides else function
         from moonbox.tools import schema
+        from moonbox.tools.docstrings import read_docstring
 
         inspected = inspect_function(function)
         doc = read_docstring(inspected.doc)

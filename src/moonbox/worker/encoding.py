@@ -32,12 +32,12 @@ _ROW = 3  # elements that a row counts for beyond its fields: a whole dict for w
 _INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can have the same hash
 _BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
-_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STRINGS = rb'(?s)"(?:[^"\\]++|\\.)*+"?'
 # To see at the speed of memory whether a number may be out of range: digits become 0, both letters of an exponent e.
 _DIGITS = bytes(48 if byte in b"0123456789" else 101 if byte in b"eE" else 32 for byte in range(256))
 _LONG = b"0" * 19  # digits of the largest integer
 _SHORTEST_INFINITE = len("[1e309]")
-_NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
+_NUMBER = rb"-?[0-9][0-9.eE+-]*"
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -130,47 +130,63 @@ class Reader:
 class Decoder:
     """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
 
-    __slots__ = ("_allow_nan", "_frame", "_left", "_levels")
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_most")
 
     def __init__(self, most: int, max_depth: int, allow_nan: bool = False) -> None:
-        self._left = most
+        self._most = self._left = most
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND
         self._allow_nan = allow_nan
 
     def decode(self, payload: bytes) -> Any:
         """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
+        size = len(payload)
+        if size < _SHORTEST_INFINITE <= self._left and not self._allow_nan and b"\\" not in payload:
+            self._left -= size  # no more elements than bytes, and no number out of range
+            try:
+                return _scanned(payload)
+            except ValueError as problem:
+                raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
         nodes = payload.count(b",") + payload.count(b"[") + payload.count(b"{")
         try:
             if nodes > self._frame or nodes > self._left:
-                nodes = _nodes(_STRINGS.sub(b"", payload))
+                nodes = _nodes(re.sub(_STRINGS, b"", payload))
                 if nodes > self._frame or nodes > self._left:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
-            if len(payload) >= _SHORTEST_INFINITE:
+            if size >= _SHORTEST_INFINITE:
                 digits = payload.translate(_DIGITS)
                 if b"0e" in digits or _LONG in digits:
-                    _check_numbers(_STRINGS.sub(b'""', payload))
+                    _check_numbers(re.sub(_STRINGS, b'""', payload))
             if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
-                text = payload.decode()
-                try:
-                    value, end = _SCAN(text, 0)
-                except StopIteration:
-                    raise ValueError("not JSON") from None
-                if end != len(text):
-                    raise ValueError("more than one value")
-                return value
-            parse = _parse_large if len(payload) > _LARGE else _parse
+                return _scanned(payload)
+            parse = _parse_large if size > _LARGE else _parse
             value = parse(payload, self._levels, self._allow_nan)
             return self._restored(value) if b"\\u0001" in payload else value
         except (ValueError, RecursionError) as problem:
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+
+    def decode_first(self, payload: bytes) -> Any:
+        """The same for the first frame of another run."""
+        self._left = self._most
+        return self.decode(payload)
 
     def _restored(self, value: Any) -> Any:
         restorer = _Restorer(self._left // _ROW)
         restored = restorer.restore(value)
         self._left -= restorer.rows * _ROW
         return restored
+
+
+def _scanned(payload: bytes) -> Any:
+    text = payload.decode()
+    try:
+        value, end = _SCAN(text, 0)
+    except StopIteration:
+        raise ValueError("not JSON") from None
+    if end != len(text):
+        raise ValueError("more than one value")
+    return value
 
 
 def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
@@ -207,7 +223,7 @@ def _nodes(payload: bytes) -> int:
 
 
 def _check_levels(payload: bytes, most: int) -> None:
-    brackets = _STRINGS.sub(b"", payload).translate(None, _NOT_BRACKETS)
+    brackets = re.sub(_STRINGS, b"", payload).translate(None, _NOT_BRACKETS)
     for _ in range(most):
         inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(inner) == len(brackets):  # none left, or unbalanced, which the parser will find
@@ -219,7 +235,7 @@ def _check_levels(payload: bytes, most: int) -> None:
 
 def _check_numbers(payload: bytes) -> None:
     """A script's numbers are finite and have 64 bits; parsers would take 1e999 and integers of any length."""
-    for number in _NUMBER.findall(payload):
+    for number in re.findall(_NUMBER, payload):
         if b"." in number or b"e" in number or b"E" in number:
             if not isfinite(float(number)):
                 raise ValueError("a number that is not finite")

@@ -8,12 +8,12 @@ import socket
 import threading
 import time
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
 from moonbox.worker.encoding import Reader
-from moonbox.worker.protocol import READY
+from moonbox.worker.protocol import HEADER, READY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from moonbox.worker.control import Control, WorkerProcess
     from moonbox.worker.jail import Layer
 
-__all__ = ["Gone", "Link", "Unread", "socket_pairs"]
+__all__ = ["Gone", "Link", "Unread"]
 
 WIRE = extension("worker._wire")
 """The native exchange, which reads the system's clock by itself; None where there is none."""
 
 _CHUNK = 1 << 18
 _LARGEST_FRAME = 1 << 20
+_HEADER = HEADER.size
 _LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
 
 
@@ -136,8 +137,11 @@ class Link:
                 raise Gone from None
             if got:
                 if type(got) is bytes:
-                    frame = reader.take(got)
-                    return frame if frame is not None and frame[0] != READY else self._after(frame, deadline)
+                    if len(got) >= _HEADER:  # most often it is one whole frame
+                        kind, length = HEADER.unpack_from(got)
+                        if length == len(got) - _HEADER and length <= reader.largest and kind != READY:
+                            return kind, got[_HEADER:]
+                    return self._after(reader.take(got), deadline)
                 data = data[got:]
             elif got is None:
                 return None
@@ -149,9 +153,9 @@ class Link:
         return self.receive(deadline)
 
     def _after(self, frame: tuple[int, bytes] | None, deadline: float | None) -> tuple[int, bytes] | None:
-        """The frame after a greeting, or the whole of one of which a part has arrived."""
+        """This frame, the one after a greeting, or the whole of one of which a part has arrived."""
         if frame is not None:
-            if self.greeting is not None:
+            if frame[0] != READY or self.greeting is not None:
                 return frame
             self.greeting = frame[1]
         return self.receive(deadline)
@@ -387,15 +391,3 @@ class Link:
             raise Gone
         self.reader.buffer += data
         return True
-
-
-def socket_pairs() -> tuple[Any, Any, Any, Any]:
-    """(our main, our control, worker's main, worker's control)"""
-    main, theirs = socket.socketpair()
-    try:
-        control, theirs_control = socket.socketpair()
-    except OSError:
-        main.close()
-        theirs.close()
-        raise
-    return main, control, theirs, theirs_control

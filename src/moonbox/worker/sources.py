@@ -15,27 +15,27 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.dataclass import dataclass
 from moonbox.errors import WorkerError
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
-from moonbox.worker.control import Notes, SocketControl, ZygoteControl
-from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.control import Notes, SocketControl, ZygoteControl, socket_pairs
 from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from moonbox.worker.group import SandboxGroup
+    from moonbox.worker.link import Link
 
 __all__ = ["InlineSource", "ProcessSource", "StrictSource", "WorkerSource"]
 
 _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
+_SENT_AHEAD = 32 * 1024  # so many bytes a socket takes while nobody reads
 
 
 class WorkerSource(Protocol):
@@ -72,7 +72,17 @@ class ProcessSource:
         self._notes: Notes | None = None
         self._group: SandboxGroup | None = None
         self._without_group = ""
+        self._introduction: bytes | None = None  # its configuration; b"" when it was sent, None when it was answered
         self._closed = False
+
+    def begin(self) -> None:
+        """Start the zygote without waiting for it: it loads while its host does. What fails, `spawn` tries again."""
+        with self._lock:
+            if self._socket is None and not self._closed:
+                try:
+                    self._launch()
+                except (OSError, WorkerError):
+                    self._end()
 
     def spawn(self) -> Link:
         try:
@@ -85,6 +95,8 @@ class ProcessSource:
         except BaseException:
             main.close()
             raise
+        from moonbox.worker.link import Link  # here: loaded while the zygote starts
+
         control = ZygoteControl(notes, serial)
         return Link(main, control, pid, _Process(self, pid), native=native, cpu_clock=_process_clock(pid))
 
@@ -128,7 +140,9 @@ class ProcessSource:
             for attempt in (1, 2, 3):
                 try:
                     if self._socket is None:
-                        self._start()
+                        self._launch()
+                    if self._introduction is not None:
+                        self._introduce(self._introduction)
                     assert self._notes is not None
                     if fds:
                         self._make_room()
@@ -141,7 +155,8 @@ class ProcessSource:
                         raise WorkerError(f"the zygote process does not answer: {problem}") from None
         raise AssertionError
 
-    def _start(self) -> None:
+    def _launch(self) -> None:
+        """Start the zygote; it is to be told its configuration before anything else, and to answer."""
         if not sys.executable:
             raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
         try:
@@ -167,12 +182,20 @@ class ProcessSource:
                 raise _cannot_start(problem) from problem
         self._socket = ours
         self._notes = Notes(notes)
+        self._introduction = _packed(("configure", self._config))
+        if len(self._introduction) <= _SENT_AHEAD:
+            ours.sendall(self._introduction)
+            self._introduction = b""
+
+    def _introduce(self, unsent: bytes) -> None:
+        assert self._socket is not None
         try:
-            self._exchange(("configure", self._config), ())
+            self._exchange(unsent, ())
         except (OSError, WorkerError) as problem:
             self._end()
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
-        ours.settimeout(REPLY_SECONDS)
+        self._introduction = None
+        self._socket.settimeout(REPLY_SECONDS)
 
     def _group_to_join(self) -> tuple[str | None, str]:
         """The group of the workers, which is made once and outlives a zygote; None and why where there is none."""
@@ -256,7 +279,7 @@ def _boot(fd: int, notes: int, group: tuple[str | None, str]) -> str:
 
     import moonbox
 
-    folders = [str(Path(module.__path__[0]).parent) for module in (moonbox, lupa)]
+    folders = [module.__path__[0].rpartition(os.sep)[0] for module in (moonbox, lupa)]
     start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, group={group!r}, native={wanted()})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
@@ -322,6 +345,8 @@ class InlineSource:
         self._threads: list[threading.Thread] = []
 
     def spawn(self) -> Link:
+        from moonbox.worker.link import Link
+
         main, control, theirs, theirs_control = socket_pairs()
         thread = threading.Thread(
             target=_serve, args=(theirs, theirs_control, self._config), name="moonbox-inline", daemon=True

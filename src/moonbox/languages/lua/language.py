@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moonbox.languages.language import Language
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LUA"]
 
-_FOLDER = Path(__file__).parent
 _FEATURES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getmetatable")}
 
 
@@ -32,7 +30,7 @@ def _libraries(features: Collection[str]) -> dict[str, list[str]]:
     """The members of each library, from the engine's own list."""
     from lupa import lua54
 
-    allowed = lua54.LuaRuntime().execute((_FOLDER / "prelude" / "allowed.lua").read_text("utf-8"))
+    allowed = lua54.LuaRuntime().execute((LUA.folder / "prelude" / "allowed.lua").read_text("utf-8"))
     members = {str(table): [str(name) for name in names.values()] for table, names in allowed.libraries.items()}
     if "coroutines" in features:
         members["coroutine"] = [str(name) for name in allowed.features.coroutines.values()]
@@ -84,7 +82,7 @@ LUA = Language(
     first_index=1,
     nothing="nil",
     unrun=("do return end ", "do return end return "),
-    folder=_FOLDER,
+    module_file=__file__,
     explain=_explain,
     completeness=_completeness,
     keywords=RESERVED_WORDS,

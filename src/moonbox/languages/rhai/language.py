@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moonbox.languages.language import Language
-from moonbox.languages.translation import completeness_of, explain_translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPILER", "RHAI", "RUNTIME", "runtime_source"]
 
-_FOLDER = Path(__file__).parent
 # The files of each folder, in the order in which they build on each other.
 COMPILER = (
     *("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements"),
@@ -47,19 +44,22 @@ def runtime_source() -> str:
     parts = ["local compiler,runtime={},{}"]
     for folder, names in (("compiler", COMPILER), ("runtime", RUNTIME)):
         for name in names:
-            text = (_FOLDER / folder / f"{name}.lua").read_text(encoding="utf-8")
+            text = (RHAI.folder / folder / f"{name}.lua").read_text(encoding="utf-8")
             parts.append(f"{folder}[#{folder}+1]=(function()\n{text}\nend)()")
     return "\n".join([*parts, _END])
 
 
 def _completeness() -> Callable[[str], bool]:
+    from moonbox.languages.translation import completeness_of
+
     return completeness_of(runtime_source)
 
 
 def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
-    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
-    from moonbox.languages.rhai.hints import rhai_hint  # only a run that failed needs it
+    from moonbox.languages.rhai.hints import rhai_hint  # only a run that failed needs them
+    from moonbox.languages.translation import explain_translated
 
+    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
     source = list(sources.values())[-1] if sources else ""
     hint = rhai_hint(explained, source, limits)
     return explained if hint is None else explained.with_(hint=hint)
@@ -85,7 +85,7 @@ RHAI = Language(
     first_index=0,
     nothing="()",
     unrun=("return; ",),
-    folder=_FOLDER,
+    module_file=__file__,
     explain=_explain,
     completeness=_completeness,
     parameter_aliases=frozenset({"rhai", "rhai_code"}),

@@ -79,6 +79,7 @@ class Call:
         self.client = client.id
         self.wants_progress = client.wants_progress
         self.log_level = client.log_level
+        self.opens_addresses = client.supports("elicitation/create", "url")
         self.upstream_result: CallToolResult | None = None
         """What an upstream server returned to the call of its tool, for a client that called the tool itself."""
         self.conversation = ""

@@ -115,6 +115,7 @@ class StandaloneCaller:
         self._client = client
         self._loop = loop
         self.client = client.id
+        self.opens_addresses = not client.modern and client.supports("elicitation/create", "url")
 
     async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
         if self._client.modern:

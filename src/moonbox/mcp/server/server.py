@@ -110,7 +110,7 @@ class MoonboxServer:
             on_subscribe_resource=offers.subscribe,
             on_unsubscribe_resource=offers.unsubscribe,
             on_subscriptions_listen=offers.listen,
-            get_tool_input_schema=self._views.input_schema,
+            get_tool_input_schema=self._views.header_schema,
         )
         # Not an argument: the newest protocol has no log levels, and the SDK warns of them.
         self.app.add_request_handler("logging/setLevel", SetLevelRequestParams, offers.set_level)

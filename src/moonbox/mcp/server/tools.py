@@ -8,6 +8,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from mcp.shared.inbound import x_mcp_header_map
 from mcp_types import Tool as McpTool
 from mcp_types import ToolAnnotations, ToolExecution
 
@@ -68,6 +69,8 @@ class ToolView:
     """Tools that need approval, offered directly because this client cannot be asked for it; by name."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The name of each direct tool, by its path."""
+    header_schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """The input schemas that bind arguments to HTTP headers, by the tool's name."""
 
     def find(self, name: str) -> McpTool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
@@ -104,9 +107,9 @@ class ToolViews:
         """The name under which clients that cannot be asked call a tool directly."""
         return self.view().names.get(path)
 
-    def input_schema(self, name: str) -> dict[str, Any] | None:
-        tool = self.view().find(name)
-        return None if tool is None else tool.input_schema
+    def header_schema(self, name: str) -> dict[str, Any] | None:
+        """The input schema of a tool, if it binds arguments to HTTP headers: others need no comparison with them."""
+        return self.view().header_schemas.get(name)
 
     def supports_tasks(self, client: Client, name: str) -> bool:
         """Whether a tool may be called as a task."""
@@ -136,7 +139,8 @@ class ToolViews:
         if code is not None:
             tools.insert(0, self._code_tool(code, stateless=stateless, modern=modern))
         names = {tool.path: name for name, tool in by_name.items()}
-        return ToolView(tuple(tools), None if code is None else code.name, approved_by_client, names)
+        headers = {tool.name: tool.input_schema for tool in tools if x_mcp_header_map(tool.input_schema)}
+        return ToolView(tuple(tools), None if code is None else code.name, approved_by_client, names, headers)
 
     def _code_tool(self, definition: Definition, *, stateless: bool, modern: bool) -> McpTool:
         schema = dict(definition.parameters)
@@ -217,15 +221,14 @@ class ToolRunner:
     async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
-            async with contextlib.AsyncExitStack() as stack:
-                await stack.enter_async_context(self._shares.slot(client.share, call.waiting))
-                stack.enter_context(self._quotas.call(client.share))
-                if params.name != view.code_tool:
-                    return await self._run_direct(call, client, params, view)
-                conversation = self._conversation(client, params)
-                await self._calls.wait_for_conversation(conversation.key)
-                call.conversation = conversation.key
-                return await self._run_script(client, params, conversation)
+            async with self._shares.slot(client.share, call.waiting):
+                with self._quotas.call(client.share):
+                    if params.name != view.code_tool:
+                        return await self._run_direct(call, client, params, view)
+                    conversation = self._conversation(client, params)
+                    await self._calls.wait_for_conversation(conversation.key)
+                    call.conversation = conversation.key
+                    return await self._run_script(client, params, conversation)
         except TooMany as problem:
             return error_result(str(problem))
         except MoonboxError as problem:

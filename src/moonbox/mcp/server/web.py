@@ -39,6 +39,8 @@ __all__ = ["PATH", "create_app", "guarded"]
 PATH = "/mcp"
 PING_SECONDS = 15.0
 """A client that waits longer for an answer gets a sign of life, so that no proxy in between gives up."""
+WATCH_SECONDS = 0.05
+"""A client that hangs up while it waits longer than this ends its request."""
 _STREAMING = (b"progressToken", LOG_LEVEL_META_KEY.encode(), b"subscriptions/listen")
 """In a request's body: it may be sent something before the answer."""
 _STREAM_HEADERS = [
@@ -190,6 +192,7 @@ class _PlainAnswers:
         request = asyncio.current_task()
         assert request is not None
         gone = False
+        watching: asyncio.Task[None] | None = None
 
         async def watch() -> None:
             nonlocal gone
@@ -199,7 +202,13 @@ class _PlainAnswers:
                 gone = True
                 request.cancel()
 
-        watching = asyncio.create_task(watch())
+        def start_watching() -> None:
+            nonlocal watching
+            watching = asyncio.create_task(watch())
+            answer.ping_later()
+
+        # Most requests are answered before watching their connection would pay.
+        timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, start_watching)
         before = PLAIN.set(True)
         try:
             await self._app(scope, replayed, answer.send)
@@ -208,7 +217,9 @@ class _PlainAnswers:
                 raise
         finally:
             PLAIN.reset(before)
-            watching.cancel()
+            timer.cancel()
+            if watching is not None:
+                watching.cancel()
             answer.close()
 
 
@@ -221,17 +232,20 @@ class _Answer:
         self._pinging: asyncio.Task[None] | None = None
         self._streams = False
         self._body = b""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def ping_later(self) -> None:
+        """Send signs of life if the answer takes long."""
         self._timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._start_pings)
 
     def close(self) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._pinging is not None:
             self._pinging.cancel()
 
     async def send(self, message: Message) -> None:
-        self._timer.cancel()
-        if self._pinging is not None:
-            self._pinging.cancel()
+        self.close()  # a sign of life must not come in between
         last = message["type"] == "http.response.body" and not message.get("more_body")
         if not self._streams:
             self.complete = last

@@ -15,11 +15,13 @@ from mcp.shared.auth import AuthorizationCodeResult
 from mcp_types import ElicitRequest, ElicitRequestURLParams, ElicitResult
 
 from moonbox.audit.terminal import visible
-from moonbox.errors import UsageError
+from moonbox.errors import ToolError, UsageError
+from moonbox.mcp.caller import CALLER
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.connection import connect, make_transport
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.login import LoginRequired, Person, make_auth
+from moonbox.sandbox.record import CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -138,19 +140,36 @@ class ServerLogin:
         self.kept = self._logins.login(self._settings)
         return make_auth(self._settings, self._logins, on_required=self._require)
 
-    async def ask(self, caller: Callable[[], Caller | None], callbacks: Callbacks) -> bool:
-        """Ask a person to log in, by an address that their client opens; whether that worked.
+    def error(self) -> ToolError:
+        """What a call fails with while nobody has logged in."""
+        reason = f"the MCP server '{self._settings.name}': {LoginRequired(self._settings.name)}"
+        return ToolError(reason, code="login_required")
+
+    async def ask(self, callbacks: Callbacks) -> bool:
+        """Ask the person behind the current call to log in, by an address that their client opens; whether that worked.
 
         Only over stdio: the browser returns to this machine, and the login is this person's own.
         """
-        if self._logins is None:
+        alone = callbacks.features.caller()  # of a server for many clients there is none
+        caller = CALLER.get() or alone
+        if self._logins is None or alone is None or caller is None or not caller.opens_addresses:
             return False
+        clock = CLOCK.get()
+        if clock is not None:
+            clock.pause()  # a person's time is free
+        try:
+            return await self._log_in(caller, callbacks, self._logins)
+        finally:
+            if clock is not None:
+                clock.go_on()
+
+    async def _log_in(self, caller: Caller, callbacks: Callbacks, logins: LoginStore) -> bool:
         async with self._asking:
             if not self.required:
                 return True
             try:
-                async with browser(lambda address: self._show(address, caller())) as person:
-                    auth = await asyncio.to_thread(make_auth, self._settings, self._logins, person)
+                async with browser(lambda address: self._show(address, caller)) as person:
+                    auth = await asyncio.to_thread(make_auth, self._settings, logins, person)
                     transport = make_transport(self._settings, auth)
                     async with connect(transport, ClientFeatures(), callbacks.answer) as connection:
                         await connection.tools()
@@ -163,9 +182,9 @@ class ServerLogin:
     def _require(self) -> None:
         self.required = True
 
-    async def _show(self, address: str, caller: Caller | None) -> None:
+    async def _show(self, address: str, caller: Caller) -> None:
         message = f"Log in to use the MCP server '{self._settings.name}'."
         params = ElicitRequestURLParams(message=message, url=address, elicitation_id=secrets.token_hex(8))
-        answer = None if caller is None else await caller.forward(ElicitRequest(params=params))
+        answer = await caller.forward(ElicitRequest(params=params))
         if not isinstance(answer, ElicitResult) or answer.action != "accept":
             raise LoginRequired(self._settings.name)

@@ -98,10 +98,19 @@ class ServerCatalog:
         self._publish(listed)
         await self._save()
 
-    def offer_placeholder(self, error: Callable[[], Exception]) -> None:
-        """Show that the server exists, if its tools were never listed; `error` says why it cannot be called."""
+    def offer_placeholder(self, answer: Callable[[], Awaitable[str]], *, login: bool) -> None:
+        """Show that the server exists, if its tools were never listed; `answer` says why it cannot be called.
+
+        `login`: because nobody has logged in there.
+        """
         if self._listed is None and not len(self.toolbox):
-            instead = placeholder(error, self._settings.problem)
+            if self._settings.problem:
+                description = f"This MCP server is configured, but cannot be used: {self._settings.problem}"
+            elif login:
+                description = "This MCP server requires a login. Call this tool to log in; then its tools are here."
+            else:
+                description = "This MCP server is configured, but could not be reached yet. Call this tool to see why."
+            instead = placeholder(answer, description)
             self.toolbox.set_namespace(self._settings.namespace or self._settings.name, [instead])
 
     def _publish(self, listed: list[McpTool], *, cached: bool = False) -> None:

@@ -17,7 +17,7 @@ from moonbox.tools.results import scrub
 if TYPE_CHECKING:
     from moonbox.mcp.upstreams.connection import Transport
 
-__all__ = ["ConnectionLost", "call_error", "describe", "is_lost", "lost_during_call", "unavailable"]
+__all__ = ["ConnectionLost", "call_error", "describe", "is_lost", "lost_during_call", "timed_out", "unavailable"]
 
 _SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
 """What the SDK says for an HTTP status; the status itself says more."""
@@ -29,6 +29,11 @@ class ConnectionLost(Exception):
 
 def unavailable(message: str, *, retryable: bool = True) -> ToolError:
     return ToolError(message, code="unavailable", retryable=retryable)
+
+
+def timed_out(server: str, what: str, seconds: float) -> ToolError:
+    message = f"the MCP server '{server}' did not answer {what} within {seconds:g} s"
+    return ToolError(message, code="timeout", retryable=True)
 
 
 def is_lost(problem: BaseException) -> bool:

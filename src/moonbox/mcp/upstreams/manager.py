@@ -214,10 +214,10 @@ class Upstreams:
             for path in [tool.path for tool in upstream.toolbox if tool.path in earlier.toolbox]:
                 hidden.append(f"its tool '{path}' is not offered: the server '{earlier.settings.name}' has that name")
             if upstream.settings.prompts and earlier.settings.prompts:
-                taken = {prompt.name for prompt in earlier.offers.prompts}
+                taken = {prompt.name for prompt in earlier.catalog.offers.prompts}
                 hidden += [
                     f"its prompt '{prompt.name}' is not offered: the server '{earlier.settings.name}' has that name"
-                    for prompt in upstream.offers.prompts
+                    for prompt in upstream.catalog.offers.prompts
                     if prompt.name in taken
                 ]
         return hidden

@@ -76,15 +76,15 @@ class Directory:
         for upstream in upstreams:
             settings = upstream.settings
             if settings.prompts:
-                for prompt in upstream.offers.prompts:
+                for prompt in upstream.catalog.offers.prompts:
                     name = f"{settings.namespace}__{prompt.name}" if settings.namespace else prompt.name
                     prompts.setdefault(name, (upstream, prompt))
             if settings.resources:
-                for resource in upstream.offers.resources:
+                for resource in upstream.catalog.offers.resources:
                     uri = str(resource.uri)
                     public = _within(settings.name, uri) if uri in resources or _is_ours(uri) else uri
                     resources.setdefault(public, (upstream, resource))
-                for template in upstream.offers.templates:
+                for template in upstream.catalog.offers.templates:
                     pattern = template.uri_template
                     taken = pattern in templates or _is_ours(pattern)
                     public = _within(settings.name, pattern) if taken else pattern
@@ -115,7 +115,7 @@ class Directory:
             if _matches(pattern, uri):
                 return upstream, uri
         # Servers may have resources that they do not list: with only one such server there is no doubt.
-        able = [item for item in upstreams.values() if item.settings.resources and item.has_resources]
+        able = [item for item in upstreams.values() if item.settings.resources and item.catalog.has_resources]
         return (able[0], uri) if len(able) == 1 else None
 
     def find_template(self, pattern: str, upstreams: Mapping[str, Upstream]) -> tuple[Upstream, str] | None:

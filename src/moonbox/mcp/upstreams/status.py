@@ -1,16 +1,22 @@
-"""The status of an upstream server, as a value that any thread may read, and how long its supervisor waits."""
+"""The status of an upstream server, as a value that any thread may read, what the log says of it, and its timing."""
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from mcp_types import Implementation
+
     from moonbox.mcp.upstreams.login import Login
 
-__all__ = ["State", "Status", "Timing"]
+__all__ = ["AvailabilityLog", "State", "Status", "Timing", "server_icons"]
 
+log = logging.getLogger("moonbox.mcp")
+
+_MAX_ICON, _MAX_ICONS = 16_384, 8
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
 
 
@@ -40,6 +46,8 @@ class Status:
     protocol: str = ""
     server: str = ""
     """What the server calls itself."""
+    icons: tuple[dict[str, Any], ...] = ()
+    """Its icons, as it sent them."""
     seconds: float | None = None
     """How long the latest start took."""
     attempts: int = 0
@@ -81,6 +89,7 @@ class Status:
             "problems": list(self.problems),
             "protocol": self.protocol,
             "server": self.server,
+            "icons": list(self.icons),
             "seconds": self.seconds,
             "attempts": self.attempts,
             "retry_in": None if self.retry_at is None else round(self._retry_in(), 1),
@@ -95,10 +104,42 @@ class Status:
         return max(0.0, (self.retry_at or 0.0) - time.monotonic())
 
 
+def server_icons(info: Implementation | None) -> tuple[dict[str, Any], ...]:
+    """The icons of a server, without those that are too large to show beside its name."""
+    icons = [] if info is None else info.icons or []
+    small = [icon for icon in icons if len(icon.src) <= _MAX_ICON][:_MAX_ICONS]
+    return tuple(icon.model_dump(mode="json", by_alias=True, exclude_none=True) for icon in small)
+
+
+class AvailabilityLog:
+    """Says when a server is lost and when it is back: once each, however often it is tried in between."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._lost = False
+
+    def ready(self, status: Status) -> None:
+        about = {"server": self._server, "tools": status.tools, "seconds": status.seconds}
+        log.info("server ready", extra={"fields": about})
+        if self._lost:
+            log.warning("the MCP server '%s' is available again", self._server)
+            self._lost = False
+
+    def lost(self, reason: str) -> None:
+        level = logging.DEBUG if self._lost else logging.WARNING
+        log.log(level, "the MCP server '%s' is not available: %s", self._server, reason)
+        self._lost = True
+
+    def stopped(self, idle_seconds: float | None) -> None:
+        log.info("server stopped", extra={"fields": {"server": self._server, "idle": idle_seconds}})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """How long a supervisor waits, in seconds."""
 
+    head_start: float = 0.25
+    """Before the start of a server whose tools are known, unless it is called."""
     first_delay: float = 0.5
     """Before the second start; doubled for each further one."""
     max_delay: float = 30.0

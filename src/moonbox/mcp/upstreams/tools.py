@@ -100,20 +100,15 @@ def convert_tools(listed: Sequence[McpTool], settings: ServerSettings, invoke: I
     return ConvertedTools(tuple(tools.values()), tuple(problems[:_MAX_PROBLEMS]))
 
 
-def placeholder(error: Callable[[], Exception], problem: str = "") -> Tool:
-    """A tool in place of tools that were never listed: it shows the model that the server exists.
-
-    `problem` is why it cannot be used, where that does not change.
-    """
+def placeholder(answer: Callable[[], Awaitable[Any]], description: str) -> Tool:
+    """A tool in place of tools that were never listed: it shows the model that the server exists."""
 
     async def unavailable(_: dict[str, Any]) -> Any:
-        raise error()
+        return await answer()
 
     return Tool.from_schema(
         name="unavailable",
-        description=f"This MCP server is configured, but cannot be used: {problem}"
-        if problem
-        else "This MCP server is configured, but could not be reached yet. Call this tool to see why.",
+        description=description,
         parameters={"type": "object", "properties": {}},
         call=unavailable,
         hints={"read_only": True},

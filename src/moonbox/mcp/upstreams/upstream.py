@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ToolError
-from moonbox.mcp.caller import CALLER
 from moonbox.mcp.upstreams.browser import ServerLogin
 from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures, named_logger, progress_reporter, redacted
 from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
-from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, lost_during_call, unavailable
+from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, lost_during_call, timed_out, unavailable
 from moonbox.mcp.upstreams.login import LoginRequired
-from moonbox.mcp.upstreams.status import Status, Timing
+from moonbox.mcp.upstreams.status import AvailabilityLog, Status, Timing, server_icons
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.hints import Hints
 
@@ -32,14 +31,12 @@ if TYPE_CHECKING:
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.connection import Transport
     from moonbox.mcp.upstreams.login import LoginStore
-    from moonbox.mcp.upstreams.offers import Offers
     from moonbox.mcp.upstreams.tools import ConvertedTools, ToolCache
 
 __all__ = ["Upstream"]
 
 log = logging.getLogger("moonbox.mcp")
 server_log = logging.getLogger("moonbox.mcp.stderr")
-
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 6
@@ -88,17 +85,8 @@ class Upstream:
         self._start_requested = asyncio.Event()
         self._status_changed = asyncio.Event()
         self._health_check: asyncio.Task[None] | None = None
-        self._used_at = 0.0
-        self._stopped_idle = False
-
-    @property
-    def offers(self) -> Offers:
-        """Its prompts, resources and templates, as far as they are known."""
-        return self.catalog.offers
-
-    @property
-    def has_resources(self) -> bool:
-        return self.catalog.has_resources
+        self._used_at, self._stopped_idle = 0.0, False
+        self._availability = AvailabilityLog(settings.name)
 
     @property
     def pid(self) -> int | None:
@@ -119,7 +107,7 @@ class Upstream:
             self.catalog.offers_known.set()
             return None
         if self.settings.problem:
-            log.warning("the MCP server '%s' is not available: %s", self.settings.name, self.settings.problem)
+            self._availability.lost(self.settings.problem)
             self._set_state("failed", reason=self.settings.problem)
             self._offer_placeholder()
             return None
@@ -129,8 +117,10 @@ class Upstream:
 
     async def _supervise(self, lazy: bool) -> None:
         """Keep the server running until this is cancelled."""
-        if lazy:
-            await self._start_requested.wait()
+        if self.catalog.known:  # its tools are listed already, so that whoever waits for the list comes first
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if lazy else self._timing.head_start):
+                    await self._start_requested.wait()
         attempts = 0
         try:
             while True:
@@ -143,7 +133,7 @@ class Upstream:
                 if time.monotonic() - began > _STABLE_SECONDS and self.status.state == "ready":
                     attempts = 0
                 attempts += 1
-                log.warning("the MCP server '%s' is not available: %s", self.settings.name, reason)
+                self._availability.lost(reason)
                 await self._wait_for_next_start(attempts, reason)
         finally:
             self._connection = None
@@ -151,7 +141,7 @@ class Upstream:
 
     async def _wait_for_call(self) -> None:
         """Nobody needed the server for a while, and it was stopped."""
-        log.info("server stopped", extra={"fields": {"server": self.settings.name, "idle": self.settings.idle_seconds}})
+        self._availability.stopped(self.settings.idle_seconds)
         self._stopped_idle, self._transport = False, None
         self._start_requested.clear()
         self._set_state("idle", reason="")
@@ -183,11 +173,11 @@ class Upstream:
                     attempts=0,
                     protocol=connection.protocol,
                     server=connection.server,
+                    icons=server_icons(connection.session.server_info),
                     login=self._login.kept,
                     seconds=round(time.monotonic() - began, 3),
                 )
-                about = {"server": self.settings.name, "tools": self.status.tools, "seconds": self.status.seconds}
-                log.info("server ready", extra={"fields": about})
+                self._availability.ready(self.status)
                 await self._follow(connection)
                 return transport.end_reason()
         except TimeoutError:
@@ -287,11 +277,26 @@ class Upstream:
     def _offer_placeholder(self) -> None:
         loop = asyncio.get_running_loop()
 
-        def error() -> ToolError:
-            loop.call_soon_threadsafe(self._start_requested.set)  # called in the thread of the script
-            return unavailable(self.status.why())
+        async def answer() -> str:  # called on the loop of the script
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._answer_placeholder(), loop))
 
-        self.catalog.offer_placeholder(error)
+        self.catalog.offer_placeholder(answer, login=self._login.required)
+
+    async def _answer_placeholder(self) -> str:
+        """Log in, where that is what the server waits for; otherwise ToolError says why it is not available."""
+        if self.status.state == "starting":
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._timing.worth_waiting):
+                    await self._status_changed.wait()
+        if self._login.required:
+            if not await self._log_in():
+                raise self._login.error()
+            await self._ready_connection()
+        elif self._connection is None:
+            self._start_requested.set()
+            raise unavailable(self.status.why())
+        names = ", ".join(tool.path for tool in self.toolbox)
+        return f"the MCP server '{self.settings.name}' is available now; its tools are: {names}"
 
     # Calls
 
@@ -307,15 +312,16 @@ class Upstream:
         seconds, harmless = self.settings.timeout_of(tool.name), bool(hints.read_only or hints.idempotent)
         try:
             return await self._perform(work, tool.name, seconds, harmless=harmless)
-        except ToolError:
-            if not self._login.required or not await self._log_in():
+        except ToolError as problem:
+            if not self._login.required:
                 raise
+            if not await self._log_in():
+                raise self._login.error() from problem
         return await self._perform(work, tool.name, seconds, harmless=harmless)
 
     async def _log_in(self) -> bool:
         """Ask the person behind the client to log in; whether that worked, and the server is being started again."""
-        ask = self.callbacks.features.caller
-        if ask() is None or not await self._login.ask(lambda: CALLER.get() or ask(), self.callbacks):
+        if not await self._login.ask(self.callbacks):
             return False
         if self._connection is not None:
             self._connection.broken.set()
@@ -362,8 +368,7 @@ class Upstream:
                     except Exception as problem:
                         if self._login.required:
                             connection.broken.set()
-                            reason = f"the MCP server '{self.settings.name}': {LoginRequired(self.settings.name)}"
-                            raise ToolError(reason, code="login_required") from problem
+                            raise self._login.error() from problem
                         if not is_lost(problem):
                             raise call_error(problem, self.settings.name, connection.transport.refusal) from problem
                         connection.broken.set()
@@ -375,11 +380,7 @@ class Upstream:
         except TimeoutError:
             if (live := self._connection) is not None and not live.broken.is_set():
                 self._health_check = asyncio.create_task(live.end_unless_healthy(self._timing.health_check))
-            raise ToolError(
-                f"the MCP server '{self.settings.name}' did not answer {what} within {seconds:g} s",
-                code="timeout",
-                retryable=True,
-            ) from None
+            raise timed_out(self.settings.name, what, seconds) from None
 
     async def _ready_connection(self) -> Connection:
         """The live connection; a start that is in progress or due soon is waited for."""
@@ -391,7 +392,7 @@ class Upstream:
                 raise unavailable(status.why(), retryable=status.state == "retrying")
             if status.state == "failed" and self._start_requested.is_set():
                 raise unavailable(status.why())
-            if status.state in ("idle", "failed"):
+            if status.state in ("idle", "starting", "failed"):
                 self._start_requested.set()
             await self._status_changed.wait()
             if self.status.state in ("retrying", "failed") and status.state in ("starting", "failed", "idle"):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moonbox.dataclass import dataclass
 from moonbox.languages.names import is_identifier
 from moonbox.suggest import nearest
 
@@ -72,6 +70,9 @@ class Equivalents:
 
 @cache
 def equivalents() -> Equivalents:
+    import tomllib  # here: slow to load, as `pathlib` is, and a script without a slip needs neither
+    from pathlib import Path
+
     text = Path(__file__).with_name("equivalents.toml").read_text(encoding="utf-8")
     return Equivalents(**tomllib.loads(text))
 

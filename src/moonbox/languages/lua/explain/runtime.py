@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
+from moonbox.dataclass import replace
 from moonbox.languages.lua.explain.environment import BASE, LENGTHS, LIBRARIES
 from moonbox.languages.lua.explain.loops import lua_loop
 from moonbox.languages.lua.explain.missing import (

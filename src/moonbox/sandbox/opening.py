@@ -1,0 +1,153 @@
+"""The opening of a run: what is known of it before its worker has said anything.
+
+Most runs end with the first frame that their worker sends. Those need nothing of an Execution but its record; whatever
+else happens is an Execution's to deal with, which is made then and goes on from there.
+"""
+
+from __future__ import annotations
+
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any
+
+from moonbox.sandbox.execution import GRACE, Execution
+from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.messages import value_of
+from moonbox.sandbox.record import make_run, make_usage
+from moonbox.worker.protocol import HEADER, VALUE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from moonbox.audit.records import Run
+    from moonbox.errors import ScriptError
+    from moonbox.findings import Finding
+    from moonbox.languages.registry import EngineError
+    from moonbox.sandbox.calls import CallPath
+    from moonbox.sandbox.setup import Setup
+    from moonbox.worker.link import Link
+
+__all__ = ["Opening"]
+
+
+class Opening:
+    """One run at its beginning."""
+
+    __slots__ = (
+        "began", "calls", "data", "first", "id", "lost_before", "notes", "number", "over", "refusal",
+        "repl_id", "seed", "sent", "source", "started",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        calls: CallPath,
+        source: str,
+        run_id: str,
+        repl_id: str,
+        number: int,
+        seed: int,
+        lost_before: bool,
+    ) -> None:
+        self.calls = calls
+        self.source = source
+        self.id = run_id
+        self.repl_id = repl_id
+        self.number = number
+        self.seed = seed
+        self.lost_before = lost_before
+        self.notes: tuple[Finding, ...] = ()
+        """What a look at the script showed."""
+        self.refusal: EngineError | ScriptError | None = None
+        """Why the script cannot be run."""
+        self.data = b""
+        """The frames that start it."""
+        self.sent = self.over = False
+        self.first: tuple[int, bytes] | BaseException | None = None
+        """What came first where it did not end the run: a frame, or what went wrong."""
+        self.started = time()
+        self.began = monotonic()
+
+    def run(self, link: Link) -> Run | None:
+        """The record, if the worker's first frame ends the run well; `first` has what came otherwise."""
+        calls = self.calls
+        limits = calls.limits
+        deadline = None if limits.timeout is None else self.began + limits.timeout
+        try:
+            with link:
+                self.sent = True
+                frame = link.exchange(self.data, deadline, None if deadline is None else deadline + GRACE)
+                if frame is None or frame[0] != VALUE:
+                    self.first = frame
+                    return None
+                payload = frame[1]
+                values, operations, memory, cpu, cut = value_of(payload, calls.first_decoder.decode_first)
+                self.over = True
+        except BaseException as problem:  # noqa: BLE001 - the driver raises it again, and knows what to do about it
+            self.first = problem
+            return None
+        media: Any = calls.media
+        return make_run(
+            self.id,
+            self.source,
+            calls.language.name,
+            tuple(values),
+            "",
+            cut,
+            (),
+            make_usage(
+                monotonic() - self.began,
+                cpu,
+                operations,
+                memory,
+                0,
+                len(self.data),
+                len(payload) + HEADER.size,
+                link.native,
+            ),
+            None,
+            self.started,
+            self.repl_id,
+            self.number,
+            self.seed,
+            (),
+            "",
+            "",
+            self.lost_before,
+            "",
+            "",
+            self.notes,
+            media.found_in(values) if media else (),
+            limits,
+        )
+
+    def execution(
+        self,
+        link: Link,
+        setup: Setup,
+        sources: Iterable[tuple[int, str]],
+        on_output: Callable[[str], None] | None,
+        before_write: Callable[[Run], Run | None] | None,
+    ) -> Execution:
+        """The run from here on; it is over where its script was refused."""
+        execution = Execution(
+            self.calls,
+            self.source,
+            run_id=self.id,
+            repl_id=self.repl_id,
+            number=self.number,
+            seed=self.seed,
+            language=self.calls.language.name,
+            sources=sources,
+            state_lost_before=self.lost_before,
+            on_call=setup.on_call,
+            telemetry=setup.telemetry,
+            intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, before_write),
+            on_output=on_output or setup.on_output,
+            opening=self,
+        )
+        execution.clock.worker = link
+        if self.refusal is not None:
+            execution.refuse(self.refusal)
+        else:
+            execution.calls_expected = self.calls.are_expected(self.source)
+            execution.begin(self.data, native=link.native, sent=self.sent)
+        return execution
