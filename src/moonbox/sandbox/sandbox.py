@@ -218,7 +218,7 @@ class Sandbox:
         from moonbox.sandbox.repl import Repl
 
         if setup.check:
-            Checker(setup.language).check("", setup.tool_view(setup.toolbox))
+            Checker(setup.language).check(" ", setup.tool_view(setup.toolbox))
         self._repl_class = Repl
         return Repl
 
