@@ -43,13 +43,15 @@ class BlockingExecutor:
     submit   runs a coroutine there; its second argument is called when the coroutine has really ended
     """
 
+    runs_here = True
+
     def __init__(
         self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
     ) -> None:
         self._submit = submit
         self._wake = wake
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
             self._wake()  # whoever waits does not know of this deadline yet
         result = call()
@@ -179,7 +181,13 @@ class BlockingDriver:
     # The helper drives, the caller looks on
 
     def _drive_with_helper(self) -> None:
-        send(self._link, self._execution)
+        while not self._execution.over:
+            send(self._link, self._execution)
+            # After a slow tool, on to the next single call: that the machine was busy must not slow all the rest down.
+            self._take_charge(for_good=not self._let_help())
+
+    def _let_help(self) -> bool:
+        """Until the run is over or ours to drive; False where no thread can be started."""
         baton = threading.Lock()
         self._turn = turn = threading.Condition(baton)
         self._helper = helper = Helper(
@@ -194,10 +202,9 @@ class BlockingDriver:
         )
         try:
             self._threads.submit(helper.drive)
-        except ToolError:  # no thread can be started: each call will say so, and the script goes on
+        except ToolError:  # each call will say so, and the script goes on
             helper.in_charge = False
-            self._take_charge()
-            return
+            return False
         wait = SLOW
         while True:
             with turn:
@@ -211,14 +218,19 @@ class BlockingDriver:
                     break
                 wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
         helper.raise_problem()
-        if not self._execution.over:
-            self._take_charge()
+        return True
 
     # The caller is in charge: every call has a thread of its own
 
-    def _take_charge(self) -> None:
+    def _take_charge(self, *, for_good: bool) -> None:
+        """To the end, or until one call is all that the script waits for."""
+        if self._execution.over:
+            return
         self._link.let_wake()
         while not self._execution.over:
+            if not for_good and self._execution.waits_for_one and not self._done:
+                self._link.stop_waking()
+                return
             self._start(self._take_starting())
             self._collect()
             self._step()

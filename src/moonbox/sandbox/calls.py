@@ -6,7 +6,7 @@ suspends, so that a plain `send(None)` drives it to its end; the asyncio one awa
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +23,7 @@ from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
-from moonbox.values import measured, plain
+from moonbox.values import ORDINARY, measured, plain
 from moonbox.wording import counted
 from moonbox.worker.encoding import Decoder
 
@@ -54,7 +54,10 @@ _SOME_TOOLS = 32
 class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    runs_here: bool
+    """Whether sync tools run in the thread that performs the call."""
+
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline.
 
         What goes on then holds `entry.running` until it has ended.
@@ -112,6 +115,7 @@ class CallPath:
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
         self._redacts = setup.redactor is not None
+        self._simple: dict[str, Tool] = {}  # the tools, by their paths, whose calls are known to be simple
 
     @cached_property
     def docs(self) -> Docs:
@@ -167,6 +171,13 @@ class CallPath:
             running = entry.running = self._running_calls.enter(entry)
             if isinstance(target, HostFunction):
                 result = await self._call_function(target, entry, run, executor)
+            elif executor.runs_here and run.intents is None and self._is_simple(target):
+                entry.begin()
+                CLOCK.set(run.clock)
+                result = target.invoke(entry.arguments, first_index=self._first)
+                if type(result) not in ORDINARY:
+                    result = await executor.invoke(partial(collect_rows, result, self.limits.max_array), entry)
+                result = self._taken(target, result)
             else:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
@@ -265,8 +276,7 @@ class CallPath:
             result = await executor.invoke(call, entry, is_async=tool.is_async)
         else:
             result = await self._start(call, entry, run.intents, run, executor, tool.is_async)
-        result = tool.convert_result(result, **self._bounds)
-        self._learn(tool, result, scripted=not self._direct)
+        result = self._taken(tool, result)
         for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
@@ -274,6 +284,30 @@ class CallPath:
                     result = self._convert(changed.result)
                 elif changed is not None:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
+        return result
+
+    def _is_simple(self, tool: Tool) -> bool:
+        """Whether a call of the tool is no more than that: nobody is asked, and nothing is waited for or handed in."""
+        if self.media:
+            return False
+        if self._simple.get(tool.path) is tool:
+            return True
+        simple = not (
+            self._middleware
+            or tool.is_async
+            or tool.policy != "auto"
+            or tool.max_concurrency is not None
+            or tool.timeout is not None
+            or tool.plan.injected
+        )
+        if simple:
+            self._simple[tool.path] = tool
+        return simple
+
+    def _taken(self, tool: Tool, result: Any) -> Any:
+        """What a tool returned, as it goes to the script."""
+        result = tool.convert_result(result, **self._bounds)
+        self._learn(tool, result, scripted=not self._direct)
         return result
 
     def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord) -> Callable[[], Any]:

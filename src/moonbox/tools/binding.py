@@ -178,7 +178,7 @@ class Binder:
         """Named arguments from whatever came."""
         if arguments is None:
             return {}
-        if not isinstance(arguments, list | tuple):
+        if type(arguments) is not list and not isinstance(arguments, list | tuple):
             if isinstance(arguments, Mapping):
                 return self._place(arguments, tool)
             raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
@@ -231,6 +231,8 @@ class Binder:
 
     def _bind(self, arguments: Any, tool: str, first_index: int, is_json_call: bool) -> dict[str, Any]:
         named = self._name(arguments, tool, is_json_call)
+        if self._is_simple(named):
+            return self._filled(named)
         coerce = self._coerce
         changed = coerce(named) if coerce is not None else named
         bound = self._filled(changed)
@@ -240,6 +242,34 @@ class Binder:
         if changed is not named and self._is_valid(given := self._filled(dict(named))):
             return given
         raise self.error(self._problems(bound, first_index), tool)
+
+    @cached_property
+    def _simple(self) -> tuple[dict[Any, type[Any]], frozenset[str]] | None:
+        """The types of parameters of which the schema says nothing but that, and the required ones; None where it says
+        something about the arguments together."""
+        root = self.document.root
+        if not isinstance(root, dict) or root.get("type") != "object" or root.keys() - _SIMPLE_ROOT:
+            return None
+        kinds = {
+            name: _SIMPLE[part["type"]]
+            for name, part in (root.get("properties") or {}).items()
+            if isinstance(part, dict)
+            and not part.keys() - _SIMPLE_KEYWORDS
+            and isinstance(part.get("type"), str)
+            and part["type"] in _SIMPLE
+        }
+        return kinds, frozenset(root.get("required") or ())
+
+    def _is_simple(self, named: dict[Any, Any]) -> bool:
+        """Whether the arguments need no change and are valid without a doubt, as most are."""
+        if self._simple is None:
+            return False
+        kinds, required = self._simple
+        for name, value in named.items():
+            kind = type(value)
+            if kinds.get(name) is not kind or (kind is str and not value.isascii()):
+                return False
+        return required <= named.keys()
 
     def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
         for name, default, is_plain in self._defaults:
@@ -316,6 +346,9 @@ def _closed(parameters: dict[str, Any]) -> dict[str, Any]:
     return {**parameters, "additionalProperties": False}
 
 
+_SIMPLE = {"integer": int, "string": str, "boolean": bool}
+_SIMPLE_KEYWORDS = frozenset({"default", "description", "examples", "title", "type"})
+_SIMPLE_ROOT = frozenset({"$schema", "additionalProperties", "description", "properties", "required", "title", "type"})
 _OPENING = frozenset(
     {
         *("$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas"),
