@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Pause, Run, Sandbox, ToolError, tool
+from moonbox.sandbox import blocking as blocking_driver
+from moonbox.sandbox.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,3 +161,32 @@ def test_before_write_has_the_last_word(drive: Drive) -> None:
 
     with Sandbox(limits=LIMITS) as box, box.repl(before_write=lambda run: replace(run, output="***")) as repl:
         assert drive(repl, "print('secret')").output == "***"
+
+
+def test_calls_after_a_slow_tool_need_no_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    jobs: list[Any] = []
+    submit = Threads.submit
+
+    def count(threads: Threads, job: Any) -> None:
+        jobs.append(job)
+        submit(threads, job)
+
+    def slow() -> None:
+        assert released.wait(60)
+
+    def release() -> None:
+        """Runs only when the caller's thread has taken over from the one that is inside `slow`."""
+        monkeypatch.setattr(blocking_driver, "SLOW", 1000.0)  # from now on nothing is
+        released.set()
+
+    def quick(number: int) -> int:
+        return number
+
+    monkeypatch.setattr(Threads, "submit", count)
+    with Sandbox([slow, release, quick], limits=Limits(max_tool_calls=None, timeout=60)) as box, box.repl() as repl:
+        run = repl.run(
+            "parallel{tools.slow, tools.release} local t = 0 for i = 1, 50 do t = t + tools.quick(i) end return t"
+        )
+    assert run.unwrap() == 1275
+    assert len(jobs) <= 3  # the first helper, `release`, the second helper

@@ -21,7 +21,7 @@ from moonbox.sandbox.threads import submit_to
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
     from moonbox.sandbox.calls import CallResult
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.threads import Threads
     from moonbox.worker.link import Link
 
-__all__ = ["AwaitedDriver", "AwaitingExecutor"]
+__all__ = ["AwaitedDriver", "AwaitingExecutor", "until_ended"]
 
 _BREATH = 32  # frames after which the event loop has its turn
 _PATIENCE = 0.01  # seconds that a helper waits for a script which computes; its thread is worth more than the detour
@@ -357,8 +357,17 @@ class AwaitedDriver:
             execution.worker_lost = self._sender is not None  # it ended the run and does not read what it was sent
         if execution.worker_lost or not execution.over:
             self._link.hang_up()  # whoever still sends is told
-        sender = [] if self._sender is None else [self._sender]
-        await asyncio.gather(*self._tasks, *sender, return_exceptions=True)
+        await until_ended({*self._tasks, *([] if self._sender is None else [self._sender])})
+
+
+async def until_ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that were cancelled. Those that refuse are left behind after a moment; they keep their slots."""
+    if not tasks:
+        return
+    ended, _ = await asyncio.wait(tasks, timeout=GRACE)
+    for task in ended:
+        if not task.cancelled():
+            task.exception()  # asked for, so that asyncio does not complain about it
 
 
 def _set_done(future: asyncio.Future[None]) -> None:

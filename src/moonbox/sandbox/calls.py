@@ -90,12 +90,7 @@ class CallPath:
         self.limits = limits
         self.language: Language = setup.language
         self.allow_nan = setup.allow_nan
-        self._bounds: dict[str, Any] = {
-            "max_string": limits.max_string,
-            "max_array": limits.max_array,
-            "max_depth": limits.max_depth,
-            "allow_nan": setup.allow_nan,
-        }
+        self._bounds = limits.max_string, limits.max_array, limits.max_depth, setup.allow_nan
         self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
         """So many may come from the worker in one run."""
         self.first_decoder = Decoder(self.most_elements, limits.max_depth, setup.allow_nan)
@@ -306,7 +301,7 @@ class CallPath:
 
     def _taken(self, tool: Tool, result: Any) -> Any:
         """What a tool returned, as it goes to the script."""
-        result = tool.convert_result(result, **self._bounds)
+        result = tool.convert_result(result, *self._bounds)
         self._learn(tool, result, scripted=not self._direct)
         return result
 
@@ -395,7 +390,7 @@ class CallPath:
 
     def _convert(self, result: Any) -> Any:
         try:
-            return measured(result, **self._bounds, path="result")
+            return measured(result, *self._bounds, "result")
         except ConversionError as problem:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None

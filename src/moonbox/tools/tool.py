@@ -193,22 +193,14 @@ class Tool(Generic[P, R]):
     def convert_result(
         self,
         value: Any,
-        *,
         max_string: int = 10_000_000,
         max_array: int = 100_000,
         max_depth: int = 64,
         allow_nan: bool = True,
     ) -> Any:
         """The plain value that crosses to the script; raises ToolError where it cannot or is too large."""
-        return convert(
-            value,
-            tool=self.path,
-            parse_json=self.parse_json and self.returns is None,
-            max_string=max_string,
-            max_array=max_array,
-            max_depth=max_depth,
-            allow_nan=allow_nan,
-        )
+        parse_json = self.parse_json and self.returns is None
+        return convert(value, self.path, parse_json, max_string, max_array, max_depth, allow_nan)
 
     @property
     def document(self) -> Document:
