@@ -41,6 +41,8 @@ _CALLS = logging.getLogger("moonbox.calls")
 _HTTP = logging.getLogger("moonbox.http")
 _GRACE = 10
 """Seconds that running scripts have to end when the server is stopped."""
+_KEEP_ALIVE = 60
+"""Seconds that a connection stays open between two requests: a model thinks for longer than the usual five."""
 _BACKLOG = 2048
 _MAX_BODY = 4_000_000
 
@@ -139,7 +141,12 @@ def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None]
             super().handle_exit(sig, frame)
 
     options = uvicorn.Config(
-        _LoggedRequests(app), log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_GRACE
+        _LoggedRequests(app),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=_GRACE,
     )
     # uvicorn stops at a signal and then raises it again: it must not end the process before everything is closed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
