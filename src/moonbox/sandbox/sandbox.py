@@ -7,6 +7,7 @@ import weakref
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from moonbox.check.checker import Checker
 from moonbox.errors import ClosedError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
@@ -217,7 +218,7 @@ class Sandbox:
         from moonbox.sandbox.repl import Repl
 
         if setup.check:
-            setup.tool_view(setup.toolbox)
+            Checker(setup.language).check(" ", setup.tool_view(setup.toolbox))
         self._repl_class = Repl
         return Repl
 

@@ -9,6 +9,7 @@ import array
 import contextlib
 import marshal
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -251,6 +252,7 @@ class ProcessSource:
             self._notes.close()
             self._notes = None
         if self._process is not None:
+            _await_end(self._process.pid, 2.0)
             try:
                 self._process.wait(2.0)
             except subprocess.TimeoutExpired:
@@ -258,6 +260,20 @@ class ProcessSource:
                     os.kill(self._process.pid, signal.SIGKILL)
                 self._process.wait()
             self._process = None
+
+
+def _await_end(pid: int, seconds: float) -> None:
+    """Wait for a child to end, where the system can tell: `subprocess` would look at growing intervals."""
+    try:
+        fd = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(seconds * 1000)
+    finally:
+        os.close(fd)
 
 
 def _packed(request: tuple[Any, ...]) -> bytes:

@@ -381,6 +381,6 @@ def _load_native() -> Any:
 
 
 def _ignore_interrupts() -> None:
-    import signal
+    import _signal  # type: ignore[import-not-found]  # built in; `signal` makes enumerations of it, which takes long
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
