@@ -30,7 +30,8 @@ SHAPES = {"flat": "5 fields", "nested": "5 fields, one a list", "unlike": "unlik
 SIZES = {10: "10 B", 1_000: "1 kB", 100_000: "100 kB", 1_000_000: "1 MB", 10_000_000: "10 MB", 100_000_000: "100 MB"}
 
 ROWS = (
-    Row("cold", "cold start to first result"),
+    Row("start", "a program from its start to its first result and its end"),
+    Row("cold", "a first result, the package being loaded"),
     Row("fresh", "fresh REPL (warm pool) and a run"),
     Row("one_off", "one-off runs, sustained"),
     Row("empty", "empty run"),

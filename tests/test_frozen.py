@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import pickle
 import weakref
-from dataclasses import FrozenInstanceError, dataclass, field, replace
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
 
 from moonbox import frozen
+from moonbox.dataclass import dataclass, field, replace
 from moonbox.frozen import quick
 
 

@@ -52,6 +52,37 @@ def test_importing_loads_almost_nothing() -> None:
     assert done.stdout.split() == ["__future__", "moonbox", "moonbox._version"]
 
 
+SLOW = {
+    *("ast", "asyncio", "dataclasses", "datetime", "decimal", "hashlib", "html", "inspect", "jsonschema_rs"),
+    *("logging", "lupa.lua54", "msgspec", "mimetypes", "pydantic", "queue", "secrets", "ssl", "textwrap", "tomllib"),
+    *("traceback", "typing_extensions", "uuid"),
+}
+"""Modules that are slow to load and that few scripts need."""
+LATER = {"moonbox.check.walk", "moonbox.languages.program", "moonbox.sandbox.repl", "moonbox.worker.link"}
+"""What a first run needs: it is loaded while the zygote starts."""
+
+
+@pytest.mark.parametrize(
+    ("work", "absent"),
+    [
+        ("moonbox.Sandbox", SLOW | LATER | {"lupa", "pathlib"}),
+        ("box = moonbox.Sandbox()", SLOW | LATER | {"lupa", "pathlib"}),
+        ("moonbox.run('local t = {1, 2} for i = 1, #t do print(t[i]) end return t').unwrap()", SLOW),
+    ],
+    ids=["class", "instance", "run"],
+)
+def test_a_first_run_loads_only_what_it_needs(work: str, absent: set[str]) -> None:
+    program = (
+        "import sys; before = set(sys.modules); import moonbox\n"
+        f"{work}\n"
+        "print(len([name for name in sys.modules if name.startswith('moonbox.')]), *(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    number, *loaded = done.stdout.split()
+    assert int(number) > 10
+    assert sorted(absent & set(loaded)) == []
+
+
 def test_one_off_run() -> None:
     assert moonbox.run("return 6 * 7").value == 42
 

@@ -36,8 +36,15 @@ def run(source: str, times: int = 1) -> float:
 FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
 LOOP = "def loop(n):\n    t = 0\n    for i in range(1, n + 1):\n        t = t + i % 7\n    return t\n"
 
+START = """
+import asyncio
+from fastmcp.experimental.transforms.code_mode import MontySandboxProvider
+asyncio.run(MontySandboxProvider(limits=None).run("return 1"))
+"""
+
 work.serve(
     {
+        "start": lambda: work.started(START),
         "cold": lambda: run("return 1"),
         "fresh": lambda: run("return 1"),
         "empty": lambda: run("return 1"),

@@ -37,8 +37,11 @@ def rows_out(count: int = work.ROWS, shape: str = "flat") -> float:
     return work.timed(lambda: plain(held))
 
 
+START = "from lupa import lua54\nlua54.LuaRuntime(register_eval=False).execute('return 1')"
+
 work.serve(
     {
+        "start": lambda: work.started(START),
         "fib": lambda: compute(work.LUA_FIB, f"fib({work.FIB})"),
         "loop": lambda: compute(work.LUA_LOOP, f"loop({work.LOOP})"),
         "empty": lambda: work.timed(lambda: [lua.execute("return 1") for _ in range(500)], 500),

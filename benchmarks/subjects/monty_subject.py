@@ -148,6 +148,7 @@ def memory() -> float:
     return sum(sizes[-50:]) / 50
 
 
+START = "from pydantic_monty import Monty\nwith Monty() as pool, pool.checkout() as one: one.feed_run('1')"
 STEP = "t = 0\nfor i in range(1, 1001):\n    t = t + i\nadd(t, 1)"
 
 
@@ -198,6 +199,7 @@ def throughput(repls: int) -> float:
 
 work.serve(
     {
+        "start": lambda: work.started(START),
         "cold": cold,
         "open": lambda: fresh(runs=False),
         "fresh": fresh,

@@ -117,6 +117,7 @@ def memory() -> float:
             one.close()
 
 
+START = "from moonbox import Sandbox\nwith Sandbox(min_workers=0) as box: box.run('1').unwrap()"
 STEP = "local t = 0 for i = 1, 1000 do t = t + i end return tools.add{a = t, b = 1}"
 
 
@@ -168,6 +169,7 @@ sleepers = f"local fs = {{}} for i = 1, {work.BATCH} do fs[i] = function() retur
 
 work.serve(
     {
+        "start": lambda: work.started(START),
         "cold": cold,
         "open": lambda: fresh(runs=False),
         "fresh": fresh,

@@ -24,8 +24,11 @@ def rows_out(count: int = work.ROWS, shape: str = "flat") -> float:
     return work.timed(lambda: json.loads(context.eval("JSON.stringify(keep)")))
 
 
+START = "import quickjs\nquickjs.Context().eval('1')"
+
 work.serve(
     {
+        "start": lambda: work.started(START),
         "fib": lambda: work.timed(lambda: context.eval(f"fib({work.FIB})")),
         "loop": lambda: work.timed(lambda: context.eval(f"loop({work.LOOP})")),
         "empty": lambda: work.timed(lambda: [context.eval("1") for _ in range(500)], 500),

@@ -49,8 +49,16 @@ def rows_out(count: int = work.ROWS, shape: str = "flat") -> float:
     return work.timed(lambda: executor("keep"))
 
 
+START = """
+from smolagents.local_python_executor import LocalPythonExecutor
+executor = LocalPythonExecutor(additional_authorized_imports=[])
+executor.send_tools({})
+executor("1")
+"""
+
 work.serve(
     {
+        "start": lambda: work.started(START),
         "cold": lambda: work.timed(lambda: made()("1")),
         "fresh": lambda: work.timed(lambda: [made()("1") for _ in range(20)], 20),
         "empty": lambda: work.timed(lambda: [executor("1") for _ in range(200)], 200),

@@ -93,7 +93,11 @@ static PyObject *py_lowered(PyObject *module, PyObject *const *arguments, Py_ssi
   if (PyErr_Occurred()) return NULL;
   int scalar = is_scalar(value, &bounds);
   if (scalar > 0) return Py_NewRef(value);
-  PyObject *copy = scalar ? NULL : copied(value, &bounds, max_depth < DEEPEST ? max_depth : DEEPEST);
+  if (scalar) return Py_NewRef(Py_NotImplemented);
+  /* What is made here is all in use: the collector would only look through it again and again while it grows. */
+  int collects = PyGC_Disable();
+  PyObject *copy = copied(value, &bounds, max_depth < DEEPEST ? max_depth : DEEPEST);
+  if (collects) PyGC_Enable();
   if (copy || PyErr_Occurred()) return copy;
   return Py_NewRef(Py_NotImplemented);
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ClosedError, MoonboxError, UsageError
-from moonbox.shortage import descriptors_shortage
+from moonbox.shortage import descriptors_shortage, disk_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -264,8 +264,7 @@ class Database:
         except sqlite3.OperationalError as error:
             # Where nothing can be written SQLite cannot make the shared memory that a log needs. Without a log there is
             # nothing to share, and the file can be read as it is.
-            log = self.path.with_name(self.path.name + "-wal")
-            if _code(error) not in _NO_LOG or (log.exists() and log.stat().st_size):
+            if _code(error) not in _NO_LOG or (self._log().exists() and self._log().stat().st_size):
                 raise
             self._address += "&immutable=1"
             db = self._connect()
@@ -292,6 +291,9 @@ class Database:
             )
         return applied
 
+    def _log(self) -> Path:
+        return self.path.with_name(self.path.name + "-wal")
+
     @contextlib.contextmanager
     def _plain_errors(self) -> Iterator[None]:
         """The one place where SQLite's exceptions become ours."""
@@ -306,6 +308,8 @@ class Database:
             message = _MESSAGES.get(_code(error), "failed: {error}")
             if _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) and (lacking := descriptors_shortage()):
                 message = f"cannot be opened: {lacking}"
+            elif _code(error) == sqlite3.SQLITE_IOERR and (lacking := disk_shortage(self.path, self._log())):
+                message = f"cannot be written: {lacking}"
             message = message.format(error=error, waited=waited, repair=self.schema.repair)
             raise self.schema.error(f"the {self._name} {message}") from error
 

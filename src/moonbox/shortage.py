@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-__all__ = ["descriptors_shortage", "shortage"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["descriptors_shortage", "disk_shortage", "shortage"]
 
 
 def shortage(problem: BaseException) -> str:
@@ -22,6 +27,11 @@ def shortage(problem: BaseException) -> str:
         )
     if number == errno.EAGAIN:
         return f"no more processes can be started; {_PROCESSES}"
+    if number == errno.EFBIG:
+        return (
+            f"the file is as large as the limit of file sizes allows ({_limit('RLIMIT_FSIZE')} bytes); "
+            "raise it (ulimit -f, LimitFSIZE= of systemd)"
+        )
     return _MESSAGES.get(number or 0, "")
 
 
@@ -29,6 +39,24 @@ def descriptors_shortage() -> str:
     """What is said where this process has no descriptor left, else "": for libraries that do not tell."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as problem:
+        return shortage(problem)
+    return ""
+
+
+def disk_shortage(*files: Path) -> str:
+    """What keeps the largest of these files of one folder from growing, else "": for libraries that do not tell."""
+    import tempfile
+
+    size = 0
+    for file in files:
+        with suppress(OSError):
+            size = max(size, file.stat().st_size)
+    try:
+        with tempfile.TemporaryFile(dir=files[0].parent, buffering=0) as probe:
+            probe.truncate(size + _GROWTH)
+            probe.write(bytes(_GROWTH))
+            os.fsync(probe.fileno())
     except OSError as problem:
         return shortage(problem)
     return ""
@@ -43,6 +71,7 @@ def _limit(name: str) -> str:
     return "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
 
 
+_GROWTH = 1 << 16
 _PROCESSES = (
     "raise the limit of processes (ulimit -u, TasksMax= of systemd, --pids-limit of a container), or lower max_workers"
 )
@@ -54,5 +83,4 @@ _MESSAGES = {
     errno.ENOBUFS: _MEMORY,
     errno.ENOSPC: "the disk is full; free some space",
     errno.EDQUOT: "the disk quota is used up; free some space, or raise the quota",
-    errno.EFBIG: "the file is as large as the limit of file sizes allows; raise it (ulimit -f)",
 }

@@ -270,7 +270,7 @@ def measure(value: Any, *, max_string: int, max_array: int, max_depth: int, path
 
 
 def measured(
-    value: Any, *, max_string: int, max_array: int, max_depth: int, allow_nan: bool, path: _Path = "value"
+    value: Any, max_string: int, max_array: int, max_depth: int, allow_nan: bool, path: _Path = "value"
 ) -> Any:
     """The plain value, within these limits: `plain` and `measure` in one pass where the native part is in use."""
     if _NATIVE is not None:

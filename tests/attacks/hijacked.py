@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox import Sandbox
 from moonbox.worker import protocol
-from moonbox.worker.control import SocketControl
-from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.control import SocketControl, socket_pairs
+from moonbox.worker.link import Link
 from moonbox.worker.protocol import HEADER, frame
 
 if TYPE_CHECKING:

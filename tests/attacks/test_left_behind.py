@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Limits, Run, Sandbox, Tool
+from moonbox import Limits, Pause, Run, Sandbox, Tool
 from moonbox.sandbox.threads import MOST_LEFT
 
 if TYPE_CHECKING:
@@ -71,12 +71,62 @@ async def _arun(box: Sandbox, source: str) -> Run:
         return await box.arun(source)
 
 
-@pytest.mark.parametrize(("way", "kind"), [("run", "sync"), ("run", "async"), ("arun", "sync")])
-def test_a_slot_is_held_until_the_tool_ends(way: str, kind: str) -> None:
+def _step(box: Sandbox, source: str) -> Run:
+    with box.repl() as repl:
+        state = repl.start(source)
+        while isinstance(state, Pause):
+            state = state.resume()
+        return state
+
+
+WAYS: dict[str, Callable[[Sandbox, str], Run]] = {
+    "run": lambda box, source: box.run(source),
+    "arun": lambda box, source: asyncio.run(_arun(box, source)),
+    "start": _step,
+}
+
+
+def test_a_slot_is_held_by_a_coroutine_that_refuses_to_end() -> None:
+    """In the host's own loop: the call has timed out, its coroutine goes on."""
     slow = SlowTool()
-    box = Sandbox([slow.tool(kind, max_concurrency=1, timeout=0.3)], limits=LIMITS)
+
+    async def main() -> Run:
+        async with Sandbox([slow.tool("async", max_concurrency=1, timeout=0.3)], limits=LIMITS) as box:
+            run = await box.arun(FIVE_TIMES)
+            slow.release.set()
+            return run
+
+    run = asyncio.run(main())
+    assert run.value == ["timeout", "busy", "busy", "busy", "busy"]
+    assert (slow.most, slow.started) == (1, 1)
+
+
+@pytest.mark.parametrize("way", ["arun", "acall"])
+def test_a_coroutine_that_refuses_to_end_does_not_hold_up_its_run(way: str) -> None:
+    slow = SlowTool()
+
+    async def main() -> list[Run]:
+        async with Sandbox([slow.tool("async", timeout=0.3)], limits=LIMITS) as box:
+            runs = [
+                await (box.arun("return tools.slow(1)") if way == "arun" else box.acall("slow", {"n": 1}))
+                for _ in range(2)
+            ]
+            assert slow.now == 2, "both go on"
+            slow.release.set()
+            return runs
+
+    for run in asyncio.run(main()):
+        assert run.error is not None
+        assert run.error.code == "timeout"
+
+
+@pytest.mark.parametrize(("way", "kind"), [("run", "sync"), ("run", "async"), ("arun", "sync"), ("start", "sync")])
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+def test_a_slot_is_held_until_the_tool_ends(way: str, kind: str, isolation: Any) -> None:
+    slow = SlowTool()
+    box = Sandbox([slow.tool(kind, max_concurrency=1, timeout=0.3)], limits=LIMITS, isolation=isolation)
     try:
-        run = box.run(FIVE_TIMES) if way == "run" else asyncio.run(_arun(box, FIVE_TIMES))
+        run = WAYS[way](box, FIVE_TIMES)
         assert run.value == ["timeout", "busy", "busy", "busy", "busy"]
         assert run.calls[1].error is not None
         assert run.calls[1].error.message == (

@@ -14,6 +14,7 @@ from moonbox.cli.app import COMMANDS, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     Moonbox = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -48,6 +49,26 @@ def test_version_and_help_load_nothing_heavy() -> None:
     for flag, loaded in (("--version", "[]"), ("--help", "['typer']")):
         done = subprocess.run([sys.executable, "-c", script, flag], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == loaded
+
+
+def test_a_script_alone_loads_only_what_it_needs(tmp_path: Path) -> None:
+    """Nothing that reads options or configuration, or shows anything in colours."""
+    script = (
+        "import sys; sys.argv = ['moonbox', 'run', '-e', 'print(6 * 7) return {a = 1}']\n"
+        "from moonbox.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(name for name in sys.modules if name in SLOW or name.startswith('moonbox.')))"
+    )
+    slow = ["typer", "rich", "pygments", "prompt_toolkit", "dataclasses", "inspect", "tomllib", "asyncio", "ssl"]
+    slow += ["pydantic", "jsonschema_rs", "msgspec", "logging", "sqlite3", "datetime", "lupa.lua54"]
+    script = script.replace("SLOW", repr(slow))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    *shown, loaded = done.stdout.splitlines()
+    assert shown == ["42", '{"a":1}']
+    assert "moonbox.cli.script" in loaded.split()
+    slow += ["moonbox.cli.app", "moonbox.cli.options", "moonbox.config.reader", "moonbox.project", "moonbox.mcp"]
+    assert [name for name in loaded.split() if name in slow] == []
 
 
 def test_help_of_a_command_has_examples_and_every_limit(moonbox: Moonbox) -> None:

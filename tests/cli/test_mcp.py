@@ -139,7 +139,7 @@ def test_servers_of_another_client_are_listed(moonbox: Moonbox, tmp_path: Path, 
     assert [(item["name"], item["state"]) for item in data] == [("memory", "ready")]
     for word in ("list", "doctor"):
         done = moonbox("mcp", word)
-        assert done.stdout.startswith("no MCP servers are configured; add [mcp.servers.<name>]"), word
+        assert done.stdout.startswith("no MCP servers are configured; `moonbox mcp add NAME -- "), word
         assert done.returncode == 0
 
 

@@ -358,7 +358,7 @@ def test_ctrl_c_leaves_the_line_of_the_terminals_own_echo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from moonbox.cli import output
-    from moonbox.cli.run import Script, show_run
+    from moonbox.cli.script import Script, show_run
 
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(output, "is_terminal", lambda *, stderr=False: True)

@@ -157,7 +157,11 @@ with Sandbox(audit=sys.argv[1]) as box, box.repl() as repl:
             2000,
             "cannot write to the audit trail {path}: the file is as large as the limit of file sizes",
         ),
-        ("trail.db", 2000, "the audit trail {path} "),
+        (
+            "trail.db",
+            2000,
+            "the audit trail {path} cannot be written: the file is as large as the limit of file sizes allows (2000 ",
+        ),
     ],
 )
 def test_no_room_in_the_trail(name: str, most: int, message: str, tmp_path: Path) -> None:
@@ -166,3 +170,70 @@ def test_no_room_in_the_trail(name: str, most: int, message: str, tmp_path: Path
     done = subprocess.run(host, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(message.format(path=path))
+
+
+KNOWLEDGE = """
+import resource, sys
+from pathlib import Path
+from moonbox.errors import MoonboxError
+from moonbox.knowledge import Item, KnowledgeBase
+
+class Notes:
+    items = [Item(source_id="first", body="The first note is about moths.")]
+    def scan(self, known):
+        yield from self.items
+
+store = Path(sys.argv[1])
+with KnowledgeBase(store, sources={"notes": Notes()}) as base:
+    assert base.sync("notes").ok
+    Notes.items = [*Notes.items, Item(source_id="large", body=" ".join(f"word{n}" for n in range(40_000)))]
+    size = max(file.stat().st_size for file in store.parent.iterdir())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    try:
+        problem = base.sync("notes").error
+    except MoonboxError as raised:
+        problem = raised
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print(problem)
+    assert [hit.source_id for hit in base.search("moths")] == ["first"], "what is there can be found"
+    assert base.sync("notes").ok
+    assert [hit.source_id for hit in base.search("word777")] == ["large"]
+"""
+
+
+def test_no_room_in_the_knowledge_base(tmp_path: Path) -> None:
+    path = tmp_path / "knowledge.db"
+    host = [sys.executable, "-c", KNOWLEDGE, str(path)]
+    done = subprocess.run(host, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        f"the knowledge base {path} cannot be written: the file is as large as the limit of file sizes allows ("
+    )
+
+
+PROCESSES = """
+import os, resource, sys
+from moonbox import Sandbox
+from moonbox.errors import WorkerError
+
+first, second = Sandbox(min_workers=0), Sandbox(min_workers=0)
+kept = first.repl()
+assert kept.run("x = 1").ok
+if os.getuid() == 0:
+    os.setresuid(1_699_999_999, 1_699_999_999, 1_699_999_999)  # root has no such limit
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+try:
+    second.run("return 1")
+except WorkerError as problem:
+    print(problem)
+assert kept.run("return x").value == 1
+"""
+
+
+def test_no_processes_left() -> None:
+    host = subprocess.run([sys.executable, "-c", PROCESSES], capture_output=True, text=True, timeout=120, check=False)
+    assert host.returncode == 0, host.stderr
+    assert host.stdout == (
+        "a worker cannot be started: no more processes can be started; raise the limit of processes "
+        "(ulimit -u, TasksMax= of systemd, --pids-limit of a container), or lower max_workers\n"
+    )

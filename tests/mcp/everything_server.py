@@ -155,6 +155,7 @@ TEMPLATES = [
         name="template",
         description="Data by id.",
         mime_type="application/json",
+        icons=[ICON],
     )
 ]
 _TEMPLATE = re.compile(r"test://template/([^/]+)/data")
@@ -178,6 +179,7 @@ class Everything:
             self.app = _Announcing(
                 "everything",
                 version="1",
+                icons=[ICON],
                 on_list_tools=self.list_tools,
                 on_call_tool=self.call_tool,
                 on_list_prompts=self.list_prompts,

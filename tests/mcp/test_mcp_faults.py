@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.server
 import logging
 import os
@@ -339,40 +340,41 @@ from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.process import ServerProcess
 
 async def main():
-    program = "trap '' TERM HUP INT; sleep 600 & while :; do sleep 0.1; done"
-    async with ServerProcess(ServerSettings(name="deaf", command="sh", args=("-c", program))).connect():
+    async with ServerProcess(ServerSettings(name="deaf", command="sh", args=("-c", sys.argv[1]))).connect():
         print("up", flush=True)
-        await asyncio.Event().wait()
+        if sys.argv[2] == "kill":
+            await asyncio.Event().wait()
+        await asyncio.to_thread(sys.stdin.read)
 
 asyncio.run(main())
 """
+DEAF = "trap '' TERM HUP INT; echo $$ >> pids; exec sleep 600"
+CHILDREN = {"of its group": "sh deaf &", "of another session": "setsid sh deaf &", "a daemon": "(setsid sh deaf &)"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_server_that_ignores_the_end_of_its_input_dies_with_the_host() -> None:
-    """Also what it has started, and also when the host is killed and can do nothing about it."""
-    host = subprocess.Popen([sys.executable, "-c", HOST], stdout=subprocess.PIPE)
-    assert host.stdout is not None
-    with host.stdout:
+@pytest.mark.parametrize("end", ["kill", "close"])
+@pytest.mark.parametrize("child", CHILDREN)
+def test_a_server_that_ignores_every_end_dies_with_the_host(child: str, end: str, tmp_path: Path) -> None:
+    """Also what it has started, in another session or as a daemon, and also when the host is killed outright."""
+    pids = tmp_path / "pids"
+    (tmp_path / "deaf").write_text(DEAF)
+    command = [sys.executable, "-c", HOST, f"{CHILDREN[child]}\nexec sh deaf", end]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as host:
+        assert host.stdout is not None
         assert host.stdout.readline() == b"up\n"
-        started: set[int] = set()
-
-        def server_and_its_child() -> bool:
-            started.update(_descendants(host.pid))
-            return len(started) >= 4  # those, the guard, and another sleep
-
-        wait_until(server_and_its_child)
-        host.kill()
-        host.wait()
-    wait_until(lambda: not any(_lives(pid) for pid in started))
-
-
-def _descendants(pid: int) -> set[int]:
-    pids: set[int] = set()
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
-            pids |= {child} | _descendants(child)
-    return pids
+        wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+        started = [int(pid) for pid in pids.read_text().split()]
+        assert all(_lives(pid) for pid in started)
+        if end == "kill":
+            host.kill()
+        host.communicate()
+    try:
+        wait_until(lambda: not any(_lives(pid) for pid in started))
+    finally:
+        for pid in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _lives(pid: int) -> bool:

@@ -23,9 +23,10 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from moonbox import ToolError
+from moonbox import Toolbox, ToolError
 from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
+from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.sessions import Client, Conversations
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
@@ -231,6 +232,52 @@ def test_a_rate_is_counted_for_each_address() -> None:
     for address in "cde":
         rate.wait(address)
     assert len(rate) == 2
+
+
+def _follower(owner: str, session: str) -> Client:
+    channel: Any = object()
+    return Client(owner, session, "127.0.0.1", False, None, channel, None, False)
+
+
+def test_resources_that_clients_follow_are_bounded() -> None:
+    """More sessions do not follow more, and what is followed no longer costs nothing."""
+    notifier = ChangeNotifier(Toolbox(), str)
+    alice = [_follower("alice", f"session-{number}") for number in range(4)]
+    for number in range(200):
+        notifier.subscribe(alice[number % 4], f"file:///{number}")
+    with pytest.raises(TooMany, match=r"^a client can follow at most 200 resources$"):
+        notifier.subscribe(alice[0], "file:///more")
+    notifier.subscribe(_follower("bob", "his"), "file:///more")
+    with pytest.raises(TooMany, match=r"^the address of a resource can have at most 2000 characters, not 2008$"):
+        notifier.subscribe(_follower("bob", "his"), "file:///" + "x" * 2000)
+    assert len(list(notifier.subscribed())) == 201
+    notifier.remove(alice[0].id)
+    assert len(list(notifier.subscribed())) == 151
+    for client in alice:
+        notifier.remove(client.id)
+    assert list(notifier.subscribed()) == ["file:///more"]
+
+
+def test_following_and_leaving_without_end_keeps_nothing() -> None:
+    import tracemalloc
+
+    notifier = ChangeNotifier(Toolbox(), str)
+    alice = _follower("alice", "hers")
+
+    def follow_and_leave(times: int) -> int:
+        for number in range(times):
+            uri = f"file:///{number:01000}"
+            notifier.subscribe(alice, uri)
+            notifier.unsubscribe(alice, uri)
+            notifier.unsubscribe(alice, uri)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = follow_and_leave(100)
+        assert follow_and_leave(3000) < before + 500_000
+    finally:
+        tracemalloc.stop()
 
 
 @dataclass

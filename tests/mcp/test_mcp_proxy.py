@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from mcp import MCPError
 from mcp_types import AudioContent, ImageContent, PromptReference, ResourceTemplateReference
 
-from tests.mcp.everything_server import PNG, WAV
+from tests.mcp.everything_server import ICON, PNG, WAV
 from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text, wait_until
 
 if TYPE_CHECKING:
@@ -112,6 +113,25 @@ def test_prompts_templates_and_completions(
             driver.run(client.get_prompt("every__test_simple_promt"))
         with pytest.raises(MCPError, match="unknown resource test://none"):  # in the server's own words
             session.read("test://none")
+
+
+def test_icons_reach_the_client(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], mode: str, era: tuple[str, ...]
+) -> None:
+    with connected(driver, configured, env, DIRECT + server("every", *era), mode=mode) as session:
+        client = session.client
+        wait_until(lambda: "every__test_weather" in session.tools())
+        offers = {
+            **session.tools(),
+            **{item.name: item for item in driver.run(client.list_prompts()).prompts},
+            **{item.uri: item for item in driver.run(client.list_resources()).resources},
+            **{item.uri_template: item for item in driver.run(client.list_resource_templates()).resource_templates},
+        }
+        with_icons = ("every__test_weather", "every__test_simple_prompt", "test://static-text")
+        for name in (*with_icons, "test://template/{id}/data"):
+            assert offers[name].icons == [ICON], name
+        [status] = json.loads(session.read("moonbox://servers"))["servers"]
+        assert status["icons"] == [ICON.model_dump(mode="json", by_alias=True, exclude_none=True)]
 
 
 def test_what_is_switched_off_is_not_offered(

@@ -100,7 +100,7 @@ def test_what_cannot_be_changed_safely_is_left_alone() -> None:
     [
         (("add", "old", "--", "y"), "the MCP server 'old' exists already"),
         (("add", "new"), "moonbox mcp add NAME -- command"),
-        (("add", "new", "--url", "https://a.example", "--", "x"), "moonbox mcp add NAME -- command"),
+        (("add", "new", "--url", "https://a.example", "--", "x"), "a server has either a command or a --url, not both"),
         (("add", "new", "--url", "ftp://a.example"), "url must begin with"),
         (("add", "new", "--env", "KEY", "--", "x"), "--env takes NAME=VALUE, not 'KEY'"),
         (("add", "--from", "crsor"), "unknown client 'crsor'; did you mean 'cursor'?"),
@@ -132,6 +132,49 @@ def test_a_client_s_file_that_cannot_be_taken_over_changes_nothing() -> None:
     Path(".mcp.json").write_text('{"mcpServers": {"a": {"command": "x", "args": ["${command:key}"]}}}')
     assert "is not the name of an environment variable" in " ".join(run("add", "--from", "claude", fails=True).split())
     assert Path("moonbox.toml").read_text() == FILE
+
+
+def test_servers_of_a_client_that_are_invalid_or_exist_are_left_out() -> None:
+    path, theirs = Path("moonbox.toml"), Path(".cursor/mcp.json")
+    path.write_text(FILE)
+    theirs.parent.mkdir()
+    servers = {"old": {"command": "other"}, "bad": {"foo": 1}, "worse": [1], "new": {"url": "https://a.example/mcp"}}
+    theirs.write_text(json.dumps({"mcpServers": servers}))
+    output = " ".join(run("add", "--from", "cursor", "--keep-old").split())
+    assert "left out 'bad' of .cursor/mcp.json: [mcp.servers.bad] set either command or url" in output.replace(
+        f"{Path.cwd()}/", ""
+    )
+    assert "worse must be an object, not [1]" in output
+    assert "already has 'old'; use --replace to replace it" in output
+    assert "added 1 MCP server" in output
+    after = path.read_text()
+    assert tomllib.loads(after)["mcp"]["servers"].keys() == {"old", "new"}
+    assert tomllib.loads(after)["mcp"]["servers"]["old"]["command"] == "x"
+    again = " ".join(run("add", "--from", "cursor", fails=True).split())
+    assert "already has 'old', 'new'; use --replace to replace them" in again
+    assert path.read_text() == after
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"mcpServers": {', "is not valid JSON"),
+        ("[]", 'contains no "mcpServers": {…}'),
+        ('{"mcpServers": {}}', "contains no servers"),
+        ('{"mcpServers": {"bad": {}}}', "contains no other servers"),
+    ],
+    ids=["broken", "list", "empty", "invalid"],
+)
+def test_a_file_without_servers_is_told_as_such(text: str, message: str) -> None:
+    Path(".cursor").mkdir()
+    Path(".cursor/mcp.json").write_text(text)
+    assert message in " ".join(run("add", "--from", "cursor", fails=True).split())
+    assert not Path("moonbox.toml").exists()
+
+
+def test_a_program_that_is_not_there_is_told_at_once() -> None:
+    assert "warning: there is no program 'no-such-program'" in run("add", "new", "--", "no-such-program")
+    assert "warning" not in run("add", "shell", "--", "sh")
 
 
 def test_replace() -> None:
@@ -235,7 +278,7 @@ def test_a_secret_of_one_server_is_named_too() -> None:
     path = Path("moonbox.toml")
     path.write_text(FILE)
     path.chmod(0o664)
-    plain = run("add", "plain", "--env", "LEVEL=debug", "--", "x")
+    plain = run("add", "plain", "--env", "LEVEL=debug", "--", "sh")
     assert ("warning" in plain, stat.S_IMODE(path.stat().st_mode)) == (False, 0o664)
     output = " ".join(
         run("add", "new", "--header", "Authorization=Bearer abcdefgh", "--url", "https://a.example").split()

@@ -22,7 +22,7 @@ tokens = { alice = "alices-secret-token", bob = "bobs-own-secret-token" }
 TOOLS = """
 import asyncio
 import os
-from moonbox import tool
+from moonbox import Media, tool
 
 @tool
 async def hold(path: str) -> str:
@@ -34,6 +34,10 @@ async def hold(path: str) -> str:
         open(path + ".cancelled", "w").close()
         raise
     return "released"
+
+@tool
+def picture() -> Media:
+    return Media(bytes(6 << 20), "image/png")
 
 @tool(policy="direct")
 def plain() -> int:
@@ -147,6 +151,31 @@ def test_a_task_outlives_its_connection_and_is_nobody_elses(url: str, alice: Pee
     again = Peer(url, "alice")
     assert again.result("tasks/result", taskId=task["taskId"])["structuredContent"]["value"] == "hers"
     again.close()
+
+
+def test_more_sessions_do_not_keep_more_tasks(url: str, alice: Peer, bob: Peer) -> None:
+    """What has ended is kept for its owner: 64 in all, however many sessions started them."""
+    his = bob.start("return 'his'")
+    ids = []
+    for _ in range(3):
+        session = Peer(url, "alice")
+        ids += [session.start("return 1", ttl=3_600_000)["taskId"] for _ in range(30)]
+        session.result("tasks/result", taskId=ids[-1])
+        session.close()
+    known = ["result" in alice.ask("tasks/get", taskId=task) for task in ids]
+    assert known[-1]
+    assert 32 <= sum(known) <= 64
+    assert bob.result("tasks/get", taskId=his["taskId"])["taskId"] == his["taskId"]
+
+
+def test_results_that_are_kept_have_a_budget(alice: Peer) -> None:
+    """8 MiB each as text, of 32 in all: the oldest go first."""
+    ids = []
+    for _ in range(6):
+        ids.append(alice.start("return tools.picture()", ttl=3_600_000)["taskId"])
+        alice.result("tasks/result", taskId=ids[-1])
+    known = ["result" in alice.ask("tasks/get", taskId=task) for task in ids]
+    assert known == [False, False, False, True, True, True]
 
 
 @pytest.mark.parametrize(

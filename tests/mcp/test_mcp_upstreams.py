@@ -299,7 +299,7 @@ def test_only_a_safe_environment_and_what_is_configured_reaches_a_server(monkeyp
     assert "PATH" in seen
     assert "AWS_SECRET_ACCESS_KEY" not in seen
     allowed = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"}
-    assert set(seen) <= allowed | {"GIVEN"}
+    assert set(seen) <= allowed | {"GIVEN", "MOONBOX_SERVER"}
 
 
 def test_closing_ends_the_processes() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox import Limits, Pause, Run, Sandbox, ToolError, tool
+from moonbox.sandbox import blocking as blocking_driver
+from moonbox.sandbox.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,3 +162,75 @@ def test_before_write_has_the_last_word(drive: Drive) -> None:
 
     with Sandbox(limits=LIMITS) as box, box.repl(before_write=lambda run: replace(run, output="***")) as repl:
         assert drive(repl, "print('secret')").output == "***"
+
+
+def test_calls_after_a_slow_tool_need_no_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    jobs: list[Any] = []
+    submit = Threads.submit
+
+    def count(threads: Threads, job: Any) -> None:
+        jobs.append(job)
+        submit(threads, job)
+
+    def slow() -> None:
+        assert released.wait(60)
+
+    def release() -> None:
+        """Runs only when the caller's thread has taken over from the one that is inside `slow`."""
+        monkeypatch.setattr(blocking_driver, "SLOW", 1000.0)  # from now on nothing is
+        released.set()
+
+    def quick(number: int) -> int:
+        return number
+
+    monkeypatch.setattr(Threads, "submit", count)
+    with Sandbox([slow, release, quick], limits=Limits(max_tool_calls=None, timeout=60)) as box, box.repl() as repl:
+        run = repl.run(
+            "parallel{tools.slow, tools.release} local t = 0 for i = 1, 50 do t = t + tools.quick(i) end return t"
+        )
+    assert run.unwrap() == 1275
+    assert len(jobs) <= 3  # the first helper, `release`, the second helper
+
+
+def test_async_tools_of_a_batch_need_no_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    user: ContextVar[str] = ContextVar("user", default="nobody")
+    jobs: list[Any] = []
+    submit = Threads.submit
+
+    def count(threads: Threads, job: Any) -> None:
+        jobs.append(job)
+        submit(threads, job)
+
+    class Meeting:
+        """Nobody goes on before all are there."""
+
+        def __init__(self) -> None:
+            self.here, self.complete = 0, asyncio.Event()
+
+        async def meet(self, number: int) -> str:
+            """Wait for the others."""
+            self.here += 1
+            if self.here == 20:
+                self.complete.set()
+            await self.complete.wait()
+            if number == 7:
+                raise ToolError("seven is unlucky", code="unlucky")
+            return f"{user.get()} {number}"
+
+    monkeypatch.setattr(Threads, "submit", count)
+    source = """
+        local fs = {}
+        for i = 1, 20 do fs[i] = function() return tools.meet(i) end end
+        local results, names = parallel.settle(fs), {}
+        for i = 1, 20 do names[i] = results[i].ok and results[i].value or results[i].error.code end
+        return names
+    """
+    with Sandbox([Meeting().meet], limits=LIMITS) as box, box.repl() as repl:
+        token = user.set("ada")
+        try:
+            names = repl.run(source).unwrap()
+        finally:
+            user.reset(token)
+    assert names == ["unlucky" if number == 7 else f"ada {number}" for number in range(1, 21)]
+    assert len(jobs) <= 2  # helpers

@@ -231,3 +231,19 @@ def test_a_preset_for_the_unknown() -> None:
             assert run.error is not None
             assert run.error.kind == "limit"
             assert not run.state_lost
+
+
+def test_garbage_is_collected_after_an_answer_that_did_not_fit() -> None:
+    def rows(count: int) -> list[dict[str, int]]:
+        return [{"id": number, "twice": 2 * number} for number in range(count)]
+
+    garbage = "for i = 1, 200000 do local t = {i, i, i, i} end return 1"
+    with Sandbox([rows], limits=Limits(max_memory=8 << 20, timeout=60)) as box, box.repl() as repl:
+        whole = repl.run("return #tools.rows{count = 5000}")
+        assert whole.value == 5000
+        assert repl.run(garbage).usage.peak_memory < 4 << 20
+        failed = repl.run("return #tools.rows{count = 90000}")
+        assert failed.error is not None
+        assert failed.error.limit == "memory"
+        after = repl.run(garbage)
+        assert (after.value, after.usage.peak_memory < 4 << 20) == (1, True)

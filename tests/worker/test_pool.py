@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
-from moonbox.worker.control import SocketControl
-from moonbox.worker.link import Gone, Link, Unread, socket_pairs
+from moonbox.worker.control import SocketControl, socket_pairs
+from moonbox.worker.link import Gone, Link, Unread
 from moonbox.worker.pool import Pool
 from moonbox.worker.protocol import READY, frame
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check.walk import TooMuch, Walk
 from moonbox.errors import ScriptError
-from moonbox.languages.translation import pointed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,6 +53,8 @@ class Checker:
         return findings
 
     def _look(self, source: str, view: ToolView, names: frozenset[str]) -> tuple[Finding, ...]:
+        from moonbox.check.walk import TooMuch, Walk  # here: loaded while the first worker starts
+
         program = self._program(source)
         if program is None:
             return ()
@@ -127,6 +127,8 @@ def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
         return None
+    from moonbox.languages.translation import pointed
+
     first, *others = errors
     more = "".join(f"\nalso on {other}" for other in others)
     return ScriptError(

@@ -251,7 +251,7 @@ class Walk(Scopes):
         if name in self.words.globals:
             return Library(name)
         if not self._may_exist(name) and name not in self._tested:
-            word = self.words.constants.get(name)
+            word = self.words.constant(name)
             advice = self.words.advice(name, False, ()) if indexed else None
             if word is not None:
                 self.error(node.at, f"'{name}' is not defined", f"write {word}, not {name}")

@@ -39,7 +39,7 @@ def _status() -> object:
         return 0
     script = _script_alone()
     if script is not None:
-        from moonbox.cli.run import run_expression
+        from moonbox.cli.script import run_expression
 
         return run_expression(script)
     from moonbox.cli.app import app

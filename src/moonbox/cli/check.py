@@ -9,7 +9,7 @@ import typer
 
 from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Tools, Wait
 from moonbox.cli.output import console, print_json, print_note, reporting_errors
-from moonbox.cli.run import Script, read_script
+from moonbox.cli.script import Script, read_script
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

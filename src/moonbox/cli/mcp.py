@@ -30,7 +30,10 @@ __all__ = ["app"]
 
 app = typer.Typer(name="mcp", help="Manage MCP servers, and add moonbox to MCP clients.", no_args_is_help=True)
 
-_NONE = "no MCP servers are configured; add [mcp.servers.<name>] to moonbox.toml, or pass --mcp-config"
+_NONE = (
+    "no MCP servers are configured; `moonbox mcp add NAME -- command …` adds one, and `moonbox mcp add --from cursor` "
+    "those of a client"
+)
 
 
 @app.command("list")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -94,13 +95,16 @@ def add(
                 raise UsageError("--from takes over all servers of a client; leave out the name, command and --url")
             _add_from(source, file, path, remove_old=remove_old, as_variables=as_variables, replace=replace)
             return
-        if name is None or (url is None) == (not command):
-            raise UsageError("write `moonbox mcp add NAME -- command …` or `moonbox mcp add NAME --url URL`")
-        table: dict[str, Any] = {}
+        if command and url is not None:
+            raise UsageError("a server has either a command or a --url, not both")
+        if name is None or (url is None and not command):
+            raise UsageError(
+                "write `moonbox mcp add NAME -- command …`, `moonbox mcp add NAME --url URL` "
+                "or `moonbox mcp add --from CLIENT`"
+            )
+        table: dict[str, Any] = {"url": url}
         if command:
             table = {"command": command[0], **({"args": command[1:]} if command[1:] else {})}
-        else:
-            table = {"url": url}
         if env:
             table["env"] = _pairs(env, "--env")
         if header:
@@ -109,6 +113,8 @@ def add(
             registry.add(path, {name: table}, replace=replace)
         typer.echo(f"added the MCP server '{name}' to {path}")
         _guard_secrets({name: table}, path)
+        if command and shutil.which(command[0], path=table.get("env", {}).get("PATH")) is None:
+            typer.echo(visible(f"warning: there is no program '{command[0]}'"), err=True)
         print_note(f"`moonbox mcp test {name}` shows what it can do")
 
 
@@ -116,13 +122,22 @@ def _add_from(
     source: str, file: Path | None, path: Path, *, remove_old: bool | None, as_variables: bool | None, replace: bool
 ) -> None:
     from moonbox.mcp import clients, registry
-    from moonbox.mcp.imports import client_file, literal_secrets, servers_from_file, tables_from_file, with_variables
+    from moonbox.mcp.imports import client_file, literal_secrets, valid_tables, with_variables
 
     client, found = client_file(source, file)
-    servers_from_file(found)  # what is wrong with one of them is told before anything is written
-    tables = tables_from_file(found)
+    tables, problems = valid_tables(found)
+    for name, problem in problems.items():
+        typer.echo(visible(f"warning: left out '{name}' of {found}: {problem}"), err=True)
     if not tables:
-        raise UsageError(f"{found} contains no servers")
+        raise UsageError(f"{found} contains no {'other ' if problems else ''}servers")
+    kept = [] if replace else [name for name in registry.names(path) if name in tables]
+    if kept:
+        names = ", ".join(f"'{name}'" for name in kept)
+        message = f"{path} already has {names}; use --replace to replace {'it' if len(kept) == 1 else 'them'}"
+        tables = {name: table for name, table in tables.items() if name not in kept}
+        if not tables:
+            raise UsageError(message)
+        typer.echo(message, err=True)
     secrets = literal_secrets(tables)
     if secrets and as_variables is None:
         places = ", ".join(secret.place for secret in secrets)

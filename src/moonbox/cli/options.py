@@ -1,4 +1,4 @@
-"""Options that several commands share, and the Sandbox that those of `run` and `repl` describe."""
+"""Options that several commands share, as Typer reads them from the command line."""
 
 from __future__ import annotations
 
@@ -6,26 +6,23 @@ import functools
 import inspect
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from moonbox.cli.run_options import PRESETS, START_SECONDS, Quantity, RunOptions, feature_names, json_or_text
 from moonbox.errors import UsageError
-from moonbox.limits import Limits
-from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.config import Config
-    from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.record import CallEntry
-    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 
 __all__ = [
+    "RUN_OPTIONS",
+    "START_SECONDS",
     "ConfigFile",
     "Json",
     "McpConfig",
@@ -74,18 +71,9 @@ Tools = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
 Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for MCP servers to start.", metavar="SECONDS")]
-START_SECONDS = 30.0
-"""The default of Wait."""
 
 
 # Quantities as people type them: `10s`, `64MB`, `none`
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A limit that was given; None stands for "no limit"."""
-
-    value: float | None
 
 
 _NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
@@ -151,23 +139,7 @@ def parse_arguments(given: Sequence[str], tool: Tool, name: str) -> dict[str, An
     return arguments
 
 
-def json_or_text(text: str) -> Any:
-    """What a person typed as a value: JSON where it is valid JSON, else the text itself."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except ValueError:
-        return text
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
 # The options of `run` and `repl`
-
-
-PRESETS = ("default", "quick", "standard", "extended", "untrusted")
-_LIMIT_NAME = re.compile(r"Limits\.(\w+)")
 
 
 def _presets() -> list[str]:
@@ -176,12 +148,6 @@ def _presets() -> list[str]:
 
 def _isolations() -> list[str]:
     return ["process", "inline"]
-
-
-def _feature_names() -> list[str]:
-    from moonbox.languages.registry import LANGUAGES
-
-    return sorted({feature for language in LANGUAGES.values() for feature in language.features})
 
 
 def _trail_words() -> list[str]:
@@ -213,33 +179,30 @@ def _parser(parse: Callable[[str], Quantity]) -> Callable[[Any], Quantity]:
     return checked
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """How scripts run: tools, isolation, trail and limits."""
-
-    tools: Tools = None
-    config: ConfigFile = None
-    no_config: Annotated[
+RUN_OPTIONS: Mapping[str, Any] = {
+    "tools": Tools,
+    "config": ConfigFile,
+    "no_config": Annotated[
         bool, typer.Option("--no-config", metavar="", help="Without the tools of the nearest moonbox.toml.")
-    ] = False
-    isolation: Annotated[
+    ],
+    "isolation": Annotated[
         str,
         typer.Option(
             metavar="process|inline",
             autocompletion=_isolations,
             help="Where scripts run: in a locked-in process, or inline (only for scripts that you trust).",
         ),
-    ] = "process"
-    features: Annotated[
+    ],
+    "features": Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
             help="Allow coroutines or metatables. Repeatable.",
-            autocompletion=_feature_names,
+            autocompletion=feature_names,
             show_default=False,
         ),
-    ] = None
-    audit: Annotated[
+    ],
+    "audit": Annotated[
         str | None,
         typer.Option(
             metavar="PATH|on|off",
@@ -248,8 +211,8 @@ class RunOptions:
             help="Record every run in a .db or .jsonl file, or (on) in the trail that `moonbox audit` shows.",
             show_default="off",
         ),
-    ] = None
-    limits: Annotated[
+    ],
+    "limits": Annotated[
         str,
         typer.Option(
             metavar="PRESET",
@@ -257,109 +220,31 @@ class RunOptions:
             help=f"A set of limits: {', '.join(PRESETS)}. The options below change single ones.",
             rich_help_panel="Limits",
         ),
-    ] = "default"
-    timeout: Annotated[Quantity | None, _limit("--timeout", duration, "TIME", "Seconds for a whole run.")] = None
-    max_calls: Annotated[Quantity | None, _limit("--max-calls", count, "N", "Tool calls in one run.")] = None
-    max_operations: Annotated[
+    ],
+    "timeout": Annotated[Quantity | None, _limit("--timeout", duration, "TIME", "Seconds for a whole run.")],
+    "max_calls": Annotated[Quantity | None, _limit("--max-calls", count, "N", "Tool calls in one run.")],
+    "max_operations": Annotated[
         Quantity | None, _limit("--max-operations", count, "N", "Instructions of the virtual machine.")
-    ] = None
-    max_memory: Annotated[Quantity | None, _limit("--max-memory", byte_count, "BYTES", "Memory of a script.")] = None
-    max_output: Annotated[Quantity | None, _limit("--max-output", byte_count, "BYTES", "Printed output.")] = None
-    max_string: Annotated[Quantity | None, _limit("--max-string", byte_count, "BYTES", "Length of one string.")] = None
-    max_array: Annotated[
+    ],
+    "max_memory": Annotated[Quantity | None, _limit("--max-memory", byte_count, "BYTES", "Memory of a script.")],
+    "max_output": Annotated[Quantity | None, _limit("--max-output", byte_count, "BYTES", "Printed output.")],
+    "max_string": Annotated[Quantity | None, _limit("--max-string", byte_count, "BYTES", "Length of one string.")],
+    "max_array": Annotated[
         Quantity | None, _limit("--max-array", count, "N", "Elements of one table that enters or leaves a script.")
-    ] = None
-    max_depth: Annotated[
+    ],
+    "max_depth": Annotated[
         Quantity | None, _limit("--max-depth", count, "N", "Nesting of a value that enters or leaves a script.")
-    ] = None
-    max_source: Annotated[Quantity | None, _limit("--max-source", byte_count, "BYTES", "Length of one script.")] = None
-
-    @property
-    def trail(self) -> Path | str | None:
-        """The file in which runs are recorded, or None."""
-        if self.audit is None or self.audit in ("", "off"):
-            return None
-        from moonbox.audit.sinks import default_path, names_a_file
-
-        if self.audit == "on":
-            return default_path()
-        if not names_a_file(self.audit):
-            raise UsageError(
-                f"--audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not '{self.audit}'"
-            )
-        return self.audit
-
-    def open(
-        self,
-        *,
-        language: str,
-        approve: Callable[[ToolCall], Any] | None = None,
-        on_call: Callable[[CallEntry], None] | None = None,
-        audit: Any = None,
-        on_output: Callable[[str], None] | None = None,
-        secrets: Mapping[str, str] | None = None,
-    ) -> Sandbox:
-        """The Sandbox that the options describe; UsageError says which of them is wrong."""
-        from moonbox.project.python_tools import load_tools
-        from moonbox.sandbox.sandbox import Sandbox
-
-        limits = self._limits()
-        return Sandbox(
-            load_tools(self.tools or ()),
-            limits=limits,
-            language=language,
-            isolation=cast(Any, self.isolation),  # checked there
-            lua_features=self._features(),
-            min_workers=0,
-            approve=approve,
-            audit=audit,
-            on_call=on_call,
-            on_output=on_output,
-            secrets=secrets,
-        )
-
-    def project(self) -> Config | None:
-        """The configuration whose tools scripts find; None without one."""
-        from moonbox.cli.trust import trusted_config
-
-        if self.no_config:
-            if self.config is not None:
-                raise UsageError("use either --config or --no-config, not both")
-            return None
-        config = trusted_config(self.config)
-        return config if config.path is not None else None
-
-    def _limits(self) -> Limits:
-        """The preset, with the single limits that were given."""
-        names = {item.name: _option_name(item.name) for item in fields(Limits)}
-        given = {name: getattr(self, option) for name, option in names.items()}
-        changes = {name: quantity.value for name, quantity in given.items() if quantity is not None}
-        try:
-            return Limits.preset(self.limits, **changes)
-        except UsageError as problem:
-            message = _LIMIT_NAME.sub(lambda name: f"--{_option_name(name[1]).replace('_', '-')}", str(problem))
-            raise UsageError(message) from None
-
-    def _features(self) -> frozenset[str]:
-        """The features, given one by one or in a row."""
-        known = _feature_names()
-        names = [name for part in self.features or () for name in part.replace(",", " ").split()]
-        for name in names:
-            if name not in known:
-                raise UsageError(f"--features: {unknown('feature', name, known)}")
-        return frozenset(names)
-
-
-def _option_name(limit: str) -> str:
-    return "max_calls" if limit == "max_tool_calls" else limit
+    ],
+    "max_source": Annotated[Quantity | None, _limit("--max-source", byte_count, "BYTES", "Length of one script.")],
+}
+"""The fields of RunOptions as options of a command."""
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command every option of RunOptions, in place of its parameter `options`."""
-    hints = get_type_hints(RunOptions, include_extras=True)
     shared = [
         inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=RUN_OPTIONS[field.name]
         )
         for field in fields(RunOptions)
     ]

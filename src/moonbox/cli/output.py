@@ -9,8 +9,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from moonbox.audit.terminal import seconds, visible
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.wording import counted
@@ -33,6 +31,7 @@ __all__ = [
     "print_error",
     "print_json",
     "print_note",
+    "report_error",
     "reporting_errors",
     "save_media",
     "show_error",
@@ -91,22 +90,33 @@ def forget_typed(terminal: int) -> None:
 
 def confirmed(question: str) -> bool:
     """Whether the person at the terminal says yes; nothing typed before the question counts."""
+    import typer  # here and below: slow to load, and a script alone on the command line does without
+
     forget_typed(sys.stdin.fileno())
     return typer.confirm(question, err=True)
 
 
 @contextlib.contextmanager
 def reporting_errors() -> Iterator[None]:
-    """Show an error of ours as one line, without a traceback. Exit status 2 for wrong use, 1 for the rest."""
+    """Show an error of ours as one line, without a traceback, and exit."""
     try:
         yield
     except MoonboxError as error:
-        print_error(str(error))
-        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
+        import typer
+
+        raise typer.Exit(report_error(error)) from error
+
+
+def report_error(error: MoonboxError) -> int:
+    """Show an error of ours as one line; the exit status: 2 for wrong use, 1 for the rest."""
+    print_error(str(error))
+    return 2 if isinstance(error, UsageError) else 1
 
 
 def print_error(message: str) -> None:
     """One line on stderr, with `error` in red on a terminal."""
+    import typer
+
     head = typer.style("error:", fg="red", bold=True) if _in_colour() else "error:"
     typer.echo(f"{head} {visible(message)}", err=True)
 
@@ -114,12 +124,16 @@ def print_error(message: str) -> None:
 def print_note(message: str) -> None:
     """A remark for the person at the terminal; nothing is printed elsewhere."""
     if is_terminal(stderr=True):
+        import typer
+
         text = visible(message)
         typer.echo(typer.style(text, dim=True) if text and _in_colour() else text, err=True)
 
 
 def print_json(data: Any) -> None:
     """Indented JSON, in ASCII: no escape code of a script reaches a terminal."""
+    import typer
+
     typer.echo(json.dumps(data, indent=2))
 
 
@@ -149,6 +163,8 @@ def save_media(run: Run) -> None:
     """Write the images, audio clips and files that the script returned or showed, and say where they are."""
     for medium in run.media:
         try:
+            import typer
+
             typer.echo(f"saved {medium.save(MEDIA_FOLDER)}", err=True)
         except OSError as problem:
             print_error(f"{medium.name} cannot be saved: {problem.strerror or problem}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
-    from moonbox.cli.options import RunOptions
+    from moonbox.cli.run_options import RunOptions
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox

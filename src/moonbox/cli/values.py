@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import binary, clean, pieces
 from moonbox.audit.terminal import visible
+from moonbox.dataclass import dataclass, field
 from moonbox.wording import counted
 
 if TYPE_CHECKING:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.config.ownership import ownership_problem
-from moonbox.config.reader import check_keys, read, table
 from moonbox.config.variables import Variables, unset_texts
+from moonbox.dataclass import dataclass, field
 from moonbox.errors import ConfigError
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
@@ -61,6 +59,8 @@ class Config:
     @classmethod
     def parse(cls, text: str, path: Path | None = None, *, environ: Mapping[str, str] | None = None) -> Config:
         """The same for text that was read already; `path` says where it is from."""
+        import tomllib  # here and below: most folders have no such file, and these are slow to load
+
         name = _display_name(path) or FILE_NAME
         try:
             data = tomllib.loads(text)
@@ -82,6 +82,8 @@ class Config:
 
     def section(self, name: str, keys: Iterable[str] | None = None) -> dict[str, Any]:
         """A top-level table; empty if it is missing. With `keys`, no others may be in it."""
+        from moonbox.config.reader import check_keys, table
+
         with self.naming_file():
             section = table(self.data.get(name, {}), name)
             if keys is not None:
@@ -90,6 +92,8 @@ class Config:
 
     def read(self, kind: type[T], name: str) -> T:
         """A section as its settings model; ConfigError names the file, the table and each key that is wrong."""
+        from moonbox.config.reader import read
+
         with self.naming_file():
             return read(kind, self.data.get(name, {}), name)
 

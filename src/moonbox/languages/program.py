@@ -284,8 +284,8 @@ class Vocabulary:
     """What every script finds."""
     libraries: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Tables of functions among them, with their members."""
-    constants: Mapping[str, str] = field(default_factory=dict)
-    """Constants of other languages, and what to write."""
+    constant: Callable[[str], str | None] = lambda name: None
+    """What to write for a constant of another language; None if unknown."""
     advice: Callable[[str, bool, tuple[str, ...]], str | None] = lambda name, called, arguments: None
     """What to write for a name of another language that is called with these arguments, or indexed; None if unknown."""
     method_advice: Callable[[str, str, tuple[str, ...]], str | None] = lambda name, receiver, arguments: None

@@ -7,8 +7,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
-import time
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import ConfigError, UsageError
+from moonbox.mcp import files
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -26,13 +25,10 @@ __all__ = [
     "Client",
     "Entry",
     "Installed",
-    "backup",
     "find",
     "install",
     "remove",
     "snippet",
-    "without_tables",
-    "write",
 ]
 
 
@@ -182,28 +178,28 @@ def snippet(client: Client, entry: Entry) -> str:
 def install(client: Client, entry: Entry, path: Path) -> Installed:
     """Write the entry; everything else in the file stays, and a backup of the file is kept next to it."""
     path = path.resolve()  # a symbolic link stays one: its target is changed
-    before = _read(path)
+    before = files.read(path)
     edit = _edit_toml if client.form == "toml" else _edit_json
     after, done = edit(client, entry, before or "", path)
     if done == "unchanged":
         return Installed(path, done)
-    copy = backup(path) if before is not None else None
-    write(path, after)
+    copy = files.backup(path) if before is not None else None
+    files.write(path, after)
     return Installed(path, done if before is not None else "created", copy)
 
 
 def remove(client: Client, names: Sequence[str], path: Path) -> Installed:
     """Remove entries; everything else in the file stays, and a backup of the file is kept next to it."""
     path = path.resolve()
-    before = _read(path)
+    before = files.read(path)
     if before is None:
         return Installed(path, "unchanged")
     edit = _remove_toml if client.form == "toml" else _remove_json
     after = edit(client, names, before, path)
     if after == before:
         return Installed(path, "unchanged")
-    copy = backup(path)
-    write(path, after)
+    copy = files.backup(path)
+    files.write(path, after)
     return Installed(path, "removed", copy)
 
 
@@ -226,62 +222,7 @@ def _remove_json(client: Client, names: Sequence[str], before: str, path: Path) 
 
 
 def _remove_toml(client: Client, names: Sequence[str], before: str, path: Path) -> str:
-    return without_tables(before, client.root, names, path)
-
-
-def without_tables(text: str, root: Sequence[str], names: Sequence[str], path: Path) -> str:
-    """TOML without the tables [root.name] and those below them; ConfigError if that would change anything else."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"{path} is not valid TOML ({problem}); the file was not changed") from None
-    kept, inside = [], False
-    for line in text.splitlines(keepends=True):
-        if line.lstrip().startswith("["):
-            parts = _table_name(line)
-            inside = parts[: len(root)] == list(root) and parts[len(root) : len(root) + 1] in [[name] for name in names]
-        if not inside:
-            kept.append(line)
-    after = "".join(kept)
-    table = data
-    for key in root:
-        table = table.get(key, {}) if isinstance(table, dict) else {}
-    for name in names:
-        if isinstance(table, dict):
-            table.pop(name, None)
-    try:
-        rest = tomllib.loads(after)
-    except tomllib.TOMLDecodeError:
-        rest = None
-    if _without_empty(rest) != _without_empty(data):
-        entries = ", ".join(f"[{'.'.join(root)}.{name}]" for name in names)
-        raise ConfigError(f"{path} cannot be changed safely; remove {entries} by hand")
-    return after
-
-
-def _without_empty(value: Any) -> Any:
-    """Tables without the empty ones: removing the last table of a table removes both."""
-    if not isinstance(value, dict):
-        return value
-    inner = {key: _without_empty(item) for key, item in value.items()}
-    return {key: item for key, item in inner.items() if item != {}}
-
-
-def _table_name(line: str) -> list[str]:
-    """The parts of a table's name in its header; empty if the line is not one."""
-    try:
-        table: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
-        return []
-    parts = []
-    while isinstance(table, dict | list) and table:
-        if isinstance(table, list):
-            table = table[0]
-            continue
-        key = next(iter(table))
-        parts.append(key)
-        table = table[key]
-    return parts
+    return files.without_tables(before, client.root, names, path)
 
 
 def _edit_json(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
@@ -362,40 +303,3 @@ def _indent(text: str) -> int | str:
     if first is None:
         return 2
     return "\t" if first.group(1).startswith("\t") else len(first.group(1))
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{path} cannot be read: {problem}") from None
-
-
-def backup(path: Path) -> Path:
-    """Copy a file beside itself."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    copy, number = path.with_name(f"{path.name}.{stamp}.backup"), 1
-    while copy.exists():
-        number += 1
-        copy = path.with_name(f"{path.name}.{stamp}-{number}.backup")
-    try:
-        shutil.copy2(path, copy)
-    except OSError as problem:
-        raise ConfigError(f"{path} was not changed, because no backup {copy.name} could be made: {problem}") from None
-    return copy
-
-
-def write(path: Path, text: str) -> None:
-    """Replace a file at once, keeping its permissions; a new one is for its owner alone."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        if path.exists():
-            shutil.copymode(path, temporary)
-        Path(temporary).replace(path)
-    except OSError as problem:
-        raise ConfigError(f"{path} cannot be written: {problem}") from None

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 from moonbox.config.mcp import server_from_table
 from moonbox.config.variables import Variables, is_secret
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp import clients
+from moonbox.mcp import clients, files
 from moonbox.secrets import SecretRedactor
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ __all__ = [
     "secrets_in_file",
     "servers_from_file",
     "tables_from_file",
+    "valid_tables",
     "with_variables",
 ]
 
@@ -100,24 +101,47 @@ def _expanded(file: Path, variables: Variables) -> tuple[ServerSettings, ...]:
 
 def tables_from_file(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """The same as tables of moonbox.toml, in which variables are not replaced yet."""
-    file = Path(path).expanduser()
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(f"there is no file {file}") from None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{file} cannot be read: {problem}") from None
     tables = {}
-    for name, table in _server_tables(_parse_jsonc(text, file), file).items():
-        if not isinstance(table, Mapping):
-            raise ConfigError(f"{file}: {name} must be an object, not {table!r}")
-        if table.get("disabled") is True or table.get("enabled") is False or _is_moonbox(table):
-            continue
+    for name, table in _entries(path):
         try:
-            tables[name] = _translated(_plain_variables(dict(table)))
+            tables[name] = _table(name, table)
         except ConfigError as problem:
-            raise ConfigError(f"{file}: {problem}") from None
+            raise ConfigError(f"{Path(path).expanduser()}: {problem}") from None
     return tables
+
+
+def valid_tables(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """The same without the servers that moonbox could not use, and what is wrong with each of those."""
+    tables: dict[str, dict[str, Any]] = {}
+    problems: dict[str, str] = {}
+    for name, table in _entries(path):
+        variables = Variables(None)
+        try:
+            translated = _table(name, table)
+            server_from_table(name, variables.expand(translated, ("mcp", "servers", name)))
+        except ConfigError as problem:
+            problems[name] = SecretRedactor(variables.secrets)(str(problem))
+        else:
+            tables[name] = translated
+    return tables, problems
+
+
+def _entries(path: str | os.PathLike[str]) -> Iterator[tuple[str, Any]]:
+    """The entries of a client's file that are neither disabled nor moonbox itself."""
+    file = Path(path).expanduser()
+    text = files.read(file)
+    if text is None:
+        raise ConfigError(f"there is no file {file}")
+    for name, table in _server_tables(_parse_jsonc(text, file), file).items():
+        settings = table if isinstance(table, Mapping) else {}
+        if settings.get("disabled") is not True and settings.get("enabled") is not False and not _is_moonbox(settings):
+            yield name, table
+
+
+def _table(name: str, table: Any) -> dict[str, Any]:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{name} must be an object, not {table!r}")
+    return _translated(_plain_variables(dict(table)))
 
 
 def _parse_jsonc(text: str, file: Path) -> Any:

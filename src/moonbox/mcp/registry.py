@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.clients import without_tables, write
+from moonbox.mcp import files
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["add", "remove"]
+__all__ = ["add", "names", "remove"]
 
 _ROOT = ("mcp", "servers")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -26,35 +26,31 @@ def add(path: Path, servers: Mapping[str, Mapping[str, Any]], *, replace: bool =
     """Add tables [mcp.servers.<name>]; the names that were new. UsageError if one exists and `replace` is not set."""
     for name, table in servers.items():
         ServerSettings.from_dict(name, dict(table))  # what is invalid is refused before anything is written
-    text = _read(path)
+    text = files.read(path) or ""
     known = _names(text, path)
     taken = [name for name in servers if name in known]
     if taken and not replace:
         raise UsageError(f"the MCP server '{taken[0]}' exists already in {path}; use --replace to replace it")
-    kept = without_tables(text, _ROOT, taken, path) if taken else text
+    kept = files.without_tables(text, _ROOT, taken, path) if taken else text
     blocks = [_block(name, table) for name, table in servers.items()]
     after = "\n".join([*([kept.rstrip("\n") + "\n"] if kept.strip() else []), *blocks])
     _check(path, text, after, servers)
-    write(path, after)
+    files.write(path, after)
     return [name for name in servers if name not in taken]
+
+
+def names(path: Path) -> list[str]:
+    """The servers that the file has."""
+    return _names(files.read(path) or "", path)
 
 
 def remove(path: Path, name: str) -> None:
     """Remove the table of a server."""
-    text = _read(path)
+    text = files.read(path) or ""
     known = _names(text, path)
     if name not in known:
         raise UsageError(f"{path}: {unknown('MCP server', name, known)}")
-    write(path, without_tables(text, _ROOT, [name], path))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{path} cannot be read: {problem}") from None
+    files.write(path, files.without_tables(text, _ROOT, [name], path))
 
 
 def _names(text: str, path: Path) -> list[str]:

@@ -21,7 +21,7 @@ from moonbox.sandbox.threads import submit_to
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
     from moonbox.sandbox.calls import CallResult
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.threads import Threads
     from moonbox.worker.link import Link
 
-__all__ = ["AwaitedDriver", "AwaitingExecutor"]
+__all__ = ["AwaitedDriver", "AwaitingExecutor", "until_ended"]
 
 _BREATH = 32  # frames after which the event loop has its turn
 _PATIENCE = 0.01  # seconds that a helper waits for a script which computes; its thread is worth more than the detour
@@ -40,11 +40,13 @@ _LOOK = 0.02
 class AwaitingExecutor:
     """Awaits async tools here; sync ones run in threads."""
 
+    runs_here = False
+
     def __init__(self, threads: Threads, wake: Callable[[], object]) -> None:
         self._threads = threads
         self._wake = wake
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
             self._wake()  # whoever waits does not know of this deadline yet
         try:
@@ -101,7 +103,9 @@ class AwaitingExecutor:
 class _HelperExecutor(BlockingExecutor):
     """Runs tools in the helper; what they return to be awaited, on the loop that waits for the run."""
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    runs_here = False  # but with an eye on what only means something on an event loop
+
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         try:
             return await super().invoke(call, entry, is_async=is_async)
         except asyncio.CancelledError:  # raised by the tool itself: nobody cancels a thread
@@ -353,8 +357,17 @@ class AwaitedDriver:
             execution.worker_lost = self._sender is not None  # it ended the run and does not read what it was sent
         if execution.worker_lost or not execution.over:
             self._link.hang_up()  # whoever still sends is told
-        sender = [] if self._sender is None else [self._sender]
-        await asyncio.gather(*self._tasks, *sender, return_exceptions=True)
+        await until_ended({*self._tasks, *([] if self._sender is None else [self._sender])})
+
+
+async def until_ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that were cancelled. Those that refuse are left behind after a moment; they keep their slots."""
+    if not tasks:
+        return
+    ended, _ = await asyncio.wait(tasks, timeout=GRACE)
+    for task in ended:
+        if not task.cancelled():
+            task.exception()  # asked for, so that asyncio does not complain about it
 
 
 def _set_done(future: asyncio.Future[None]) -> None:

@@ -18,6 +18,7 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper, run_to_end, send, step
+from moonbox.tools.results import to_tool_error
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
@@ -43,13 +44,15 @@ class BlockingExecutor:
     submit   runs a coroutine there; its second argument is called when the coroutine has really ended
     """
 
+    runs_here = True
+
     def __init__(
         self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
     ) -> None:
         self._submit = submit
         self._wake = wake
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
             self._wake()  # whoever waits does not know of this deadline yet
         result = call()
@@ -179,7 +182,13 @@ class BlockingDriver:
     # The helper drives, the caller looks on
 
     def _drive_with_helper(self) -> None:
-        send(self._link, self._execution)
+        while not self._execution.over:
+            send(self._link, self._execution)
+            # After a slow tool, on to the next single call: that the machine was busy must not slow all the rest down.
+            self._take_charge(for_good=not self._let_help())
+
+    def _let_help(self) -> bool:
+        """Until the run is over or ours to drive; False where no thread can be started."""
         baton = threading.Lock()
         self._turn = turn = threading.Condition(baton)
         self._helper = helper = Helper(
@@ -194,10 +203,9 @@ class BlockingDriver:
         )
         try:
             self._threads.submit(helper.drive)
-        except ToolError:  # no thread can be started: each call will say so, and the script goes on
+        except ToolError:  # each call will say so, and the script goes on
             helper.in_charge = False
-            self._take_charge()
-            return
+            return False
         wait = SLOW
         while True:
             with turn:
@@ -211,14 +219,19 @@ class BlockingDriver:
                     break
                 wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
         helper.raise_problem()
-        if not self._execution.over:
-            self._take_charge()
+        return True
 
     # The caller is in charge: every call has a thread of its own
 
-    def _take_charge(self) -> None:
+    def _take_charge(self, *, for_good: bool) -> None:
+        """To the end, or until one call is all that the script waits for."""
+        if self._execution.over:
+            return
         self._link.let_wake()
         while not self._execution.over:
+            if not for_good and self._execution.waits_for_one and not self._done:
+                self._link.stop_waking()
+                return
             self._start(self._take_starting())
             self._collect()
             self._step()
@@ -237,11 +250,33 @@ class BlockingDriver:
         return entries
 
     def _start(self, entries: Iterable[CallEntry]) -> None:
+        calls = self._execution.calls
         for entry in entries:
             try:
+                if self._execution.intents is None and calls.needs_only_loop(entry):
+                    self._await(entry)
+                    continue
                 self._threads.submit(lambda entry=entry: self._perform_apart(entry))  # type: ignore[misc]
             except ToolError as problem:
                 self._execution.answer(entry, *failure(problem))
+
+    def _await(self, entry: CallEntry) -> None:
+        """On the event loop of another thread: many calls that wait need no thread each."""
+        from moonbox.sandbox.awaited import AwaitingExecutor  # slow to load, but asyncio is needed now
+
+        execution = self._execution
+        executor = AwaitingExecutor(self._threads, self._link.wake)
+
+        def finish(future: Future[CallResult]) -> None:
+            if not future.cancelled():  # else nobody waits for it any more
+                problem = future.exception()
+                result = future.result() if problem is None else failure(to_tool_error(problem, entry.tool))
+                self._done.append((entry, result))
+                self._link.wake()
+
+        future = self._loop.submit(execution.calls.perform(entry, execution, executor))
+        entry.cancel = future.cancel
+        future.add_done_callback(finish)
 
     def _perform_apart(self, entry: CallEntry) -> None:
         """In a thread of its own. A deque and the bell hand the result over: the Execution is not for many threads."""

@@ -6,23 +6,24 @@ suspends, so that a plain `send(None)` drives it to its end; the asyncio one awa
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.dataclass import dataclass, replace
+from moonbox.dataclass import replace
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
 from moonbox.media import MediaStore
 from moonbox.sandbox.contents import as_addresses, with_contents
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
+from moonbox.sandbox.environment import HostFunction, show
 from moonbox.sandbox.record import CLOCK
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
-from moonbox.values import measured, plain
+from moonbox.values import ORDINARY, measured, plain
 from moonbox.wording import counted
 from moonbox.worker.encoding import Decoder
 
@@ -45,26 +46,18 @@ if TYPE_CHECKING:
     CallResult = tuple[CallStatus, Any, ToolError | None]
     """The call's status, its value, and its error."""
 
-__all__ = ["CallPath", "Executor", "HostFunction", "error_value", "failure", "show"]
+__all__ = ["CallPath", "Executor", "error_value", "failure"]
 
 _SOME_TOOLS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class HostFunction:
-    """A function of the host that scripts call by its bare name, with positional arguments."""
-
-    name: str
-    call: Callable[..., Any]
-    doc: str = ""
-    counted: bool = True
-    """Whether it is spent from `max_tool_calls`."""
 
 
 class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
-    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool) -> Any:
+    runs_here: bool
+    """Whether sync tools run in the thread that performs the call."""
+
+    async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline.
 
         What goes on then holds `entry.running` until it has ended.
@@ -74,10 +67,6 @@ class Executor(Protocol):
         """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
-
-
-def show(*values: Any) -> None:
-    """Scripts give the model values and media besides the result with it; the run itself takes them."""
 
 
 class CallPath:
@@ -101,12 +90,7 @@ class CallPath:
         self.limits = limits
         self.language: Language = setup.language
         self.allow_nan = setup.allow_nan
-        self._bounds: dict[str, Any] = {
-            "max_string": limits.max_string,
-            "max_array": limits.max_array,
-            "max_depth": limits.max_depth,
-            "allow_nan": setup.allow_nan,
-        }
+        self._bounds = limits.max_string, limits.max_array, limits.max_depth, setup.allow_nan
         self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
         """So many may come from the worker in one run."""
         self.first_decoder = Decoder(self.most_elements, limits.max_depth, setup.allow_nan)
@@ -126,6 +110,7 @@ class CallPath:
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
         self._redacts = setup.redactor is not None
+        self._simple: dict[str, Tool] = {}  # the tools, by their paths, whose calls are known to be simple
 
     @cached_property
     def docs(self) -> Docs:
@@ -162,6 +147,11 @@ class CallPath:
         tool = self.toolbox.get(name)
         return not self._middleware and (tool is None or _is_plain(tool))
 
+    def needs_only_loop(self, entry: CallEntry) -> bool:
+        """Whether a call asks nobody, waits for no other, and runs on an event loop."""
+        tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
+        return tool is not None and tool.is_async and _asks_nobody(tool) and not self._middleware
+
     def are_expected(self, source: str) -> bool:
         """A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know."""
         return ("tools" in source or self.language.runtime is not None) and len(self.toolbox) > 0
@@ -181,6 +171,13 @@ class CallPath:
             running = entry.running = self._running_calls.enter(entry)
             if isinstance(target, HostFunction):
                 result = await self._call_function(target, entry, run, executor)
+            elif executor.runs_here and run.intents is None and self._is_simple(target):
+                entry.begin()
+                CLOCK.set(run.clock)
+                result = target.invoke(entry.arguments, first_index=self._first)
+                if type(result) not in ORDINARY:
+                    result = await executor.invoke(partial(collect_rows, result, self.limits.max_array), entry)
+                result = self._taken(target, result)
             else:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
@@ -279,8 +276,7 @@ class CallPath:
             result = await executor.invoke(call, entry, is_async=tool.is_async)
         else:
             result = await self._start(call, entry, run.intents, run, executor, tool.is_async)
-        result = tool.convert_result(result, **self._bounds)
-        self._learn(tool, result, scripted=not self._direct)
+        result = self._taken(tool, result)
         for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
@@ -288,6 +284,30 @@ class CallPath:
                     result = self._convert(changed.result)
                 elif changed is not None:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
+        return result
+
+    def _is_simple(self, tool: Tool) -> bool:
+        """Whether a call of the tool is no more than that: nobody is asked, and nothing is waited for or handed in."""
+        if self.media:
+            return False
+        if self._simple.get(tool.path) is tool:
+            return True
+        simple = not (
+            self._middleware
+            or tool.is_async
+            or tool.policy != "auto"
+            or tool.max_concurrency is not None
+            or tool.timeout is not None
+            or tool.plan.injected
+        )
+        if simple:
+            self._simple[tool.path] = tool
+        return simple
+
+    def _taken(self, tool: Tool, result: Any) -> Any:
+        """What a tool returned, as it goes to the script."""
+        result = tool.convert_result(result, *self._bounds)
+        self._learn(tool, result, scripted=not self._direct)
         return result
 
     def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord) -> Callable[[], Any]:
@@ -375,14 +395,18 @@ class CallPath:
 
     def _convert(self, result: Any) -> Any:
         try:
-            return measured(result, **self._bounds, path="result")
+            return measured(result, *self._bounds, "result")
         except ConversionError as problem:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None
 
 
 def _is_plain(tool: Tool) -> bool:
-    return not tool.is_async and tool.policy != "approve" and tool.max_concurrency is None
+    return not tool.is_async and _asks_nobody(tool)
+
+
+def _asks_nobody(tool: Tool) -> bool:
+    return tool.policy != "approve" and tool.max_concurrency is None
 
 
 def failure(error: ToolError) -> CallResult:

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError, ToolError, kind_of_code
-from moonbox.sandbox.awaited import AwaitingExecutor, soon
+from moonbox.sandbox.awaited import AwaitingExecutor, soon, until_ended
 from moonbox.sandbox.blocking import BlockingExecutor
 from moonbox.sandbox.calls import CallPath, failure
 from moonbox.sandbox.environment import Additions
@@ -85,7 +85,7 @@ class DirectCall:
                 changed.clear()
             if not task.done():
                 task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                await until_ended([task])
                 return self._finish(None)
             return self._finish(task.result())
         except asyncio.CancelledError:

@@ -8,22 +8,36 @@ from typing import TYPE_CHECKING, Any
 from moonbox.dataclass import dataclass, field, replace
 from moonbox.errors import ConversionError, UsageError
 from moonbox.languages.names import is_identifier
-from moonbox.sandbox.calls import HostFunction, show
 from moonbox.values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from moonbox.languages.registry import Language
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Additions", "check_name", "describe_environment", "lower_inputs"]
+__all__ = ["Additions", "HostFunction", "check_name", "describe_environment", "lower_inputs", "show"]
 
 SHOW = (
     "show(x): gives the model x besides the result; an image, audio clip or file (what a tool returned with a field "
     "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."
 )
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
+
+
+@dataclass(frozen=True, slots=True)
+class HostFunction:
+    """A function of the host that scripts call by its bare name, with positional arguments."""
+
+    name: str
+    call: Callable[..., Any]
+    doc: str = ""
+    counted: bool = True
+    """Whether it is spent from `max_tool_calls`."""
+
+
+def show(*values: Any) -> None:
+    """Scripts give the model values and media besides the result with it; the run itself takes them."""
 
 
 @dataclass(frozen=True, slots=True)

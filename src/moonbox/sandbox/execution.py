@@ -126,6 +126,11 @@ class Execution(RunRecord):
         """Whether somebody reads its output while it runs."""
         return self._on_output is not None
 
+    @property
+    def waits_for_one(self) -> bool:
+        """Whether one call, which has not begun, is all that the script waits for."""
+        return len(self._open) == 1 == len(self.starting)
+
     # What goes in
 
     def begin(self, data: bytes, *, native: bool = False, sent: bool = False) -> None:
@@ -302,11 +307,12 @@ class Execution(RunRecord):
         self._last_id = items[-1][0]
         calls = []
         for item in items:
-            space, _, name = item[1].partition(".")
-            if space in ("sys", "docs"):
-                self._answer_question(item[0], space, name, item[2])
-            else:
-                calls.append(item)
+            if item[1][:6] != "tools.":
+                space, _, name = item[1].partition(".")
+                if space in ("sys", "docs"):
+                    self._answer_question(item[0], space, name, item[2])
+                    continue
+            calls.append(item)
         if not calls:
             return
         if self._budget is not None:

@@ -53,11 +53,14 @@ def read_calls(payload: bytes, decode: Decode, after: int) -> list[tuple[int, st
     if type(data) is not list or not 0 < len(data) <= _MOST_CALLS_AT_ONCE:
         raise WorkerError("the worker sent malformed calls")
     for item in data:
-        if type(item) is not list or list(map(type, item)) != [int, str, list]:
+        if type(item) is not list or len(item) != 3:
             raise WorkerError("the worker sent a malformed call")
-        if not after < item[0] < _LARGEST_COUNT or len(item[1]) > _LONGEST_NAME:
+        call, target, arguments = item
+        if type(call) is not int or type(target) is not str or type(arguments) is not list:
             raise WorkerError("the worker sent a malformed call")
-        after = item[0]
+        if not after < call < _LARGEST_COUNT or len(target) > _LONGEST_NAME:
+            raise WorkerError("the worker sent a malformed call")
+        after = call
     return data
 
 

@@ -223,8 +223,8 @@ class CallEntry:
             self.result,
             self.error,
             self.started,
-            max(0.0, began - self.received),
-            max(0.0, ended - began),
+            began - self.received,
+            ended - began if ended > began else 0.0,  # its timeout may pass in the moment in which it begins
             self.bytes_in,
             self.bytes_out,
             self.approval,

@@ -7,11 +7,11 @@ import weakref
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from moonbox.check.checker import Checker
 from moonbox.errors import ClosedError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
-from moonbox.sandbox.repl import Repl
 from moonbox.sandbox.setup import (
     Setup,
     check_limits,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
     from moonbox.worker.sources import WorkerSource
@@ -125,12 +126,14 @@ class Sandbox:
         setup = self._setup
         self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
         source = _source(isolation, setup.config_for_workers())
+        self._zygote = source if isinstance(source, ProcessSource) else None
         if require:
             source = StrictSource(source, tuple(require))
         self._pool = Pool(source, spares=min_workers, most=max_workers)
         if require:
             self._prove_jail()
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
+        self._repl_class: type[Repl] | None = None
         # Also when nobody calls `close`: at exit while threads still run, which they do no more when __del__ is called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
         self._shut_down = weakref.finalize(
@@ -202,9 +205,22 @@ class Sandbox:
     def _make_repl(self, **options: Any) -> Repl:
         if self._closed:
             raise ClosedError("the Sandbox is closed")
-        repl = Repl(self._setup, self._pool, self._template, on_close=self._repls.discard, **options)
+        repl_class = self._repl_class or self._load_repl_class()
+        repl = repl_class(self._setup, self._pool, self._template, on_close=self._repls.discard, **options)
         self._repls.add(repl)
         return repl
+
+    def _load_repl_class(self) -> type[Repl]:
+        """What a first run needs is loaded here, while its worker's zygote starts."""
+        setup = self._setup
+        if self._zygote is not None and os.getpid() == setup.pid:
+            self._zygote.begin()
+        from moonbox.sandbox.repl import Repl
+
+        if setup.check:
+            Checker(setup.language).check(" ", setup.tool_view(setup.toolbox))
+        self._repl_class = Repl
+        return Repl
 
     def _repl_for_one_run(self) -> Repl:
         """It has no id: the Run says that it belongs to no Repl, and so that nothing of its state is left."""

@@ -314,10 +314,11 @@ class RunningCalls:
 
     def let_go(self, call: RunningCall) -> None:
         """One of those who hold it is done; it has ended when the last of them is."""
-        with self._lock:
-            call.holders -= 1
-            if call.holders:
-                return
+        if call.holders > 1:  # the last one is alone with it: only who holds it gives it to others
+            with self._lock:
+                call.holders -= 1
+                if call.holders:
+                    return
         self._calls.discard(call)
         if call.slots is not None:
             call.slots.leave()

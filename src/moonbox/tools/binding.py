@@ -178,7 +178,7 @@ class Binder:
         """Named arguments from whatever came."""
         if arguments is None:
             return {}
-        if not isinstance(arguments, list | tuple):
+        if type(arguments) is not list and not isinstance(arguments, list | tuple):
             if isinstance(arguments, Mapping):
                 return self._place(arguments, tool)
             raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
@@ -230,6 +230,10 @@ class Binder:
     # Validation
 
     def _bind(self, arguments: Any, tool: str, first_index: int, is_json_call: bool) -> dict[str, Any]:
+        if type(arguments) is list and self._simple is not None:
+            bound = self._bind_simply(arguments)
+            if bound is not None:
+                return self._filled(bound)
         named = self._name(arguments, tool, is_json_call)
         coerce = self._coerce
         changed = coerce(named) if coerce is not None else named
@@ -240,6 +244,44 @@ class Binder:
         if changed is not named and self._is_valid(given := self._filled(dict(named))):
             return given
         raise self.error(self._problems(bound, first_index), tool)
+
+    @cached_property
+    def _simple(self) -> tuple[dict[Any, type[Any]], frozenset[str], list[type[Any]] | None] | None:
+        """The types of parameters of which the schema says nothing else, the required ones, and the types of all in
+        their order, if none is text, which has to be looked at. None where it says something about them together."""
+        root = self.document.root
+        _ = self.validator  # a schema that is not valid is refused whatever the arguments are
+        if not isinstance(root, dict) or root.get("type") != "object" or root.keys() - _SIMPLE_ROOT:
+            return None
+        kinds = {
+            name: _SIMPLE[part["type"]]
+            for name, part in (root.get("properties") or {}).items()
+            if isinstance(part, dict)
+            and not part.keys() - _SIMPLE_KEYWORDS
+            and isinstance(part.get("type"), str)
+            and part["type"] in _SIMPLE
+        }
+        required = frozenset(root.get("required") or ())
+        in_order = [kinds.get(name, str) for name in self.order]
+        return kinds, required, None if str in in_order or required - {*self.order} else in_order
+
+    def _bind_simply(self, arguments: list[Any]) -> dict[str, Any] | None:
+        """The arguments by name where they need no change and are valid without a doubt, as most are; else None."""
+        assert self._simple is not None
+        kinds, required, in_order = self._simple
+        if list(map(type, arguments)) == in_order:
+            return dict(zip(self.order, arguments, strict=True))
+        if len(arguments) == 1 and type(arguments[0]) is dict:
+            named = dict(arguments[0])
+        elif len(arguments) <= len(self.order):
+            named = dict(zip(self.order, arguments, strict=False))
+        else:
+            return None
+        for name, value in named.items():
+            kind = type(value)
+            if kinds.get(name) is not kind or (kind is str and not value.isascii()):
+                return None
+        return named if required <= named.keys() else None
 
     def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
         for name, default, is_plain in self._defaults:
@@ -316,6 +358,9 @@ def _closed(parameters: dict[str, Any]) -> dict[str, Any]:
     return {**parameters, "additionalProperties": False}
 
 
+_SIMPLE = {"integer": int, "string": str, "boolean": bool}
+_SIMPLE_KEYWORDS = frozenset({"default", "description", "examples", "title", "type"})
+_SIMPLE_ROOT = frozenset({"$schema", "additionalProperties", "description", "properties", "required", "title", "type"})
 _OPENING = frozenset(
     {
         *("$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from moonbox.dataclass import dataclass, fields
 from moonbox.errors import ToolDefinitionError
@@ -14,17 +14,22 @@ __all__ = ["RISKS", "HintOptions", "Hints"]
 RISKS = ("low", "medium", "high")
 
 
-class HintOptions(TypedDict, total=False):
-    """Hints as a dictionary: `{"read_only": True}`."""
+if TYPE_CHECKING:
 
-    read_only: bool | None
-    destructive: bool | None
-    idempotent: bool | None
-    cpu_bound: bool | None
-    client_side: bool | None
-    open_world: bool | None
-    risk: str | None
-    category: str | None
+    class HintOptions(TypedDict, total=False):
+        """Hints as a dictionary: `{"read_only": True}`."""
+
+        read_only: bool | None
+        destructive: bool | None
+        idempotent: bool | None
+        cpu_bound: bool | None
+        client_side: bool | None
+        open_world: bool | None
+        risk: str | None
+        category: str | None
+
+else:  # Python would compile each of its annotations
+    HintOptions = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,16 +83,15 @@ async def _drained(rows: AsyncGenerator[Any, Any], most: int) -> list[Any]:
 
 
 def convert(
-    value: Any, *, tool: str, parse_json: bool, max_string: int, max_array: int, max_depth: int, allow_nan: bool = True
+    value: Any, tool: str, parse_json: bool, max_string: int, max_array: int, max_depth: int, allow_nan: bool = True
 ) -> Any:
     """The plain value; raises ToolError with code `result_too_large` or `bad_result`."""
     if parse_json and isinstance(value, str):
         value = _parsed(value, max_depth)
     try:
-        value = collect_rows(value, max_array)
-        lowered = measured(
-            value, max_string=max_string, max_array=max_array, max_depth=max_depth, allow_nan=allow_nan, path="result"
-        )
+        if type(value) not in ORDINARY:
+            value = collect_rows(value, max_array)
+        lowered = measured(value, max_string, max_array, max_depth, allow_nan, "result")
     except ConversionError as error:
         code = "result_too_large" if error.limit else "bad_result"
         raise ToolError(f"the result of {tool} cannot be used: {error}", code=code, tool=tool) from None

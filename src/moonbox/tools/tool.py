@@ -10,7 +10,6 @@ from moonbox.dataclass import dataclass, field, replace
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
-from moonbox.tools.docstrings import read_docstring
 from moonbox.tools.document import Document, object_schema, own_copy
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
 from moonbox.tools.hints import Hints
@@ -107,6 +106,7 @@ class Tool(Generic[P, R]):
         if isinstance(function, Tool):
             return function.with_(**overrides) if overrides else function
         from moonbox.tools import schema
+        from moonbox.tools.docstrings import read_docstring
 
         inspected = inspect_function(function)
         doc = read_docstring(inspected.doc)
@@ -193,22 +193,14 @@ class Tool(Generic[P, R]):
     def convert_result(
         self,
         value: Any,
-        *,
         max_string: int = 10_000_000,
         max_array: int = 100_000,
         max_depth: int = 64,
         allow_nan: bool = True,
     ) -> Any:
         """The plain value that crosses to the script; raises ToolError where it cannot or is too large."""
-        return convert(
-            value,
-            tool=self.path,
-            parse_json=self.parse_json and self.returns is None,
-            max_string=max_string,
-            max_array=max_array,
-            max_depth=max_depth,
-            allow_nan=allow_nan,
-        )
+        parse_json = self.parse_json and self.returns is None
+        return convert(value, self.path, parse_json, max_string, max_array, max_depth, allow_nan)
 
     @property
     def document(self) -> Document:

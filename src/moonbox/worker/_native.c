@@ -42,7 +42,7 @@ typedef void *(*lua_Alloc)(void *, void *, size_t, size_t);
 typedef intptr_t lua_KContext;
 
 enum { T_NIL = 0, T_BOOLEAN = 1, T_LIGHT = 2, T_NUMBER = 3, T_STRING = 4, T_TABLE = 5 };
-enum { MULTIPLE = -1, MASK_COUNT = 8, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 4 };
+enum { MULTIPLE = -1, MASK_COUNT = 8, GC_STOP = 0, GC_RESTART = 1, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 4 };
 #define REGISTRY (-1000000 - 1000)
 #define upvalue(i) (REGISTRY - (i))
 
@@ -109,7 +109,7 @@ enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4 };
 enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
-enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000 };
+enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE_ANSWER = 1 << 16, KNOWN_NAMES = 64 };
 enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
 static const long FLUSH_NANOSECONDS = 5000000, RESCUE_NANOSECONDS = 50000000;
@@ -132,7 +132,7 @@ static struct {
   size_t max_memory, max_output, max_string, max_array, max_nodes, max_depth;
   /* the run under way */
   uint32_t number;
-  int has_run;
+  int has_run, collects_not;
   size_t printed;
   atomic_int reason;
   /* `mutex` guards what follows: a stop must find its own run or none, and no coroutine that has ended */
@@ -593,6 +593,10 @@ typedef struct {
   const unsigned char *at, *end;
   unsigned depth;
   int broken; /* it ends too soon, is nested too deeply, or holds what no value of ours has */
+  /* Names that came before, for Lua takes long to look one up: where they are in the bytes, and, at the same number, in a
+   * table at this index of the stack. 0: there is none. */
+  int names;
+  const unsigned char *seen[KNOWN_NAMES];
 } Reader;
 
 static uint64_t number_of(Reader *r, int size) {
@@ -615,6 +619,26 @@ static void push_text(lua_State *L, Reader *r, size_t size) {
   }
   p_lua_pushlstring(L, (const char *)r->at, size);
   r->at += size;
+}
+
+/* The name of a field, which is mostly a short text, and one that came before. */
+static void push_name(lua_State *L, Reader *r) {
+  size_t size = r->at < r->end ? (size_t)(*r->at - 0xa0) : 0;
+  if (!r->names || size - 1 > 30 || (size_t)(r->end - r->at) <= size) {
+    push_value(L, r);
+    return;
+  }
+  const unsigned char *name = r->at; /* with its tag, which holds its size */
+  r->at += size + 1;
+  size_t slot = (size * 7 + name[1] * 3 + name[size]) % KNOWN_NAMES;
+  if (r->seen[slot] && !memcmp(r->seen[slot], name, size + 1)) {
+    p_lua_rawgeti(L, r->names, (lua_Integer)slot + 1);
+    return;
+  }
+  p_lua_pushlstring(L, (const char *)name + 1, size);
+  p_lua_pushvalue(L, -1);
+  p_lua_rawseti(L, r->names, (lua_Integer)slot + 1);
+  r->seen[slot] = name;
 }
 
 /* Whether a null is next, which it then passes. */
@@ -664,7 +688,7 @@ static void push_object(lua_State *L, Reader *r, size_t count) {
   p_lua_createtable(L, 0, (int)count);
   int object = p_lua_gettop(L), nulls = 0; /* their keys are in a table above the object */
   for (size_t i = 0; i < count && !r->broken; i++) {
-    push_value(L, r);
+    push_name(L, r);
     int kind = p_lua_type(L, -1);
     if (kind != T_STRING && !(kind == T_NUMBER && p_lua_isinteger(L, -1))) r->broken = 1; /* Lua would raise for some */
     if (is_null(r)) {
@@ -763,6 +787,10 @@ static int stopped_by(lua_State *L, int reason) {
   return 1;
 }
 
+static void let_collect(lua_State *L) {
+  if (W.collects_not) W.collects_not = 0, p_lua_gc(L, GC_RESTART);
+}
+
 /* exchange(calls): send calls (JSON, may be empty), wait for answers; id, ok, value, … or -1 when the run must stop. */
 static int l_exchange(lua_State *L) {
   size_t size;
@@ -783,7 +811,7 @@ static int l_exchange(lua_State *L) {
     if (got < 0) return stopped_by(L, REASON_MEMORY);
     if (kind == HALT) return stopped_by(L, length ? (unsigned char)payload[0] : REASON_CANCELLED);
   } while (kind != ANSWERS);
-  Reader r = {(const unsigned char *)payload, (const unsigned char *)payload + length, 0, 0};
+  Reader r = {.at = (const unsigned char *)payload, .end = (const unsigned char *)payload + length};
   size_t count = 0;
   if (r.at < r.end) {
     unsigned char tag = *r.at++;
@@ -792,11 +820,19 @@ static int l_exchange(lua_State *L) {
   if (!count || count > MOST_ANSWERS) return stopped_by(L, REASON_CANCELLED);
   limit_memory(0); /* what the script holds already is its own */
   if (!p_lua_checkstack(L, (int)(count * 3) + 16)) return stopped_by(L, REASON_MEMORY);
+  if (length > LARGE_ANSWER) {
+    p_lua_createtable(L, KNOWN_NAMES, 0);
+    r.names = p_lua_gettop(L);
+  }
   int top = p_lua_gettop(L);
+  /* What comes is all in use: to look through it again and again while it grows would take half as long as to make it. An
+   * allocation that fails still collects. Where one raises an error, the end of the run sets this right. */
+  if (length > LARGE_ANSWER) W.collects_not = 1, p_lua_gc(L, GC_STOP);
   for (size_t i = 0; i < count && !r.broken; i++) {
     if (r.at >= r.end || *r.at++ != 0x93) r.broken = 1; /* [id, ok, value] */
     for (int part = 0; part < 3; part++) push_value(L, &r);
   }
+  let_collect(L);
   if (r.broken) {
     p_lua_settop(L, top);
     return stopped_by(L, REASON_CANCELLED);
@@ -880,13 +916,13 @@ static int l_second(lua_State *L) {
   return 1;
 }
 
-/* fill(into, from): every field of `from`, whatever metatable `into` has. */
+/* fill(into, list): the fields of a list of name, value, name, value, whatever metatable `into` has. */
 static int l_fill(lua_State *L) {
   p_lua_settop(L, 2);
-  p_lua_pushnil(L);
-  while (p_lua_next(L, 2)) {
-    p_lua_pushvalue(L, -2);
-    p_lua_rotate(L, -2, 1);
+  lua_Integer size = (lua_Integer)p_lua_rawlen(L, 2);
+  for (lua_Integer at = 1; at < size; at += 2) {
+    p_lua_rawgeti(L, 2, at);
+    p_lua_rawgeti(L, 2, at + 1);
     p_lua_rawset(L, 1);
   }
   return 0;
@@ -1078,6 +1114,7 @@ static int run(const char *payload, size_t length) {
   p_lua_sethook(L, NULL, 0, 0);
   pthread_mutex_unlock(&W.mutex);
   W.limit = 0;
+  let_collect(L);
   double cpu = cpu_seconds() - began;
   const char *kind;
   size_t size;
@@ -1613,7 +1650,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; zygote.py has the same. */
-enum { REVISION = 2 };
+enum { REVISION = 3 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   PyObject *module = PyModule_Create(&MODULE);

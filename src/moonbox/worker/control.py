@@ -11,7 +11,7 @@ from moonbox.dataclass import dataclass
 from moonbox.worker.protocol import STOP
 from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
 
-__all__ = ["Control", "Notes", "SocketControl", "WorkerProcess", "ZygoteControl"]
+__all__ = ["Control", "Notes", "SocketControl", "WorkerProcess", "ZygoteControl", "socket_pairs"]
 
 _SECONDS = 5.0
 
@@ -97,3 +97,15 @@ class ZygoteControl:
 
     def release(self) -> None:
         self.notes.send(RELEASE, self.serial)
+
+
+def socket_pairs() -> tuple[socket.socket, socket.socket, socket.socket, socket.socket]:
+    """(our main, our control, worker's main, worker's control)"""
+    main, theirs = socket.socketpair()
+    try:
+        control, theirs_control = socket.socketpair()
+    except OSError:
+        main.close()
+        theirs.close()
+        raise
+    return main, control, theirs, theirs_control

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from moonbox.worker.control import Control, WorkerProcess
     from moonbox.worker.jail import Layer
 
-__all__ = ["Gone", "Link", "Unread", "socket_pairs"]
+__all__ = ["Gone", "Link", "Unread"]
 
 WIRE = extension("worker._wire")
 """The native exchange, which reads the system's clock by itself; None where there is none."""
@@ -391,15 +391,3 @@ class Link:
             raise Gone
         self.reader.buffer += data
         return True
-
-
-def socket_pairs() -> tuple[Any, Any, Any, Any]:
-    """(our main, our control, worker's main, worker's control)"""
-    main, theirs = socket.socketpair()
-    try:
-        control, theirs_control = socket.socketpair()
-    except OSError:
-        main.close()
-        theirs.close()
-        raise
-    return main, control, theirs, theirs_control

@@ -9,6 +9,7 @@ import array
 import contextlib
 import marshal
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -22,19 +23,20 @@ from moonbox.errors import WorkerError
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
-from moonbox.worker.control import Notes, SocketControl, ZygoteControl
-from moonbox.worker.link import Link, socket_pairs
+from moonbox.worker.control import Notes, SocketControl, ZygoteControl, socket_pairs
 from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from moonbox.worker.group import SandboxGroup
+    from moonbox.worker.link import Link
 
 __all__ = ["InlineSource", "ProcessSource", "StrictSource", "WorkerSource"]
 
 _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
+_SENT_AHEAD = 32 * 1024  # so many bytes a socket takes while nobody reads
 
 
 class WorkerSource(Protocol):
@@ -71,7 +73,17 @@ class ProcessSource:
         self._notes: Notes | None = None
         self._group: SandboxGroup | None = None
         self._without_group = ""
+        self._introduction: bytes | None = None  # its configuration; b"" when it was sent, None when it was answered
         self._closed = False
+
+    def begin(self) -> None:
+        """Start the zygote without waiting for it: it loads while its host does. What fails, `spawn` tries again."""
+        with self._lock:
+            if self._socket is None and not self._closed:
+                try:
+                    self._launch()
+                except (OSError, WorkerError):
+                    self._end()
 
     def spawn(self) -> Link:
         try:
@@ -84,6 +96,8 @@ class ProcessSource:
         except BaseException:
             main.close()
             raise
+        from moonbox.worker.link import Link  # here: loaded while the zygote starts
+
         control = ZygoteControl(notes, serial)
         return Link(main, control, pid, _Process(self, pid), native=native, cpu_clock=_process_clock(pid))
 
@@ -127,7 +141,9 @@ class ProcessSource:
             for attempt in (1, 2, 3):
                 try:
                     if self._socket is None:
-                        self._start()
+                        self._launch()
+                    if self._introduction is not None:
+                        self._introduce(self._introduction)
                     assert self._notes is not None
                     if fds:
                         self._make_room()
@@ -140,7 +156,8 @@ class ProcessSource:
                         raise WorkerError(f"the zygote process does not answer: {problem}") from None
         raise AssertionError
 
-    def _start(self) -> None:
+    def _launch(self) -> None:
+        """Start the zygote; it is to be told its configuration before anything else, and to answer."""
         if not sys.executable:
             raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
         try:
@@ -166,12 +183,20 @@ class ProcessSource:
                 raise _cannot_start(problem) from problem
         self._socket = ours
         self._notes = Notes(notes)
+        self._introduction = _packed(("configure", self._config))
+        if len(self._introduction) <= _SENT_AHEAD:
+            ours.sendall(self._introduction)
+            self._introduction = b""
+
+    def _introduce(self, unsent: bytes) -> None:
+        assert self._socket is not None
         try:
-            self._exchange(("configure", self._config), ())
+            self._exchange(unsent, ())
         except (OSError, WorkerError) as problem:
             self._end()
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
-        ours.settimeout(REPLY_SECONDS)
+        self._introduction = None
+        self._socket.settimeout(REPLY_SECONDS)
 
     def _group_to_join(self) -> tuple[str | None, str]:
         """The group of the workers, which is made once and outlives a zygote; None and why where there is none."""
@@ -227,6 +252,7 @@ class ProcessSource:
             self._notes.close()
             self._notes = None
         if self._process is not None:
+            _await_end(self._process.pid, 2.0)
             try:
                 self._process.wait(2.0)
             except subprocess.TimeoutExpired:
@@ -234,6 +260,20 @@ class ProcessSource:
                     os.kill(self._process.pid, signal.SIGKILL)
                 self._process.wait()
             self._process = None
+
+
+def _await_end(pid: int, seconds: float) -> None:
+    """Wait for a child to end, where the system can tell: `subprocess` would look at growing intervals."""
+    try:
+        fd = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(seconds * 1000)
+    finally:
+        os.close(fd)
 
 
 def _packed(request: tuple[Any, ...]) -> bytes:
@@ -321,6 +361,8 @@ class InlineSource:
         self._threads: list[threading.Thread] = []
 
     def spawn(self) -> Link:
+        from moonbox.worker.link import Link
+
         main, control, theirs, theirs_control = socket_pairs()
         thread = threading.Thread(
             target=_serve, args=(theirs, theirs_control, self._config), name="moonbox-inline", daemon=True

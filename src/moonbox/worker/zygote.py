@@ -38,7 +38,7 @@ _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 
 _EMFILE = 24
 _MOST_PLANS = 64
 _SLACK = 32 << 20
-_NATIVE_REVISION = 2
+_NATIVE_REVISION = 3
 _FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
@@ -381,6 +381,6 @@ def _load_native() -> Any:
 
 
 def _ignore_interrupts() -> None:
-    import signal
+    import _signal  # type: ignore[import-not-found]  # built in; `signal` makes enumerations of it, which takes long
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)

@@ -17,7 +17,7 @@ def lua_vocabulary() -> Vocabulary:
     return Vocabulary(
         globals=BASE | LIBRARIES.keys() | {"_G", "_ENV", "_VERSION", "null"},
         libraries=LIBRARIES,
-        constants=equivalents().constants,
+        constant=lambda name: equivalents().constants.get(name),  # read when a script uses such a word
         advice=_advice,
         method_advice=_method_advice,
         member_advice=_member_advice,

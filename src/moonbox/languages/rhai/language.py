@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moonbox.languages.language import Language
-from moonbox.languages.translation import completeness_of, explain_translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -51,13 +50,16 @@ def runtime_source() -> str:
 
 
 def _completeness() -> Callable[[str], bool]:
+    from moonbox.languages.translation import completeness_of
+
     return completeness_of(runtime_source)
 
 
 def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
-    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
-    from moonbox.languages.rhai.hints import rhai_hint  # only a run that failed needs it
+    from moonbox.languages.rhai.hints import rhai_hint  # only a run that failed needs them
+    from moonbox.languages.translation import explain_translated
 
+    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
     source = list(sources.values())[-1] if sources else ""
     hint = rhai_hint(explained, source, limits)
     return explained if hint is None else explained.with_(hint=hint)

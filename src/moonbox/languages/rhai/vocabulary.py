@@ -54,7 +54,7 @@ def rhai_vocabulary() -> Vocabulary:
     words = rhai_words()
     return Vocabulary(
         globals=words.functions,
-        constants=words.constants,
+        constant=words.constants.get,
         advice=lambda name, called, arguments: words.foreign_functions.get(name) if called else None,
         method_advice=lambda name, receiver, arguments: words.foreign_method(name, receiver, arguments),
         string_methods=words.functions,

@@ -8,6 +8,7 @@ the same limits, and its owner finds it again after a lost connection. It cannot
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import time
 from dataclasses import dataclass, replace
@@ -51,7 +52,9 @@ _KEPT_MILLISECONDS = 300_000
 _LONGEST_MILLISECONDS = 3_600_000
 _POLL_MILLISECONDS = 500
 _MOST_TASKS = 64
-"""Of one client; the oldest that have ended are forgotten first."""
+"""Of one client, in all of its sessions; the oldest that have ended are forgotten first."""
+_MOST_KEPT = 32 * 1024 * 1024
+"""Characters of the results that are kept for one client; the last one is kept in any case."""
 
 
 @dataclass(slots=True)
@@ -59,11 +62,14 @@ class _Task:
     id: str
     owner: str
     client: str
+    share: str
     ttl: int
     created: float
     updated: float
     work: asyncio.Task[Any]
     cancelled: bool = False
+    size: int = 0
+    """Of its result."""
 
     @property
     def status(self) -> TaskStatus:
@@ -140,6 +146,7 @@ class TaskCalls:
             id=secrets.token_urlsafe(16),
             owner=client.owner,
             client=client.id,
+            share=client.share,
             ttl=min(max(wanted, 1), _LONGEST_MILLISECONDS),
             created=now,
             updated=now,
@@ -151,18 +158,33 @@ class TaskCalls:
 
     def _note_end(self, task: _Task) -> None:
         task.updated = self._clock()
-        if not task.work.cancelled():
-            task.work.exception()  # it is asked for with the result; nobody has to ask
+        if task.work.cancelled() or task.work.exception() is not None:  # asked for, so that nobody else has to
+            return
+        if task.id not in self._tasks:  # its time was over
+            return
+        task.size = _size(task.work.result())
+        others = self._ended(task.share)
+        others.remove(task)
+        kept = task.size + sum(other.size for other in others)
+        for other in others:
+            if kept <= _MOST_KEPT:
+                break
+            self._forget(other)
+            kept -= other.size
 
     def _make_room(self, client: Client) -> None:
         self.end_expired()
-        own = [task for task in self._tasks.values() if task.owner == client.owner and task.client == client.id]
-        if len(own) < _MOST_TASKS:
+        if sum(task.share == client.share for task in self._tasks.values()) < _MOST_TASKS:
             return
-        ended = [task for task in own if task.work.done()]
+        ended = self._ended(client.share)
         if not ended:
             raise MCPError(INVALID_PARAMS, f"this client already has {_MOST_TASKS} tasks; try again later")
-        self._forget(min(ended, key=lambda task: task.updated))
+        self._forget(ended[0])
+
+    def _ended(self, share: str) -> list[_Task]:
+        """Those of one client that have ended, the oldest first."""
+        ended = [task for task in self._tasks.values() if task.share == share and task.work.done()]
+        return sorted(ended, key=lambda task: task.updated)
 
     def _forget(self, task: _Task) -> None:
         self._tasks.pop(task.id, None)
@@ -209,6 +231,15 @@ class TaskCalls:
         task.updated = self._clock()
         task.work.cancel()
         return CancelTaskResult.model_validate(task.fields(), by_name=True)
+
+
+def _size(result: CallToolResult) -> int:
+    """About how many characters it has."""
+    size = 0 if result.structured_content is None else len(json.dumps(result.structured_content, default=str))
+    for block in result.content:
+        inner = getattr(block, "resource", block)
+        size += sum(len(getattr(inner, name, None) or "") for name in ("text", "data", "blob"))
+    return size
 
 
 def _iso(moment: float) -> str:

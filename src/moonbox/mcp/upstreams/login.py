@@ -18,11 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp.client.auth import OAuthClientProvider
-from mcp.client.auth.extensions.client_credentials import (
-    ClientCredentialsOAuthProvider,
-    PrivateKeyJWTOAuthProvider,
-    SignedJWTParameters,
-)
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 from pydantic import AnyUrl, ValidationError
 
@@ -262,6 +257,13 @@ def make_auth(
 
 
 def _machine(url: str, oauth: LoginSettings, storage: _Storage) -> OAuthClientProvider:
+    # Here: it loads a library for signatures, which most servers have no use for.
+    from mcp.client.auth.extensions.client_credentials import (
+        ClientCredentialsOAuthProvider,
+        PrivateKeyJWTOAuthProvider,
+        SignedJWTParameters,
+    )
+
     client, scope = oauth.client_id or "", " ".join(oauth.scopes) or None
     if oauth.private_key is None:
         return ClientCredentialsOAuthProvider(

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections import deque
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import anyio
@@ -41,7 +42,18 @@ _MESSAGE_COST, _LINE_COST = 1_000, 16
 _CHUNK = 65_536
 _LAST_OUTPUT_SECONDS = 0.2
 _GRACE_SECONDS = 1.0
-_GUARD = 'read -r line || kill -s KILL -- "-$1"'  # the end of its input means that this process is gone
+_GUARD = """
+read -r line || kill -s KILL -- "-$1"  # the end of its input means that the host is gone
+for attempt in 1 2 3 4 5 6 7 8 9 10; do  # those that are being started meanwhile are found the next time
+  found=$(grep -lsF -e "$2" /proc/[0-9]*/environ)
+  [ -n "$found" ] || exit 0
+  for file in $found; do
+    pid=${file#/proc/}
+    kill -s KILL "${pid%/environ}"
+  done
+done
+"""
+_MARK = "MOONBOX_SERVER"
 _SAFE_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
 
 
@@ -66,8 +78,9 @@ class ServerProcess:
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[tuple[MessageReader, MessageWriter]]:
         """The transport's two streams; ends the process on the way out."""
-        self._process = process = await self._started()
-        guard = Guard(process.pid)
+        mark = token_hex(16)
+        self._process = process = await self._started(mark)
+        guard = Guard(process.pid, mark)
         reader = MessageReader(self._read, self._parse, self._reading_ended, max_line=self._settings.max_message)
         writer = MessageWriter(self._write, self._count)
         watchers = [asyncio.create_task(self._read_stderr(process)), asyncio.create_task(self._watch(process))]
@@ -77,11 +90,11 @@ class ServerProcess:
             try:
                 await _uninterrupted(_stop(process, watchers))
             finally:
-                guard.dismiss()
+                await _uninterrupted(asyncio.to_thread(guard.dismiss))
 
-    async def _started(self) -> _Process:
+    async def _started(self, mark: str) -> _Process:
         """The process; a start that is cancelled is waited for all the same, so that the process can be ended."""
-        starting = asyncio.ensure_future(_start(self._settings))
+        starting = asyncio.ensure_future(_start(self._settings, mark))
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -195,7 +208,7 @@ class _Process(asyncio.subprocess.SubprocessStreamProtocol):
         return self.exited.is_set()
 
 
-async def _start(settings: ServerSettings) -> _Process:
+async def _start(settings: ServerSettings, mark: str) -> _Process:
     assert settings.command is not None
     try:
         _, process = await asyncio.get_running_loop().subprocess_exec(
@@ -205,7 +218,7 @@ async def _start(settings: ServerSettings) -> _Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**safe_environment(), **settings.env},
+            env={**safe_environment(), **settings.env, _MARK: mark},
             cwd=settings.cwd,
             start_new_session=True,
         )
@@ -242,16 +255,19 @@ def _signal_group(process: _Process, number: signal.Signals) -> None:
 
 
 class Guard:
-    """A small process that outlives this one, and then kills a server's process group, however this one ended.
+    """A small process that outlives this one, and then kills a server with all that it started, however this one ended.
+
+    Those are its process group and, on Linux, every process with the server's mark in its environment: daemons and
+    others that have left the group inherit it. They are killed also when the server has ended while this process lives.
 
     The server's pipes close with this process too, but a server may ignore that. The kernel's own signal for it reaches
     neither what the server has started nor, where the thread that started the server ends first, the right moment.
     """
 
-    def __init__(self, group: int) -> None:
+    def __init__(self, group: int, mark: str) -> None:
         try:
             self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "moonbox-guard", str(group)],
+                ["/bin/sh", "-c", _GUARD, "moonbox-guard", str(group), f"{_MARK}={mark}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -263,7 +279,7 @@ class Guard:
             self._process = None
 
     def dismiss(self) -> None:
-        """The server has ended."""
+        """The server has ended. Waits until what it has left behind has ended too."""
         if self._process is not None:
             with contextlib.suppress(OSError):
                 self._process.communicate(b"\n")

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from mcp_types import Implementation
+
     from moonbox.mcp.upstreams.login import Login
 
-__all__ = ["AvailabilityLog", "State", "Status", "Timing"]
+__all__ = ["AvailabilityLog", "State", "Status", "Timing", "server_icons"]
 
 log = logging.getLogger("moonbox.mcp")
 
+_MAX_ICON, _MAX_ICONS = 16_384, 8
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
 
 
@@ -43,6 +46,8 @@ class Status:
     protocol: str = ""
     server: str = ""
     """What the server calls itself."""
+    icons: tuple[dict[str, Any], ...] = ()
+    """Its icons, as it sent them."""
     seconds: float | None = None
     """How long the latest start took."""
     attempts: int = 0
@@ -84,6 +89,7 @@ class Status:
             "problems": list(self.problems),
             "protocol": self.protocol,
             "server": self.server,
+            "icons": list(self.icons),
             "seconds": self.seconds,
             "attempts": self.attempts,
             "retry_in": None if self.retry_at is None else round(self._retry_in(), 1),
@@ -96,6 +102,13 @@ class Status:
 
     def _retry_in(self) -> float:
         return max(0.0, (self.retry_at or 0.0) - time.monotonic())
+
+
+def server_icons(info: Implementation | None) -> tuple[dict[str, Any], ...]:
+    """The icons of a server, without those that are too large to show beside its name."""
+    icons = [] if info is None else info.icons or []
+    small = [icon for icon in icons if len(icon.src) <= _MAX_ICON][:_MAX_ICONS]
+    return tuple(icon.model_dump(mode="json", by_alias=True, exclude_none=True) for icon in small)
 
 
 class AvailabilityLog:
@@ -125,6 +138,8 @@ class AvailabilityLog:
 class Timing:
     """How long a supervisor waits, in seconds."""
 
+    head_start: float = 0.25
+    """Before the start of a server whose tools are known, unless it is called."""
     first_delay: float = 0.5
     """Before the second start; doubled for each further one."""
     max_delay: float = 30.0

@@ -17,7 +17,7 @@ from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
 from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, lost_during_call, timed_out, unavailable
 from moonbox.mcp.upstreams.login import LoginRequired
-from moonbox.mcp.upstreams.status import AvailabilityLog, Status, Timing
+from moonbox.mcp.upstreams.status import AvailabilityLog, Status, Timing, server_icons
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.hints import Hints
 
@@ -37,7 +37,6 @@ __all__ = ["Upstream"]
 
 log = logging.getLogger("moonbox.mcp")
 server_log = logging.getLogger("moonbox.mcp.stderr")
-
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 6
@@ -86,8 +85,7 @@ class Upstream:
         self._start_requested = asyncio.Event()
         self._status_changed = asyncio.Event()
         self._health_check: asyncio.Task[None] | None = None
-        self._used_at = 0.0
-        self._stopped_idle = False
+        self._used_at, self._stopped_idle = 0.0, False
         self._availability = AvailabilityLog(settings.name)
 
     @property
@@ -119,8 +117,10 @@ class Upstream:
 
     async def _supervise(self, lazy: bool) -> None:
         """Keep the server running until this is cancelled."""
-        if lazy:
-            await self._start_requested.wait()
+        if self.catalog.known:  # its tools are listed already, so that whoever waits for the list comes first
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if lazy else self._timing.head_start):
+                    await self._start_requested.wait()
         attempts = 0
         try:
             while True:
@@ -173,6 +173,7 @@ class Upstream:
                     attempts=0,
                     protocol=connection.protocol,
                     server=connection.server,
+                    icons=server_icons(connection.session.server_info),
                     login=self._login.kept,
                     seconds=round(time.monotonic() - began, 3),
                 )
@@ -391,7 +392,7 @@ class Upstream:
                 raise unavailable(status.why(), retryable=status.state == "retrying")
             if status.state == "failed" and self._start_requested.is_set():
                 raise unavailable(status.why())
-            if status.state in ("idle", "failed"):
+            if status.state in ("idle", "starting", "failed"):
                 self._start_requested.set()
             await self._status_changed.wait()
             if self.status.state in ("retrying", "failed") and status.state in ("starting", "failed", "idle"):

@@ -1,0 +1,166 @@
+"""The options of `run` and `repl` as they were given, and the Sandbox that they describe."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+from moonbox.dataclass import dataclass, fields
+from moonbox.errors import UsageError
+from moonbox.limits import Limits
+from moonbox.suggest import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from moonbox.config import Config
+    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.tools.toolbox import Toolbox
+
+__all__ = ["PRESETS", "START_SECONDS", "Quantity", "RunOptions", "feature_names", "json_or_text"]
+
+START_SECONDS = 30.0
+"""How long MCP servers may take to start, by default."""
+PRESETS = ("default", "quick", "standard", "extended", "untrusted")
+_LIMIT_NAME = r"Limits\.(\w+)"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A limit that was given; None stands for "no limit"."""
+
+    value: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How scripts run: tools, isolation, trail and limits. `options.RUN_OPTIONS` says how each is typed."""
+
+    tools: Sequence[str] | None = None
+    config: Path | None = None
+    no_config: bool = False
+    isolation: str = "process"
+    features: Sequence[str] | None = None
+    audit: str | None = None
+    limits: str = "default"
+    timeout: Quantity | None = None
+    max_calls: Quantity | None = None
+    max_operations: Quantity | None = None
+    max_memory: Quantity | None = None
+    max_output: Quantity | None = None
+    max_string: Quantity | None = None
+    max_array: Quantity | None = None
+    max_depth: Quantity | None = None
+    max_source: Quantity | None = None
+
+    @property
+    def trail(self) -> Path | str | None:
+        """The file in which runs are recorded, or None."""
+        if self.audit is None or self.audit in ("", "off"):
+            return None
+        from moonbox.audit.sinks import default_path, names_a_file
+
+        if self.audit == "on":
+            return default_path()
+        if not names_a_file(self.audit):
+            raise UsageError(
+                f"--audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not '{self.audit}'"
+            )
+        return self.audit
+
+    def open(
+        self,
+        *,
+        language: str,
+        approve: Callable[[ToolCall], Any] | None = None,
+        on_call: Callable[[CallEntry], None] | None = None,
+        audit: Any = None,
+        on_output: Callable[[str], None] | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> Sandbox:
+        """The Sandbox that the options describe; UsageError says which of them is wrong."""
+        from moonbox.sandbox.sandbox import Sandbox
+
+        limits = self._limits()
+        return Sandbox(
+            self._tools(),
+            limits=limits,
+            language=language,
+            isolation=cast(Any, self.isolation),  # checked there
+            lua_features=self._features(),
+            min_workers=0,
+            approve=approve,
+            audit=audit,
+            on_call=on_call,
+            on_output=on_output,
+            secrets=secrets,
+        )
+
+    def project(self) -> Config | None:
+        """The configuration whose tools scripts find; None without one."""
+        from moonbox.config import find
+
+        if self.no_config:
+            if self.config is not None:
+                raise UsageError("use either --config or --no-config, not both")
+            return None
+        if self.config is None and find() is None:
+            return None
+        from moonbox.cli.trust import trusted_config
+
+        config = trusted_config(self.config)
+        return config if config.path is not None else None
+
+    def _tools(self) -> Toolbox | tuple[()]:
+        if not self.tools:
+            return ()
+        from moonbox.project.python_tools import load_tools
+
+        return load_tools(self.tools)
+
+    def _limits(self) -> Limits:
+        """The preset, with the single limits that were given."""
+        names = {item.name: _option_name(item.name) for item in fields(Limits)}
+        given = {name: getattr(self, option) for name, option in names.items()}
+        changes = {name: quantity.value for name, quantity in given.items() if quantity is not None}
+        try:
+            return Limits.preset(self.limits, **changes)
+        except UsageError as problem:
+            message = re.sub(_LIMIT_NAME, lambda name: f"--{_option_name(name[1]).replace('_', '-')}", str(problem))
+            raise UsageError(message) from None
+
+    def _features(self) -> frozenset[str]:
+        """The features, given one by one or in a row."""
+        known = feature_names()
+        names = [name for part in self.features or () for name in part.replace(",", " ").split()]
+        for name in names:
+            if name not in known:
+                raise UsageError(f"--features: {unknown('feature', name, known)}")
+        return frozenset(names)
+
+
+def _option_name(limit: str) -> str:
+    return "max_calls" if limit == "max_tool_calls" else limit
+
+
+def feature_names() -> list[str]:
+    """The optional parts of all languages."""
+    from moonbox.languages.registry import LANGUAGES
+
+    return sorted({feature for language in LANGUAGES.values() for feature in language.features})
+
+
+def json_or_text(text: str) -> Any:
+    """What a person typed as a value: JSON where it is valid JSON, else the text itself."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except ValueError:
+        return text
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,225 @@
+"""A script on the command line: a file, standard input or text; run, and its result shown."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.terminal import visible
+from moonbox.cli.output import is_terminal, print_error, print_json, print_note, report_error, save_media
+from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
+from moonbox.dataclass import dataclass
+from moonbox.errors import MoonboxError, UsageError
+from moonbox.suggest import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from moonbox.audit.records import Run
+
+__all__ = ["Script", "read_inputs", "read_script", "run_expression", "run_script", "show_run"]
+
+INTERRUPTED = 130
+_ROWS, _ITEMS = 500, 200
+
+
+def run_expression(text: str) -> int:
+    """`moonbox run -e SCRIPT`, without any other option; its exit status."""
+    gc.disable()  # until everything is loaded, none of which is garbage
+    try:
+        return run_script(read_script(None, text, None), RunOptions(), {})
+    except MoonboxError as error:
+        return report_error(error)
+    except KeyboardInterrupt:  # before the script had begun
+        return INTERRUPTED
+
+
+def run_script(script: Script, options: RunOptions, inputs: Mapping[str, Any], *, as_json: bool = False) -> int:
+    """Run it and show what came of it; the exit status."""
+    live = _LiveOutput() if not as_json else None
+    finished = _execute(script, options, inputs, live)
+    if live is not None:
+        live.end()
+    if as_json:
+        print_json(finished.to_dict())
+    else:
+        show_run(finished, script, recorded=options.trail is not None, printed=live is not None and live.used)
+    save_media(finished)
+    if finished.error is None:
+        return 0
+    return INTERRUPTED if finished.error.kind == "cancelled" else 1
+
+
+class _LiveOutput:
+    """What the script prints, on standard output as it comes."""
+
+    def __init__(self) -> None:
+        self._stream, self._last = sys.stdout, ""
+
+    @property
+    def used(self) -> bool:
+        return bool(self._last)
+
+    def __call__(self, text: str) -> None:
+        if text:
+            self._last = text[-1]
+            self._stream.write(visible(text) if self._stream.isatty() else text)
+            self._stream.flush()
+
+    def end(self) -> None:
+        """Nothing else begins in the middle of a line."""
+        if self._last not in ("", "\n"):
+            self._stream.write("\n")
+
+
+def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], live: _LiveOutput | None) -> Run:
+    """Run it; after Ctrl-C the record of what it did until then."""
+    from moonbox.cli.session import Session
+
+    # Tools print to stdout as they please: only the script's own output belongs there.
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        Session(options, script.language, wait=START_SECONDS, sources=[script.text], on_output=live) as session,
+    ):
+        gc.enable()
+        return session.run(script.text, inputs=inputs)
+
+
+def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False) -> None:
+    """Everything that a person wants to know of it; `recorded` where `moonbox audit` can show more.
+
+    `printed` where its output was shown while it ran.
+    """
+    from moonbox.cli.output import show_error, show_output, show_values, summary
+
+    if run.error is not None and run.error.kind == "cancelled" and not run.calls:
+        print_note("")  # after the terminal's own ^C; with calls, the line of calls has removed it
+    show_output(run, printed=printed)
+    shortened = show_values(run, quote=False, rows=_ROWS, items=_ITEMS)
+    sys.stdout.flush()
+    if run.error is not None:
+        if run.error.kind == "cancelled":
+            print_error("interrupted" + (f" after {summary(run)}" if run.calls else ""))
+        else:
+            show_error(run.error, language=script.language, name=script.name)
+    if not script.text.strip():
+        print_note(f"{script.name or 'the script'} is empty")
+    if shortened:
+        print_note("shortened for the terminal; use a pipe or --json to see everything")
+    if recorded:
+        print_note(f"{summary(run)} · moonbox audit show {run.id[:8]}")
+    elif run.calls and is_terminal() and run.ok:
+        print_note(summary(run))
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script to run."""
+
+    text: str
+    language: str
+    name: str | None = None
+    """The file's name, for messages."""
+
+
+def read_script(file: str | None, expression: str | None, language: str | None) -> Script:
+    """The script that the arguments name; UsageError says in one line why there is none."""
+    if file is not None and expression is not None:
+        raise UsageError("use either a file or -e, not both")
+    if expression is not None:
+        return Script(expression, _language(language, None))
+    if file is None:
+        raise UsageError("a script is required: a file, - for standard input, or -e SCRIPT")
+    if file == "-":
+        chosen = _language(language, None)
+        return Script(_text(_read_stdin(), "standard input", chosen), chosen)
+    from pathlib import Path
+
+    path = Path(file)
+    data = _read(path)  # before its language: a missing file is the more important error
+    chosen = _language(language, path)
+    return Script(_text(data, f"'{file}'", chosen), chosen, file)
+
+
+def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
+    """The globals that --input and --set describe; a --set has the last word."""
+    from moonbox.languages.names import is_identifier
+
+    inputs: dict[str, Any] = {}
+    if file is not None:
+        from pathlib import Path
+
+        name = "standard input" if file == "-" else f"'{file}'"
+        data = _read_stdin() if file == "-" else _read(Path(file))
+        try:
+            given = json.loads(data)
+        except ValueError as problem:
+            raise UsageError(f"--input: {name} is not valid JSON: {problem}") from None
+        inputs = given if isinstance(given, dict) else {"input": given}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--set must be NAME=VALUE, not '{pair}'")
+        inputs[key] = json_or_text(text)
+    for key in inputs:
+        if not is_identifier(key):
+            raise UsageError(f"'{key}' is not a name that a script can use; use letters, digits and _")
+    return inputs
+
+
+def _language(given: str | None, path: Path | None) -> str:
+    """The one that was named, or the one of the file's suffix, or the default."""
+    from moonbox.languages.registry import LANGUAGES
+    from moonbox.languages.registry import language as language_named
+
+    if given is not None:
+        return language_named(given).name
+    suffix = path.suffix.lower() if path is not None else ""
+    for known in LANGUAGES.values():
+        if suffix in (known.suffix, ""):
+            return known.name
+    suffixes = " or ".join(known.suffix for known in LANGUAGES.values())
+    raise UsageError(f"'{path}' does not end in {suffixes}; name its language with --language")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        near = suggestion(path.name, [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else [])
+        raise UsageError(f"the file '{path}' does not exist{near}") from None
+    except IsADirectoryError:
+        raise UsageError(f"'{path}' is a folder, not a script") from None
+    except OSError as problem:
+        raise UsageError(f"'{path}' cannot be read: {problem.strerror}") from None
+
+
+def _read_stdin() -> bytes:
+    try:
+        if sys.stdin.isatty():
+            print("Type a script; Ctrl-D runs it.", file=sys.stderr)
+        return sys.stdin.buffer.read()
+    except KeyboardInterrupt:
+        print_note("")  # after the terminal's own ^C
+        raise
+
+
+def _text(data: bytes, name: str, language: str) -> str:
+    from moonbox.languages.registry import language as language_named
+
+    if data.startswith(b"\x1bLua"):
+        raise UsageError(f"{name} is compiled Lua; only source text can be run")
+    if b"\0" in data:
+        raise UsageError(f"{name} is a binary file, not a script (byte {data.index(0):,} is zero)")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        byte = data[problem.start]
+        raise UsageError(f"{name} is not UTF-8 (byte {problem.start:,} is 0x{byte:02x})") from None
+    if text.startswith("#!"):  # the line that names an interpreter becomes a comment: line numbers stay
+        text = language_named(language).comment + text[2:]
+    return text

@@ -1,0 +1,110 @@
+"""Configuration files that people keep: read, copied, replaced at once, and TOML from which tables are removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["backup", "read", "without_tables", "write"]
+
+
+def read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"{path} cannot be read: {problem}") from None
+
+
+def backup(path: Path) -> Path:
+    """Copy a file beside itself."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    copy, number = path.with_name(f"{path.name}.{stamp}.backup"), 1
+    while copy.exists():
+        number += 1
+        copy = path.with_name(f"{path.name}.{stamp}-{number}.backup")
+    try:
+        shutil.copy2(path, copy)
+    except OSError as problem:
+        raise ConfigError(f"{path} was not changed, because no backup {copy.name} could be made: {problem}") from None
+    return copy
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file at once, keeping its permissions; a new one is for its owner alone."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        if path.exists():
+            shutil.copymode(path, temporary)
+        Path(temporary).replace(path)
+    except OSError as problem:
+        raise ConfigError(f"{path} cannot be written: {problem}") from None
+
+
+def without_tables(text: str, root: Sequence[str], names: Sequence[str], path: Path) -> str:
+    """TOML without the tables [root.name] and those below them; ConfigError if that would change anything else."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigError(f"{path} is not valid TOML ({problem}); the file was not changed") from None
+    kept, inside = [], False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            parts = _table_name(line)
+            inside = parts[: len(root)] == list(root) and parts[len(root) : len(root) + 1] in [[name] for name in names]
+        if not inside:
+            kept.append(line)
+    after = "".join(kept)
+    table = data
+    for key in root:
+        table = table.get(key, {}) if isinstance(table, dict) else {}
+    for name in names:
+        if isinstance(table, dict):
+            table.pop(name, None)
+    try:
+        rest = tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        rest = None
+    if _without_empty(rest) != _without_empty(data):
+        entries = ", ".join(f"[{'.'.join(root)}.{name}]" for name in names)
+        raise ConfigError(f"{path} cannot be changed safely; remove {entries} by hand")
+    return after
+
+
+def _without_empty(value: Any) -> Any:
+    """Tables without the empty ones: removing the last table of a table removes both."""
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _without_empty(item) for key, item in value.items()}
+    return {key: item for key, item in inner.items() if item != {}}
+
+
+def _table_name(line: str) -> list[str]:
+    """The parts of a table's name in its header; empty if the line is not one."""
+    try:
+        table: Any = tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return []
+    parts = []
+    while isinstance(table, dict | list) and table:
+        if isinstance(table, list):
+            table = table[0]
+            continue
+        key = next(iter(table))
+        parts.append(key)
+        table = table[key]
+    return parts

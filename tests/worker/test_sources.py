@@ -1,0 +1,98 @@
+"""The zygote as its host starts it: at once or ahead of time, and again when it has died."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits
+from moonbox.errors import WorkerError
+from moonbox.worker.sources import ProcessSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+if os.name != "posix":
+    pytest.skip("workers are processes", allow_module_level=True)
+
+
+def _config(values: list[Any]) -> dict[str, Any]:
+    limits = {**Limits().to_dict(), "allow_nan": False}
+    return {
+        "limits": limits,
+        "environment": {"tools": [], "functions": [], "values": values, "features": [], "runtime": None},
+    }
+
+
+@pytest.fixture(params=[0, 200_000], ids=["small", "larger than a socket takes"])
+def source(request: pytest.FixtureRequest) -> Iterator[ProcessSource]:
+    source = ProcessSource(_config([("text", "x" * request.param)]))
+    yield source
+    source.close()
+
+
+def _spawns(source: ProcessSource) -> bool:
+    link = source.spawn()
+    try:
+        link.wait_until_ready(time.monotonic() + 60)
+        return link.pid is not None
+    finally:
+        link.close()
+
+
+def test_nothing_runs_before_it_is_needed(source: ProcessSource) -> None:
+    assert source.zygote_pid is None
+    assert _spawns(source)
+    assert source.zygote_pid is not None
+
+
+def test_a_zygote_that_was_begun_is_the_one_that_serves(source: ProcessSource) -> None:
+    source.begin()
+    begun = source.zygote_pid
+    assert begun is not None
+    source.begin()
+    assert source.zygote_pid == begun
+    assert _spawns(source) and _spawns(source)
+    assert source.zygote_pid == begun
+
+
+def test_a_zygote_that_dies_before_it_serves_is_replaced(source: ProcessSource) -> None:
+    source.begin()
+    begun = source.zygote_pid
+    assert begun is not None
+    os.kill(begun, signal.SIGKILL)
+    assert _spawns(source)
+    assert source.zygote_pid not in (None, begun)
+
+
+def test_a_new_configuration_reaches_one_that_was_begun(source: ProcessSource) -> None:
+    source.begin()
+    source.configure(_config([("other", "y")]))
+    assert _spawns(source)
+
+
+def test_closing_ends_one_that_was_begun(source: ProcessSource) -> None:
+    source.begin()
+    begun = source.zygote_pid
+    assert begun is not None
+    source.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(begun, 0)
+    source.begin()
+    assert source.zygote_pid is None
+    with pytest.raises(WorkerError, match="closed"):
+        source.spawn()
+
+
+def test_what_keeps_it_from_beginning_is_told_by_who_needs_it(
+    source: ProcessSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    source.begin()
+    assert source.zygote_pid is None
+    with pytest.raises(WorkerError, match="a worker cannot be started"):
+        source.spawn()
