@@ -456,7 +456,7 @@ def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:
 
     async def main() -> Any:
         callbacks = Callbacks("shared")
-        async with asyncio.timeout(5) as timer:
+        async with asyncio.timeout(60) as timer:
             token = CALLER.set(SimpleNamespace(client="one"))  # as far as it is looked at
             with callbacks.call(timer):
                 CALLER.set(SimpleNamespace(client="two"))
