@@ -27,6 +27,7 @@ from moonbox import Toolbox, ToolError
 from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
+from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.sessions import Client, Conversations
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
@@ -280,6 +281,37 @@ def test_following_and_leaving_without_end_keeps_nothing() -> None:
         tracemalloc.stop()
 
 
+def test_a_client_that_leaves_while_it_begins_to_listen_is_forgotten() -> None:
+    """Its connection ends while the servers are still starting: its list is not kept."""
+    wanted: list[list[str]] = []
+
+    class Servers:
+        async def subscribe(self, uris: Any) -> None:
+            wanted.append(sorted(uris))
+
+    async def listen(passthrough: Passthrough, uri: str) -> None:
+        params: Any = SimpleNamespace(notifications=SimpleNamespace(resource_subscriptions=[uri]))
+        await passthrough.listen(None, params)  # type: ignore[arg-type]  # it does not get that far
+
+    async def main() -> None:
+        waiting = asyncio.Event()
+
+        async def never() -> None:
+            waiting.set()
+            await asyncio.Event().wait()
+
+        servers: Any = Servers()
+        resources: Any = None
+        passthrough = Passthrough(servers, resources, ChangeNotifier(Toolbox(), str), ServeSettings(), never)
+        task = asyncio.create_task(listen(passthrough, "file:///left"))
+        await waiting.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert wanted == [[]], "the servers are told that nobody follows it"
+
+    asyncio.run(main())
+
+
 @dataclass
 class _Client:
     owner: str = "local"
@@ -424,7 +456,7 @@ def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:
 
     async def main() -> Any:
         callbacks = Callbacks("shared")
-        async with asyncio.timeout(5) as timer:
+        async with asyncio.timeout(60) as timer:
             token = CALLER.set(SimpleNamespace(client="one"))  # as far as it is looked at
             with callbacks.call(timer):
                 CALLER.set(SimpleNamespace(client="two"))
