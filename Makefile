@@ -39,8 +39,7 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/installed
-	$(BIN)/mypy
-	$(BIN)/mypy tests examples benchmarks
+	$(BIN)/mypy src tests examples benchmarks
 
 # One more than cores, for a test waits now and then; every process collects all tests, so that more would not pay.
 TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")

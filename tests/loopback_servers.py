@@ -131,7 +131,7 @@ class RawServer:
                 return
             self._connections.append(connection)
             with connection, contextlib.suppress(OSError):
-                connection.settimeout(10)
+                connection.settimeout(60)
                 head = b""
                 while b"\r\n\r\n" not in head and (self._reads_head or not head):
                     piece = connection.recv(65536)

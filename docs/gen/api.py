@@ -55,8 +55,17 @@ _USUAL = {
 """For methods of every class that need no docstring of their own."""
 
 
+class _DataClasses(griffe.Extension):
+    """Data classes of `moonbox.dataclass` are read like those of the standard library."""
+
+    def on_module_members(self, *, mod: Any, **_: Any) -> None:
+        for member in mod.members.values():
+            if member.is_alias and member.target_path.startswith("moonbox.dataclass."):
+                member.target_path = "dataclasses." + member.target_path.rpartition(".")[2]
+
+
 def page() -> str:
-    package = griffe.load("moonbox", search_paths=[str(SOURCE)])
+    package = griffe.load("moonbox", search_paths=[str(SOURCE)], extensions=griffe.load_extensions(_DataClasses))
     parts = [INTRO.strip()]
     for module, about in MODULES.items():
         names = sorted(_public_names(package, module), key=str.lower)

@@ -254,6 +254,35 @@ test("values cross without loss", () => {
   });
 });
 
+test("names of JavaScript's own are names like any other, and change no object", () => {
+  const taken = [];
+  const take = tool({
+    name: "take",
+    description: "Takes anything.",
+    parameters: { type: "object", properties: { a: {}, b: { type: "integer" } } },
+    call: (given) => (taken.push(given), JSON.parse('{"__proto__": {"polluted": 1}, "constructor": 2}')),
+  });
+  return within({ tools: [take] }, async (repl) => {
+    const value = async (source) => (await repl.run(source)).unwrap();
+    for (const [source, names] of [
+      ["return {__proto__ = {polluted = 1}}", ["__proto__"]],
+      ["return {constructor = {prototype = {polluted = 1}}, hasOwnProperty = 1}", ["constructor", "hasOwnProperty"]],
+      ["return tools.take{a = {__proto__ = {polluted = 1}, toString = 2}}", ["__proto__", "constructor"]],
+    ]) {
+      assert.deepEqual(Object.keys(await value(source)).sort(), names);
+    }
+    const rows = await value("local r = {} for i = 1, 40 do r[i] = {__proto__ = {polluted = i}, x = i} end return r");
+    assert.deepEqual(Object.keys(rows[39]).sort(), ["__proto__", "x"]);
+    assert.deepEqual(Object.keys(taken[0].a).sort(), ["__proto__", "toString"]);
+    for (const given of ["__proto__ = {b = 7}", "constructor = {b = 7}"]) {
+      assert.equal((await repl.run(`return tools.take{${given}}`)).error.code, "invalid_arguments");
+    }
+    assert.equal(taken.length, 1);
+    assert.equal(await value("return tools['__proto__'] == nil and tools.constructor == nil and docs['__proto__'] == nil"), true);
+    assert.equal({}.polluted, undefined);
+  });
+});
+
 test("a large answer comes in parts", () => {
   const big = tool({ name: "big", call: () => "x".repeat(3_500_000) });
   return within({ tools: [big] }, async (repl) => assert.equal((await repl.run("return #tools.big{}")).value, 3_500_000));

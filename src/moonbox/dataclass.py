@@ -109,7 +109,7 @@ def _dataclass(
 def _collect(cls: Any, *, kw_only: bool) -> dict[str, _Field]:
     """The fields that the class itself declares; their default values stay attributes of the class."""
     own = {}
-    for name, kind in vars(cls).get("__annotations__", {}).items():
+    for name, kind in cls.__annotations__.items():
         if kind.startswith("ClassVar"):
             continue
         default = vars(cls).get(name, MISSING)

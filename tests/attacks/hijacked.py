@@ -98,7 +98,7 @@ class HijackedSource:
 
     def close(self) -> None:
         for thread in self._threads:
-            thread.join(5)
+            thread.join(60)
             assert not thread.is_alive(), "the host did not hang up"
 
 

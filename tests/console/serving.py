@@ -110,7 +110,7 @@ def serving(app: Any, bench: Workbench) -> Iterator[str]:
     finally:
         bench.close()
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)
         listener.close()
 
 

@@ -141,7 +141,7 @@ def _is_target(target: str) -> bool:
 
 
 def _script(block: Block) -> None:
-    with Sandbox(SAMPLE_TOOLS, language=block.language, limits=Limits(timeout=10), min_workers=0) as box:
+    with Sandbox(SAMPLE_TOOLS, language=block.language, limits=Limits(timeout=60), min_workers=0) as box:
         run = box.run(block.text)
     if (fails := _FAILS.search(block.text)) is not None:
         assert run.error is not None, block.where

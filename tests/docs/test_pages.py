@@ -158,7 +158,7 @@ def test_every_public_name_is_in_the_reference() -> None:
         if public != "__version__":
             assert f"\n### {public}\n" in page, public
     for module in sorted((ROOT / "src" / "moonbox" / "adapters").glob("*.py")):
-        if module.stem not in ("__init__", "chat"):
+        if module.stem not in ("__init__", "chat", "outcome"):  # what they hold is told where it is used
             assert f"\n## moonbox.adapters.{module.stem}\n" in page, module.stem
 
 

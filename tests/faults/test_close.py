@@ -58,7 +58,7 @@ def test_closed_while_runs_are_under_way(isolation: Any) -> None:
         wait_until(lambda: len(entered) == len(SCRIPTS), "not all are running")
         box.close()
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
         gone.set()
         assert len(results) == len(SCRIPTS)
@@ -118,7 +118,7 @@ def test_closed_while_a_checkout_waits() -> None:
         thread.start()
         wait_until(lambda: bool(waiting), "nobody waits")
         box.close()
-        thread.join(10)
+        thread.join(60)
         assert results == ["the Sandbox is closed"]
 
 

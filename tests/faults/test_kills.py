@@ -107,7 +107,7 @@ class Load:
 
 def test_workers_killed_at_random() -> None:
     with nothing_leaks():
-        load = Load({"limits": Limits(timeout=10), "min_workers": 2}, threads=4)
+        load = Load({"limits": Limits(timeout=60), "min_workers": 2}, threads=4)
         done = threading.Event()
         kills = 0
 
@@ -134,7 +134,7 @@ def test_workers_killed_at_random() -> None:
 
 def test_zygotes_killed_at_random() -> None:
     with nothing_leaks():
-        load = Load({"limits": Limits(timeout=10), "min_workers": 1}, threads=3)
+        load = Load({"limits": Limits(timeout=60), "min_workers": 1}, threads=3)
         done = threading.Event()
         kills = 0
         orphans: set[int] = set()
@@ -215,7 +215,7 @@ def test_a_worker_killed_while_its_tool_runs() -> None:
     def wait() -> int:
         """Wait for the test."""
         entered.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return 1
 
     with nothing_leaks(), Sandbox([wait], limits=Limits(timeout=20)) as box, box.repl() as repl:
@@ -224,7 +224,7 @@ def test_a_worker_killed_while_its_tool_runs() -> None:
         assert pid is not None
 
         def kill() -> None:
-            entered.wait(10)
+            entered.wait(60)
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: not lives(pid), "the worker does not die")
             go_on.set()

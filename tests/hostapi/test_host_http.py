@@ -144,7 +144,7 @@ def test_connections_are_kept_between_requests(serve: Serve, make_api: MakeApi) 
 
 
 def test_requests_run_in_several_threads_at_once(serve: Serve, make_api: MakeApi) -> None:
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=60)
 
     def wait(_: Request) -> Answer:
         together.wait()
@@ -272,7 +272,7 @@ def test_closing_wakes_a_request_that_waits(serve: Serve, make_api: MakeApi) -> 
 
     def hang(_: Request) -> Answer:
         asked.set()
-        leave.wait(10)
+        leave.wait(60)
         return Answer()
 
     server = serve({"/x": hang})
@@ -287,9 +287,9 @@ def test_closing_wakes_a_request_that_waits(serve: Serve, make_api: MakeApi) -> 
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert asked.wait(10)
+    assert asked.wait(60)
     api.close()
-    thread.join(5)
+    thread.join(60)
     leave.set()
     assert [error.code for error in failed] == ["connection"]
     with pytest.raises(ToolError, match="the host is closing"):

@@ -182,7 +182,7 @@ def test_a_resolver_that_hangs_is_left_alone(make_api: MakeApi) -> None:
     leave = threading.Event()
 
     def slow(*_: object) -> list[str]:
-        leave.wait(10)
+        leave.wait(60)
         return ["127.0.0.1"]
 
     api = make_api({"http": ["granted.test"]}, http=HttpOptions(resolver=slow))

@@ -239,7 +239,7 @@ def test_sleep_waits_and_ends_when_the_api_is_closed(make_api: MakeApi) -> None:
     thread = threading.Thread(target=lambda: messages.append(fails(api, "sleep", 30)))
     thread.start()
     api.close()
-    thread.join(5)
+    thread.join(60)
     assert messages == ["the host is closing"]
 
 

@@ -31,7 +31,7 @@ def plan() -> Media:
 @pytest.fixture(scope="module")
 def api() -> Iterator[httpx.Client]:
     bench, trail = Workbench(timeout=30), MemorySink()
-    with Sandbox([add, risky, plan], limits=Limits(timeout=10), audit=bench.sink(trail), **bench.hooks) as box:
+    with Sandbox([add, risky, plan], limits=Limits(timeout=60), audit=bench.sink(trail), **bench.hooks) as box:
         bench.attach(box, trail=trail, diagnose=lambda: {"ok": True})
         app = create_app(Service(box, trail=trail, workbench=bench))
         with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:

@@ -23,9 +23,11 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from moonbox import ToolError
+from moonbox import Toolbox, ToolError
 from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
+from moonbox.mcp.server.notifications import ChangeNotifier
+from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.sessions import Client, Conversations
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
@@ -233,6 +235,83 @@ def test_a_rate_is_counted_for_each_address() -> None:
     assert len(rate) == 2
 
 
+def _follower(owner: str, session: str) -> Client:
+    channel: Any = object()
+    return Client(owner, session, "127.0.0.1", False, None, channel, None, False)
+
+
+def test_resources_that_clients_follow_are_bounded() -> None:
+    """More sessions do not follow more, and what is followed no longer costs nothing."""
+    notifier = ChangeNotifier(Toolbox(), str)
+    alice = [_follower("alice", f"session-{number}") for number in range(4)]
+    for number in range(200):
+        notifier.subscribe(alice[number % 4], f"file:///{number}")
+    with pytest.raises(TooMany, match=r"^a client can follow at most 200 resources$"):
+        notifier.subscribe(alice[0], "file:///more")
+    notifier.subscribe(_follower("bob", "his"), "file:///more")
+    with pytest.raises(TooMany, match=r"^the address of a resource can have at most 2000 characters, not 2008$"):
+        notifier.subscribe(_follower("bob", "his"), "file:///" + "x" * 2000)
+    assert len(list(notifier.subscribed())) == 201
+    notifier.remove(alice[0].id)
+    assert len(list(notifier.subscribed())) == 151
+    for client in alice:
+        notifier.remove(client.id)
+    assert list(notifier.subscribed()) == ["file:///more"]
+
+
+def test_following_and_leaving_without_end_keeps_nothing() -> None:
+    import tracemalloc
+
+    notifier = ChangeNotifier(Toolbox(), str)
+    alice = _follower("alice", "hers")
+
+    def follow_and_leave(times: int) -> int:
+        for number in range(times):
+            uri = f"file:///{number:01000}"
+            notifier.subscribe(alice, uri)
+            notifier.unsubscribe(alice, uri)
+            notifier.unsubscribe(alice, uri)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = follow_and_leave(100)
+        assert follow_and_leave(3000) < before + 500_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_client_that_leaves_while_it_begins_to_listen_is_forgotten() -> None:
+    """Its connection ends while the servers are still starting: its list is not kept."""
+    wanted: list[list[str]] = []
+
+    class Servers:
+        async def subscribe(self, uris: Any) -> None:
+            wanted.append(sorted(uris))
+
+    async def listen(passthrough: Passthrough, uri: str) -> None:
+        params: Any = SimpleNamespace(notifications=SimpleNamespace(resource_subscriptions=[uri]))
+        await passthrough.listen(None, params)  # type: ignore[arg-type]  # it does not get that far
+
+    async def main() -> None:
+        waiting = asyncio.Event()
+
+        async def never() -> None:
+            waiting.set()
+            await asyncio.Event().wait()
+
+        servers: Any = Servers()
+        resources: Any = None
+        passthrough = Passthrough(servers, resources, ChangeNotifier(Toolbox(), str), ServeSettings(), never)
+        task = asyncio.create_task(listen(passthrough, "file:///left"))
+        await waiting.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert wanted == [[]], "the servers are told that nobody follows it"
+
+    asyncio.run(main())
+
+
 @dataclass
 class _Client:
     owner: str = "local"
@@ -377,7 +456,7 @@ def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:
 
     async def main() -> Any:
         callbacks = Callbacks("shared")
-        async with asyncio.timeout(5) as timer:
+        async with asyncio.timeout(60) as timer:
             token = CALLER.set(SimpleNamespace(client="one"))  # as far as it is looked at
             with callbacks.call(timer):
                 CALLER.set(SimpleNamespace(client="two"))

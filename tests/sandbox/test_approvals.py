@@ -168,7 +168,7 @@ def test_the_clock_goes_on_afterwards(way: str, clock: Clock) -> None:
 
 
 def test_several_people_are_asked_at_once() -> None:
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
 
     def ask(call: ToolCall) -> bool:
         together.wait()
@@ -195,7 +195,7 @@ def test_a_late_approval_starts_nothing() -> None:
 
     def ask(call: ToolCall) -> bool:
         asked.set()
-        decide.wait(10)
+        decide.wait(60)
         return True
 
     box = Sandbox([spend], approve=ask)
@@ -203,13 +203,13 @@ def test_a_late_approval_starts_nothing() -> None:
     results: list[Run] = []
     thread = threading.Thread(target=lambda: results.append(repl.run("return tools.spend(5)")))
     thread.start()
-    asked.wait(10)
+    asked.wait(60)
     repl.close()
-    thread.join(10)
+    thread.join(60)
     decide.set()
     box.close()
     while tools := [each for each in threading.enumerate() if each.name == "moonbox-tool"]:
-        tools[0].join(10)
+        tools[0].join(60)
         assert not tools[0].is_alive()
     assert paid == []
     assert results[0].error is not None

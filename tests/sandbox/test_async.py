@@ -161,7 +161,7 @@ def test_what_cannot_be_stopped_is_killed() -> None:
             assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", True)
             assert (await repl.arun("return x")).value is None
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), 120))
 
 
 def test_checkouts() -> None:
@@ -178,7 +178,7 @@ def test_checkouts() -> None:
             first.close()
             assert (await waiting).value == 2
 
-    asyncio.run(asyncio.wait_for(main(), 30))
+    asyncio.run(asyncio.wait_for(main(), 120))
 
 
 def test_closed() -> None:

@@ -224,7 +224,7 @@ def test_max_concurrency(way: str, kind: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_calls_of_a_batch_run_together(way: str) -> None:
-    barrier = threading.Barrier(4, timeout=10)
+    barrier = threading.Barrier(4, timeout=60)
 
     @tool
     def meet(n: int) -> int:

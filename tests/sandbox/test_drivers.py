@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -190,3 +191,46 @@ def test_calls_after_a_slow_tool_need_no_thread_each(monkeypatch: pytest.MonkeyP
         )
     assert run.unwrap() == 1275
     assert len(jobs) <= 3  # the first helper, `release`, the second helper
+
+
+def test_async_tools_of_a_batch_need_no_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    user: ContextVar[str] = ContextVar("user", default="nobody")
+    jobs: list[Any] = []
+    submit = Threads.submit
+
+    def count(threads: Threads, job: Any) -> None:
+        jobs.append(job)
+        submit(threads, job)
+
+    class Meeting:
+        """Nobody goes on before all are there."""
+
+        def __init__(self) -> None:
+            self.here, self.complete = 0, asyncio.Event()
+
+        async def meet(self, number: int) -> str:
+            """Wait for the others."""
+            self.here += 1
+            if self.here == 20:
+                self.complete.set()
+            await self.complete.wait()
+            if number == 7:
+                raise ToolError("seven is unlucky", code="unlucky")
+            return f"{user.get()} {number}"
+
+    monkeypatch.setattr(Threads, "submit", count)
+    source = """
+        local fs = {}
+        for i = 1, 20 do fs[i] = function() return tools.meet(i) end end
+        local results, names = parallel.settle(fs), {}
+        for i = 1, 20 do names[i] = results[i].ok and results[i].value or results[i].error.code end
+        return names
+    """
+    with Sandbox([Meeting().meet], limits=LIMITS) as box, box.repl() as repl:
+        token = user.set("ada")
+        try:
+            names = repl.run(source).unwrap()
+        finally:
+            user.reset(token)
+    assert names == ["unlucky" if number == 7 else f"ada {number}" for number in range(1, 21)]
+    assert len(jobs) <= 2  # helpers

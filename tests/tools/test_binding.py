@@ -534,7 +534,7 @@ def _has_integer_key(value: Any) -> bool:
     return isinstance(value, list) and any(_has_integer_key(item) for item in value)
 
 
-SIMPLE = {
+SIMPLE_PARAMETERS: dict[str, Any] = {
     "a": {"type": "integer"},
     "b": {"type": "string", "default": "x"},
     "c": {"type": "boolean", "title": "C"},
@@ -549,7 +549,7 @@ TABLES = st.dictionaries(st.sampled_from(["a", "b", "c", "d", "e", 1, 2]), SCALA
 @settings(max_examples=60, deadline=None)
 @given(arguments=st.lists(SCALARS | TABLES, max_size=4))
 def test_the_short_way_binds_as_the_long_one_does(names: str, required: Any, arguments: list[Any]) -> None:
-    properties = {name: SIMPLE[name] for name in names}
+    properties = {name: SIMPLE_PARAMETERS[name] for name in names}
     # This keyword says nothing, but something about the arguments together: they go the long way.
     short, long = made(properties, required), made(properties, required, minProperties=0)
 

@@ -272,7 +272,7 @@ def test_closing(source: Source) -> None:
     thread.start()
     wait_for(waiting.is_set)
     pool.close()
-    thread.join(10)
+    thread.join(60)
     assert problems == ["the Sandbox is closed"]
     assert link.closed
     for use in (lambda: pool.checkout(1), pool.try_spare, pool.try_checkout):
@@ -376,10 +376,10 @@ def test_hanging_up_wakes_a_sender_and_a_receiver(ends: Any) -> None:
     ]
     for thread in threads:
         thread.start()
-        assert entered.acquire(timeout=10)
+        assert entered.acquire(timeout=60)
     link.close()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
     assert problems == ["the worker is gone", "the worker is gone"]
     assert (number >= 0, link.fileno()) == (True, -1)

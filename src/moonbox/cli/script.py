@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ _ROWS, _ITEMS = 500, 200
 
 def run_expression(text: str) -> int:
     """`moonbox run -e SCRIPT`, without any other option; its exit status."""
+    gc.disable()  # until everything is loaded, none of which is garbage
     try:
         return run_script(read_script(None, text, None), RunOptions(), {})
     except MoonboxError as error:
@@ -83,6 +85,7 @@ def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], liv
         contextlib.redirect_stdout(sys.stderr),
         Session(options, script.language, wait=START_SECONDS, sources=[script.text], on_output=live) as session,
     ):
+        gc.enable()
         return session.run(script.text, inputs=inputs)
 
 

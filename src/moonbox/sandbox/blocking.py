@@ -18,6 +18,7 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper, run_to_end, send, step
+from moonbox.tools.results import to_tool_error
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
@@ -249,11 +250,33 @@ class BlockingDriver:
         return entries
 
     def _start(self, entries: Iterable[CallEntry]) -> None:
+        calls = self._execution.calls
         for entry in entries:
             try:
+                if self._execution.intents is None and calls.needs_only_loop(entry):
+                    self._await(entry)
+                    continue
                 self._threads.submit(lambda entry=entry: self._perform_apart(entry))  # type: ignore[misc]
             except ToolError as problem:
                 self._execution.answer(entry, *failure(problem))
+
+    def _await(self, entry: CallEntry) -> None:
+        """On the event loop of another thread: many calls that wait need no thread each."""
+        from moonbox.sandbox.awaited import AwaitingExecutor  # slow to load, but asyncio is needed now
+
+        execution = self._execution
+        executor = AwaitingExecutor(self._threads, self._link.wake)
+
+        def finish(future: Future[CallResult]) -> None:
+            if not future.cancelled():  # else nobody waits for it any more
+                problem = future.exception()
+                result = future.result() if problem is None else failure(to_tool_error(problem, entry.tool))
+                self._done.append((entry, result))
+                self._link.wake()
+
+        future = self._loop.submit(execution.calls.perform(entry, execution, executor))
+        entry.cancel = future.cancel
+        future.add_done_callback(finish)
 
     def _perform_apart(self, entry: CallEntry) -> None:
         """In a thread of its own. A deque and the bell hand the result over: the Execution is not for many threads."""

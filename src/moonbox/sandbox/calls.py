@@ -147,6 +147,11 @@ class CallPath:
         tool = self.toolbox.get(name)
         return not self._middleware and (tool is None or _is_plain(tool))
 
+    def needs_only_loop(self, entry: CallEntry) -> bool:
+        """Whether a call asks nobody, waits for no other, and runs on an event loop."""
+        tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
+        return tool is not None and tool.is_async and _asks_nobody(tool) and not self._middleware
+
     def are_expected(self, source: str) -> bool:
         """A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know."""
         return ("tools" in source or self.language.runtime is not None) and len(self.toolbox) > 0
@@ -397,7 +402,11 @@ class CallPath:
 
 
 def _is_plain(tool: Tool) -> bool:
-    return not tool.is_async and tool.policy != "approve" and tool.max_concurrency is None
+    return not tool.is_async and _asks_nobody(tool)
+
+
+def _asks_nobody(tool: Tool) -> bool:
+    return tool.policy != "approve" and tool.max_concurrency is None
 
 
 def failure(error: ToolError) -> CallResult:

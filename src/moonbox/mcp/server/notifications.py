@@ -31,7 +31,8 @@ _MAX_RELAYED = 500
 """Notifications of one call that wait to be sent."""
 _MAX_SESSIONS = 500
 _MAX_SUBSCRIPTIONS = 200
-"""Resources that one client can follow."""
+"""Resources that one client can follow, in all of its sessions."""
+_MAX_ADDRESS = 2000
 
 
 class ChangeNotifier:
@@ -45,7 +46,7 @@ class ChangeNotifier:
         self.listen = ListenHandler(self._bus)
         self._changed = asyncio.Event()
         self._offers_changed = False
-        self._subscriptions: dict[str, dict[str, ServerSession]] = {}
+        self._subscriptions: dict[str, dict[str, Client]] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
     def add(self, client: Client) -> None:
@@ -59,22 +60,31 @@ class ChangeNotifier:
     def remove(self, client: str) -> None:
         """The client with this id has ended its session."""
         self._sessions.pop(client, None)
-        for sessions in self._subscriptions.values():
-            sessions.pop(client, None)
+        for uri in list(self._subscriptions):
+            self._leave(client, uri)
 
     # Resources that clients of the earlier protocol follow
 
     def subscribe(self, client: Client, uri: str) -> None:
-        if sum(client.id in sessions for sessions in self._subscriptions.values()) >= _MAX_SUBSCRIPTIONS:
+        if len(uri) > _MAX_ADDRESS:
+            raise TooMany(f"the address of a resource can have at most {_MAX_ADDRESS} characters, not {len(uri)}")
+        followed = [one.share for followers in self._subscriptions.values() for one in followers.values()]
+        if followed.count(client.share) >= _MAX_SUBSCRIPTIONS:
             raise TooMany(f"a client can follow at most {_MAX_SUBSCRIPTIONS} resources")
-        self._subscriptions.setdefault(uri, {})[client.id] = client.channel
+        self._subscriptions.setdefault(uri, {})[client.id] = client
 
     def unsubscribe(self, client: Client, uri: str) -> None:
-        self._subscriptions.get(uri, {}).pop(client.id, None)
+        self._leave(client.id, uri)
+
+    def _leave(self, client: str, uri: str) -> None:
+        followers = self._subscriptions.get(uri, {})
+        followers.pop(client, None)
+        if not followers:
+            self._subscriptions.pop(uri, None)
 
     def subscribed(self) -> Iterable[str]:
         """The addresses that somebody follows."""
-        return [uri for uri, sessions in self._subscriptions.items() if sessions]
+        return list(self._subscriptions)
 
     def resource_updated(self, uri: str) -> None:
         """Notify whoever follows this resource."""
@@ -84,8 +94,8 @@ class ChangeNotifier:
 
     async def _send_updated(self, uri: str) -> None:
         await self._bus.publish(ResourceUpdated(uri))
-        followers = list(self._subscriptions.get(uri, {}).items())
-        await asyncio.gather(*(self._send(item[0], item[1].send_resource_updated(uri)) for item in followers))
+        followers = list(self._subscriptions.get(uri, {}).values())
+        await asyncio.gather(*(self._send(one.id, one.channel.send_resource_updated(uri)) for one in followers))
 
     # Lists
 

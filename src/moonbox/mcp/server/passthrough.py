@@ -185,11 +185,11 @@ class Passthrough:
     @contextlib.asynccontextmanager
     async def _following(self, uris: list[str]) -> AsyncIterator[None]:
         key = object()
-        if uris:
-            self._listening[key] = uris
-            await self._wait()
-            await self._update_subscriptions()
         try:
+            if uris:
+                self._listening[key] = uris
+                await self._wait()
+                await self._update_subscriptions()
             yield
         finally:
             if self._listening.pop(key, None) is not None:
