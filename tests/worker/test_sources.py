@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import signal
 import time
@@ -96,3 +97,32 @@ def test_what_keeps_it_from_beginning_is_told_by_who_needs_it(
     assert source.zygote_pid is None
     with pytest.raises(WorkerError, match="a worker cannot be started"):
         source.spawn()
+
+
+def test_an_interrupted_request_does_not_leave_its_answer_to_the_next(
+    source: ProcessSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _spawns(source)
+
+    class Interrupted:
+        """In the place of `marshal`: somebody presses Ctrl-C before the answer is read."""
+
+        dumps = staticmethod(marshal.dumps)
+
+        @staticmethod
+        def loads(_: bytes) -> object:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("moonbox.worker.sources.marshal", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            source.spawn()
+    first, second = source.spawn(), source.spawn()
+    try:
+        for link in (first, second):
+            link.wait_until_ready(time.monotonic() + 60)
+        assert first.pid != second.pid
+        assert source.kill(first.pid or 0).endswith("(SIGKILL)")
+    finally:
+        first.close()
+        second.close()

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
-    from moonbox.sandbox.calls import CallResult
     from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.record import CallEntry, CallResult
     from moonbox.sandbox.threads import Threads
     from moonbox.worker.link import Link
 

@@ -15,9 +15,9 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
-from moonbox.sandbox.calls import failure
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper, run_to_end, send, step
+from moonbox.sandbox.record import failure
 from moonbox.tools.results import to_tool_error
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Unread
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
-    from moonbox.sandbox.calls import CallResult
     from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.record import CallEntry, CallResult
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.link import Link
 

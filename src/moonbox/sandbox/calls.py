@@ -15,15 +15,15 @@ from moonbox.dataclass import replace
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
 from moonbox.media import MediaStore
 from moonbox.sandbox.contents import as_addresses, with_contents
-from moonbox.sandbox.decisions import Answer, Decision, ToolCall
+from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction, show
-from moonbox.sandbox.record import CLOCK
+from moonbox.sandbox.record import CLOCK, failure
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
-from moonbox.values import ORDINARY, measured, plain
+from moonbox.values import ORDINARY, measured
 from moonbox.wording import counted
 from moonbox.worker.encoding import Decoder
 
@@ -31,22 +31,18 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from moonbox.audit.records import CallStatus
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.intents import Intents
-    from moonbox.sandbox.record import CallEntry, RunRecord
+    from moonbox.sandbox.record import CallEntry, CallResult, RunRecord
     from moonbox.sandbox.setup import Setup
     from moonbox.sandbox.threads import RunningCall, RunningCalls, Slots, ToolSlots
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-    CallResult = tuple[CallStatus, Any, ToolError | None]
-    """The call's status, its value, and its error."""
-
-__all__ = ["CallPath", "Executor", "error_value", "failure"]
+__all__ = ["CallPath", "Executor"]
 
 _SOME_TOOLS = 32
 
@@ -326,19 +322,11 @@ class CallPath:
         self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor
     ) -> Answer | None:
         assert layer.before is not None
-        decision = await executor.settle(layer.before(self.view(tool, entry, run)))
-        if decision is None:
+        changed = call_or_answer(await executor.settle(layer.before(self.view(tool, entry, run))), tool)
+        if isinstance(changed, ToolCall):
+            entry.arguments = tool.bind(dict(changed.arguments), first_index=self._first)
             return None
-        if isinstance(decision, ToolCall):
-            entry.arguments = tool.bind(dict(decision.arguments), first_index=self._first)
-            return None
-        if isinstance(decision, Answer):
-            return decision
-        if isinstance(decision, Decision) and decision.kind == "deny":
-            raise Denied(decision.reason or f"the call of '{tool.path}' was refused")
-        raise UsageError(
-            f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {decision!r}"
-        )
+        return changed
 
     async def _approved(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
         """Ask the person, unless they said "always" about the tool as it is defined now."""
@@ -407,26 +395,3 @@ def _is_plain(tool: Tool) -> bool:
 
 def _asks_nobody(tool: Tool) -> bool:
     return tool.policy != "approve" and tool.max_concurrency is None
-
-
-def failure(error: ToolError) -> CallResult:
-    """The result of a call that failed."""
-    if isinstance(error, Denied):
-        return "denied", None, error
-    return "timeout" if error.code == "timeout" else "error", None, error
-
-
-def error_value(error: ToolError, tool: str | None) -> dict[str, Any]:
-    """What the script gets of an error."""
-    value: dict[str, Any] = {"code": error.code, "message": error.message, "retryable": bool(error.retryable)}
-    name = error.tool or tool
-    if name:
-        value["tool"] = name
-    if error.where:
-        value["where"] = error.where
-    if error.data is not None:
-        try:
-            value["data"] = plain(error.data)
-        except ConversionError:
-            value["data"] = str(error.data)[:500]
-    return value

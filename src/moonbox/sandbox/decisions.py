@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.dataclass import dataclass, replace
-from moonbox.errors import UsageError
+from moonbox.errors import Denied, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from moonbox.tools.tool import Tool
 
-__all__ = ["Answer", "Decision", "Middleware", "ToolCall"]
+__all__ = ["Answer", "Decision", "Middleware", "ToolCall", "call_or_answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +127,14 @@ class Middleware:
 
     before: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
     after: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
+
+
+def call_or_answer(result: Any, tool: Tool) -> ToolCall | Answer | None:
+    """What `before` of a middleware returned: a call with other arguments, its answer, or nothing; raises a refusal."""
+    if result is None or isinstance(result, ToolCall | Answer):
+        return result
+    if isinstance(result, Decision) and result.kind == "deny":
+        raise Denied(result.reason or f"the call of '{tool.path}' was refused")
+    raise UsageError(
+        f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {result!r}"
+    )

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ScriptError, ToolError, kind_of_code
 from moonbox.sandbox.awaited import AwaitingExecutor, soon, until_ended
 from moonbox.sandbox.blocking import BlockingExecutor
-from moonbox.sandbox.calls import CallPath, failure
+from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.helper import run_to_end
 from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.record import failure
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
-    from moonbox.sandbox.calls import CallResult
     from moonbox.sandbox.decisions import Answer
+    from moonbox.sandbox.record import CallResult
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.records import Observation
 from moonbox.errors import ScriptError, ToolError, WorkerError
 from moonbox.languages.registry import EngineError
-from moonbox.sandbox.calls import error_value
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.sandbox.record import CallEntry, RunRecord
+from moonbox.tools.results import error_value
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, message_pack, packed
 from moonbox.worker.link import Gone

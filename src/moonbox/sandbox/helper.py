@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from moonbox.sandbox.calls import CallResult, Executor
+    from moonbox.sandbox.calls import Executor
     from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.record import CallEntry, CallResult
     from moonbox.worker.link import Link
 
 __all__ = ["SLOW", "Helper", "run_to_end", "send", "step"]

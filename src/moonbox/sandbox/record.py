@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.compact import short
 from moonbox.audit.records import Call, CallError, CallStatus, Run, Usage
-from moonbox.errors import ToolError
+from moonbox.errors import Denied, ToolError
 from moonbox.frozen import quick
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from moonbox.sandbox.opening import Opening
     from moonbox.sandbox.threads import RunningCall
 
-__all__ = ["CLOCK", "CallEntry", "RunClock", "RunRecord", "make_run", "make_usage"]
+    CallResult = tuple[CallStatus, Any, ToolError | None]
+    """A call's status, its value, and its error."""
+
+__all__ = ["CLOCK", "CallEntry", "RunClock", "RunRecord", "failure", "make_run", "make_usage"]
 
 make_call, make_run, make_usage = quick(Call), quick(Run), quick(Usage)
 _LONGEST_SHOWN = 10_000
@@ -358,3 +361,10 @@ class RunRecord:
             calls.media.found_in([*self._shown, *values]) if calls.media else (),
             self._limits,
         )
+
+
+def failure(error: ToolError) -> CallResult:
+    """The result of a call that failed."""
+    if isinstance(error, Denied):
+        return "denied", None, error
+    return "timeout" if error.code == "timeout" else "error", None, error

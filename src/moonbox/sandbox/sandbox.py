@@ -25,7 +25,7 @@ from moonbox.sandbox.setup import (
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 from moonbox.worker.pool import Pool
-from moonbox.worker.sources import InlineSource, ProcessSource, StrictSource
+from moonbox.worker.sources import ProcessSource, StrictSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -347,6 +347,8 @@ def _source(isolation: Any, config: dict[str, Any]) -> WorkerSource:
     if isolation == "process":
         return ProcessSource(config)
     if isolation == "inline":
+        from moonbox.worker.inline import InlineSource
+
         return InlineSource(config)
     source: WorkerSource = isolation
     source.configure(config)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Run
 from moonbox.errors import ToolError, UsageError
-from moonbox.sandbox.calls import failure
 from moonbox.sandbox.decisions import Answer, ToolCall
 from moonbox.sandbox.environment import HostFunction
+from moonbox.sandbox.record import failure
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:

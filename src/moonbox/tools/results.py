@@ -32,7 +32,7 @@ from moonbox.values import ORDINARY, measured, plain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["collect_rows", "convert", "scrub", "to_tool_error"]
+__all__ = ["collect_rows", "convert", "error_value", "scrub", "to_tool_error"]
 
 LONGEST_MESSAGE = 500
 _LONGEST_DETAIL = 20_000
@@ -229,3 +229,19 @@ _POSIX_PATH = (
     rf"(?:~|\.\.)?/(?!/)(?:{_PART}{{1,120}}/)+(?P<last>{_PART}{{0,120}})"
 )
 _WINDOWS_PATH = rf"\b[A-Za-z]:\\(?:{_PART}{{1,120}}\\)*(?P<last>{_PART}{{0,120}})"
+
+
+def error_value(error: ToolError, tool: str | None) -> dict[str, Any]:
+    """What the script gets of an error."""
+    value: dict[str, Any] = {"code": error.code, "message": error.message, "retryable": bool(error.retryable)}
+    name = error.tool or tool
+    if name:
+        value["tool"] = name
+    if error.where:
+        value["where"] = error.where
+    if error.data is not None:
+        try:
+            value["data"] = plain(error.data)
+        except ConversionError:
+            value["data"] = str(error.data)[:500]
+    return value

@@ -1,7 +1,4 @@
-"""Where workers come from: processes forked from a zygote, or threads of the host process.
-
-A worker that is a thread has no jail: `isolation="inline"` is for trusted scripts only.
-"""
+"""Where workers come from: processes that are forked from a zygote."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from moonbox.errors import WorkerError
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
-from moonbox.worker.control import Notes, SocketControl, ZygoteControl, socket_pairs
+from moonbox.worker.control import Notes, ZygoteControl, socket_pairs
 from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from moonbox.worker.group import SandboxGroup
     from moonbox.worker.link import Link
 
-__all__ = ["InlineSource", "ProcessSource", "StrictSource", "WorkerSource"]
+__all__ = ["ProcessSource", "StrictSource", "WorkerSource"]
 
 _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
@@ -154,6 +151,9 @@ class ProcessSource:
                     self._end()
                     if attempt == 3 or not restart:
                         raise WorkerError(f"the zygote process does not answer: {problem}") from None
+                except BaseException:  # interrupted: its answer would be taken for that of the next request
+                    self._end()
+                    raise
         raise AssertionError
 
     def _launch(self) -> None:
@@ -305,12 +305,6 @@ def _process_clock(pid: int) -> int | None:
     return (~pid << 3) | 2 if sys.platform == "linux" else None
 
 
-def _thread_clock(thread: threading.Thread) -> int | None:
-    if sys.platform != "linux" or thread.ident is None:
-        return None
-    return time.pthread_getcpuclockid(thread.ident)
-
-
 class StrictSource:
     """Workers of another source, each of which must have these layers of the jail in force."""
 
@@ -343,63 +337,3 @@ class StrictSource:
 
     def close(self) -> None:
         self._source.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """A thread cannot be killed: a script that does not stop by itself keeps its thread until it does."""
-
-    def kill(self) -> str:
-        return ""
-
-
-class InlineSource:
-    """Makes workers that are threads."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self._config = config
-        self._threads: list[threading.Thread] = []
-
-    def spawn(self) -> Link:
-        from moonbox.worker.link import Link
-
-        main, control, theirs, theirs_control = socket_pairs()
-        thread = threading.Thread(
-            target=_serve, args=(theirs, theirs_control, self._config), name="moonbox-inline", daemon=True
-        )
-        thread.start()
-        self._threads = [*(old for old in self._threads if old.is_alive()), thread]
-        return Link(main, SocketControl(control), None, _Thread(), cpu_clock=_thread_clock(thread))
-
-    def configure(self, config: dict[str, Any]) -> None:
-        self._config = config
-
-    def close(self) -> None:
-        """Their sockets are closed by now: the threads end, except one that is stuck in a script."""
-        for thread in self._threads:
-            thread.join(0.5)
-
-
-def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
-    from moonbox.languages.engine import create_engine
-    from moonbox.worker.child import Child, HangUp
-
-    vm = create_engine()
-    vm.set_limits(config["limits"])
-    vm.configure(config["environment"])
-    child = Child(sock, control, vm)
-    watchers: list[threading.Thread] = []
-
-    def start(target: Any, arguments: tuple[Any, ...]) -> None:
-        watchers.append(threading.Thread(target=target, args=arguments, name="moonbox-control", daemon=True))
-        watchers[0].start()
-
-    child.watch(lambda: vm.interrupt_any(2), start)
-    try:
-        child.serve()
-    except HangUp:
-        pass
-    finally:
-        sock.close()
-        watchers[0].join(1.0)
-        control.close()
