@@ -128,6 +128,16 @@ def test_a_person_at_a_terminal_is_asked_once(project: Path) -> None:
     assert _moonbox(project, "tool", "test", "thief").returncode == 0
 
 
+@pytest.mark.parametrize("command", [("run", "-e", "1"), ("tool", "test", "thief")], ids=["run", "tool"])
+def test_a_question_can_be_left_with_ctrl_c(project: Path, command: tuple[str, ...]) -> None:
+    screen = Terminal(command, cwd=project / "sub", env=_environment(project))
+    screen.expect("Do you trust it? [y/N]:")
+    screen.type("\x03")
+    assert screen.ended() in (1, 130)
+    assert "Traceback" not in screen.text
+    screen.close()
+
+
 OWNERS: dict[str, tuple[Any, str]] = {
     "the file is writable by all": (lambda project: (project / "moonbox.toml").chmod(0o646), "other users can write"),
     "its folder is writable by all": (lambda project: project.chmod(0o777), "other users can write the folder"),

@@ -93,7 +93,11 @@ def confirmed(question: str) -> bool:
     import typer  # here and below: slow to load, and a script alone on the command line does without
 
     forget_typed(sys.stdin.fileno())
-    return typer.confirm(question, err=True)
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:  # Ctrl-C, also where no Typer would catch it
+        typer.echo("", err=True)
+        raise KeyboardInterrupt from None
 
 
 @contextlib.contextmanager
