@@ -14,6 +14,7 @@ from moonbox.languages.registry import LANGUAGES, EngineError
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import GRACE, PATIENCE, Execution
+from moonbox.sandbox.opening import Opening
 from moonbox.sandbox.setup import Setup
 from moonbox.tools.toolbox import Toolbox
 from moonbox.worker import protocol
@@ -53,7 +54,7 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
     )
     path = CallPath(setup, setup.toolbox, additions or Additions(), setup.limits)
     sources = [(1, "the source")]
-    return Execution(path, "the source", run_id="id", language="lua", sources=sources, **options)
+    return Execution(Opening(path, "the source", "id", **options), language="lua", sources=sources)
 
 
 def calls(execution: Execution, *items: Any) -> None:
@@ -279,7 +280,7 @@ def test_a_script_that_is_refused_costs_no_frame() -> None:
 def test_a_lost_worker(problem: str, status: str, message: str) -> None:
     from moonbox.worker.link import Gone
 
-    execution = make(state_lost_before=True)
+    execution = make(lost_before=True)
     execution.lose(Gone() if problem == "gone" else WorkerError("bad frame"), status)
     run = execution.finish()
     assert run.error is not None

@@ -16,6 +16,7 @@ from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.helper import run_to_end
 from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.opening import Opening
 from moonbox.sandbox.record import failure
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ class DirectCall:
         toolbox = setup.toolbox if toolbox is None else toolbox
         self._calls = CallPath(setup, toolbox, Additions(), setup.limits, direct=True)
         self._execution = Execution(
-            self._calls,
-            tool,
-            run_id=f"{setup.random.getrandbits(128):032x}",
+            Opening(self._calls, tool, f"{setup.random.getrandbits(128):032x}"),
             language="direct",
             telemetry=setup.telemetry,
             intents=Intents.to(setup.sink, setup.redactor),

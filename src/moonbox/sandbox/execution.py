@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus, Run
     from moonbox.audit.telemetry import RunSpan, Telemetry
-    from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.opening import Opening
 
@@ -68,25 +67,17 @@ class Execution(RunRecord):
 
     def __init__(
         self,
-        calls: CallPath,
-        source: str,
+        opening: Opening,
         *,
-        run_id: str,
-        repl_id: str = "",
-        number: int = 1,
-        seed: int = 0,
         language: str,
         sources: Iterable[tuple[int, str]] = (),
-        state_lost_before: bool = False,
         on_call: Callable[[CallEntry], None] | None = None,
         on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
         intents: Intents | None = None,
-        opening: Opening | None = None,
     ) -> None:
-        RunRecord.__init__(
-            self, calls, source, run_id, repl_id, number, seed, language, state_lost_before, on_output, opening
-        )
+        RunRecord.__init__(self, opening, language, on_output)
+        calls = opening.calls
         self.starting: deque[CallEntry] = deque()
         """Calls to carry out, in order; the driver takes them."""
         self.interrupting = 0
@@ -119,7 +110,7 @@ class Execution(RunRecord):
         self._telemetry = telemetry
         self._span: RunSpan | None = None
         if telemetry is not None:
-            self._span = telemetry.start_run(run_id, language, repl_id)
+            self._span = telemetry.start_run(opening.id, language, opening.repl_id)
 
     @property
     def streams(self) -> bool:

@@ -42,10 +42,10 @@ class Opening:
         calls: CallPath,
         source: str,
         run_id: str,
-        repl_id: str,
-        number: int,
-        seed: int,
-        lost_before: bool,
+        repl_id: str = "",
+        number: int = 1,
+        seed: int = 0,
+        lost_before: bool = False,
     ) -> None:
         self.calls = calls
         self.source = source
@@ -129,20 +129,13 @@ class Opening:
     ) -> Execution:
         """The run from here on; it is over where its script was refused."""
         execution = Execution(
-            self.calls,
-            self.source,
-            run_id=self.id,
-            repl_id=self.repl_id,
-            number=self.number,
-            seed=self.seed,
+            self,
             language=self.calls.language.name,
             sources=sources,
-            state_lost_before=self.lost_before,
             on_call=setup.on_call,
             telemetry=setup.telemetry,
             intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, before_write),
             on_output=on_output or setup.on_output,
-            opening=self,
         )
         execution.clock.worker = link
         if self.refusal is not None:

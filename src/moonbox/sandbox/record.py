@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import CallSpan
     from moonbox.errors import ScriptError
     from moonbox.findings import Finding
-    from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
     from moonbox.sandbox.opening import Opening
@@ -250,35 +249,23 @@ class RunRecord:
         "clock", "id", "intents", "notes", "number", "repl_id", "source", "worker_lost",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        calls: CallPath,
-        source: str,
-        run_id: str,
-        repl_id: str,
-        number: int,
-        seed: int,
-        language: str,
-        state_lost_before: bool,
-        on_output: Callable[[str], None] | None,
-        opening: Opening | None = None,
-    ) -> None:
-        self.calls = calls
-        self.source = source
-        self.id = run_id
-        self.repl_id = repl_id
-        self.number = number
-        self.notes: tuple[Finding, ...] = () if opening is None else opening.notes
+    def __init__(self, opening: Opening, language: str, on_output: Callable[[str], None] | None) -> None:
+        calls = self.calls = opening.calls
+        self.source = opening.source
+        self.id = opening.id
+        self.repl_id = opening.repl_id
+        self.number = opening.number
+        self.notes: tuple[Finding, ...] = opening.notes
         """What a look at the script showed before the run."""
         self.intents: Intents | None = None
         """Writes calls down before they are made; None where the trail is not durable."""
         self.worker_lost = False
         self._limits = calls.limits
-        self.clock = RunClock(calls.limits.timeout, began=None if opening is None else opening.began)
-        self._started = time() if opening is None else opening.started
-        self._seed = seed
+        self.clock = RunClock(calls.limits.timeout, began=opening.began)
+        self._started = opening.started
+        self._seed = opening.seed
         self._language = language
-        self._lost_before = state_lost_before
+        self._lost_before = opening.lost_before
         self._on_output = on_output
         self._native = False
         self._entries: list[CallEntry] = []
