@@ -224,7 +224,7 @@ def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
 
 def _without_long_strings(payload: bytes) -> bytes:
     """With empty strings where it has a few, perhaps long ones; as it is where it has many, or escaped quotes."""
-    parts = []
+    parts: list[bytes] = []
     start = 0
     for _ in range(_FEW_STRINGS):
         opening = payload.find(b'"', start)
