@@ -205,7 +205,7 @@ def _typed_dict(typed: Any, within: tuple[Any, ...]) -> Any:
         field = _accepted(get_args(hint)[0] if marked in {NotRequired, Required} else hint, within)
         required = marked is Required or (marked is not NotRequired and name in typed.__required_keys__)
         fields[name] = field if required else NotRequired[field]
-    twin: Any = TypedDict(typed.__name__, fields)  # type: ignore[operator] # made at run time
+    twin: Any = TypedDict(typed.__name__, fields)  # type: ignore[misc] # made at run time
     twin.__doc__, twin.__module__, twin.__qualname__ = typed.__doc__, typed.__module__, typed.__qualname__
     return twin
 
