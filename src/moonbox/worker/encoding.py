@@ -27,6 +27,8 @@ _NATIVE = extension("_values")
 _ROWS_FROM = 16
 _MOST_COLUMNS = 40
 _LARGE = 64 * 1024
+_FEW_STRINGS = 32
+_BACKSLASH = ord("\\")
 _AROUND = 8  # levels of the wire around a script's value
 _ROW = 3  # elements that a row counts for beyond its fields: a whole dict for what may be a few bytes on the wire
 _INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can have the same hash
@@ -147,7 +149,9 @@ class Decoder:
                 return _scanned(payload)
             except ValueError as problem:
                 raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
-        nodes = payload.count(b",") + payload.count(b"[") + payload.count(b"{")
+        large = size > _LARGE
+        looked_at = _without_long_strings(payload) if large else payload
+        nodes = _nodes(looked_at)
         try:
             if nodes > self._frame or nodes > self._left:
                 nodes = _nodes(re.sub(_STRINGS, b"", payload))
@@ -155,12 +159,12 @@ class Decoder:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
             if size >= _SHORTEST_INFINITE:
-                digits = payload.translate(_DIGITS)
+                digits = looked_at.translate(_DIGITS)
                 if b"0e" in digits or _LONG in digits:
                     _check_numbers(re.sub(_STRINGS, b'""', payload))
-            if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
+            if nodes <= _AROUND and not large and b"\\" not in payload and not self._allow_nan:  # as most are
                 return _scanned(payload)
-            parse = _parse_large if size > _LARGE else _parse
+            parse = _parse_large if large else _parse
             value = parse(payload, self._levels, self._allow_nan)
             return self._restored(value) if b"\\u0001" in payload else value
         except (ValueError, RecursionError) as problem:
@@ -216,6 +220,22 @@ def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
             raise
     _check_levels(payload, max_levels)  # deeper than that parser goes, and perhaps not deeper than allowed
     return _parse(payload, max_levels, allow_nan)
+
+
+def _without_long_strings(payload: bytes) -> bytes:
+    """With empty strings where it has a few, perhaps long ones; as it is where it has many, or escaped quotes."""
+    parts: list[bytes] = []
+    start = 0
+    for _ in range(_FEW_STRINGS):
+        opening = payload.find(b'"', start)
+        closing = payload.find(b'"', opening + 1)
+        if opening < 0 or closing < 0:  # one that does not end is for the parser to find
+            return b"".join([*parts, payload[start:]])
+        if payload[closing - 1] == _BACKSLASH:
+            break
+        parts += payload[start : opening + 1], b'"'
+        start = closing + 1
+    return payload
 
 
 def _nodes(payload: bytes) -> int:
