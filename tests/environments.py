@@ -60,3 +60,20 @@ def checked(
 
 def _uv() -> list[str]:
     return [sys.executable, "-m", "uv"]
+
+
+def main() -> None:
+    """Make all of them ahead of the tests: peers for MCP, and an environment for each framework."""
+    from tests.adapters.frameworks import REQUIREMENTS
+    from tests.adapters.test_litellm import REQUIREMENTS as LITELLM
+    from tests.adapters.venvs import venv
+    from tests.mcp import peers
+
+    if peers.missing() is None:
+        peers.install()
+    for name, requirements in {**REQUIREMENTS, "litellm": LITELLM}.items():
+        venv(name, requirements)
+
+
+if __name__ == "__main__":
+    main()
