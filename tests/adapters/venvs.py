@@ -1,6 +1,6 @@
 """Virtual environments for packages that do not fit into the main one, made on demand and kept in `.cache/adapters`.
 
-    python = venv("litellm", ["litellm>=1.90,<2"])              its interpreter, with moonbox installed from here
+    python = venv("litellm", ["litellm>=1.90,<2"])              its interpreter, with moonbox from this checkout
     done = run_in("litellm", [...], "tests/adapters/page.py", "docs/frameworks/litellm.md")
     check_inside("litellm", [...], "inside_litellm.py")         a file of tests, run by the pytest in there
 
@@ -46,7 +46,9 @@ def venv(name: str, requirements: Sequence[str]) -> Path:
         if found[:1] != [made_for]:
             shutil.rmtree(folder, ignore_errors=True)
             make_environment(folder)
-        install(python, "--editable", str(ROOT), *_TEST_PACKAGES, *requirements)
+        install(python, "--requirements", str(ROOT / "pyproject.toml"), *_TEST_PACKAGES, *requirements)
+        [packages] = folder.glob("lib/python*/site-packages")
+        (packages / "moonbox.pth").write_text(str(ROOT / "src"))  # with the native parts that were built there
         marker.write_text(f"{made_for} {holding}")
     return python
 
