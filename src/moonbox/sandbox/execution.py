@@ -62,7 +62,7 @@ class Execution(RunRecord):
         "_answered", "_batches", "_budget", "_decode", "_discovery", "_error", "_failed", "_last_id",
         "_last_patience", "_on_call", "_open", "_replies", "_sources", "_span", "_spent_before_stop", "_stop_until",
         "_telemetry", "_text_of", "_unsent", "calls_expected", "holding_answers", "interrupted",
-        "interrupting", "over", "starting", "stopping",
+        "interrupting", "over", "renewable", "starting", "stopping",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +86,8 @@ class Execution(RunRecord):
         """Why the run is being stopped; 0 while it is not."""
         self.intents = intents
         self.over = False
+        self.renewable = False
+        """All that the run did in its worker can be undone."""
         self.calls_expected = False
         """A guess: the script will make calls."""
         self.holding_answers = False
@@ -142,9 +144,10 @@ class Execution(RunRecord):
         self._received += len(payload) + protocol.HEADER.size
         if self._received > self._limits.max_memory * _MEMORIES + _SLACK:
             raise WorkerError(f"the worker sent more than {_MEMORIES} times max_memory in one run")
-        if kind == protocol.VALUE:
+        if kind == protocol.VALUE or kind == protocol.RENEWABLE:
             self._report = read_value(payload, self._decode)
             self.over = True
+            self.renewable = kind == protocol.RENEWABLE
         elif kind == protocol.CALLS:
             self._take_calls(payload)
         elif kind == protocol.OUTPUT:

@@ -13,7 +13,7 @@ from moonbox.sandbox.execution import GRACE, Execution
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.messages import value_of
 from moonbox.sandbox.record import make_run, make_usage
-from moonbox.worker.protocol import HEADER, VALUE
+from moonbox.worker.protocol import HEADER, RENEWABLE, VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,12 +75,13 @@ class Opening:
             with link:
                 self.sent = True
                 frame = link.exchange(self.data, deadline, None if deadline is None else deadline + GRACE)
-                if frame is None or frame[0] != VALUE:
+                if frame is None or (frame[0] != VALUE and frame[0] != RENEWABLE):
                     self.first = frame
                     return None
                 payload = frame[1]
                 values, operations, memory, cpu, cut = value_of(payload, calls.first_decoder.decode_first)
                 self.over = True
+                link.renewable = frame[0] == RENEWABLE
         except BaseException as problem:  # noqa: BLE001 - the driver raises it again, and knows what to do about it
             self.first = problem
             return None

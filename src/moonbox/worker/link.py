@@ -76,6 +76,8 @@ class Link:
         """What the worker was configured with last; None for what its source gives every worker."""
         self.memory = 0
         """Bytes that its scripts may hold; 0 for what its source gives every worker."""
+        self.renewable = False
+        """Its last run ended so that RENEW undoes all of it."""
         self.closed = False
         self._process = process
         self._sock = sock
@@ -296,6 +298,10 @@ class Link:
     def touch(self) -> None:
         """It is about to be used: it counts as idle from now on only."""
         self._idle_since = monotonic()
+
+    def is_idle_since(self, moment: float) -> bool:
+        """Whether nobody has used it since then."""
+        return not self._users and self._idle_since <= moment
 
     def freeze_idle(self, before: float) -> bool:
         """Freeze the worker if nobody has used it since then. False: it has to be looked at again."""
