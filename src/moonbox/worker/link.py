@@ -330,9 +330,9 @@ class Link:
             if self._users:
                 self._hang_up()
                 return
-            if not self.closed:  # nobody waits, who would have to be told
-                self.closed = True
-                self._control.release()
+            if not self.closed:
+                self._control.release()  # nobody waits, who would have to be told
+            self.closed = True
             self._release()
 
     def kill(self) -> str:
