@@ -69,7 +69,8 @@ class Repl:
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
-        self._check = ScriptCheck(setup, self.toolbox, enabled=setup.check if check is None else check)
+        enabled = setup.check if check is None else check
+        self._check = ScriptCheck(setup, self.toolbox, enabled=enabled, once=for_one_run)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()
         self._number = 0

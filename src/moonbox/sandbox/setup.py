@@ -82,6 +82,8 @@ class Setup:
     """Shared by the Repls: one-off runs of the same script are looked at once."""
     added_names: tuple[Additions | None, frozenset[str]] = (None, frozenset())
     """The latest additions that scripts were looked at with, and the globals that they bring."""
+    admitted_once: tuple[Any, ...] = ()
+    """The latest script of a one-off run without findings, and all that it was looked at with."""
     pid: int = field(default_factory=os.getpid)
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)

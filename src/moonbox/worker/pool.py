@@ -213,8 +213,9 @@ class Pool:
             if not self._closed and link in self._out:
                 self._out.discard(link)
                 self._renewable.append(link)
-                self._some_awake = True
-                self._wake_housekeeper()
+                if not self._some_awake:  # else it looks by itself before long
+                    self._some_awake = True
+                    self._wake_housekeeper()
                 if self._live >= self._most:
                     self._tell()
                 return
