@@ -106,6 +106,11 @@ class HeldWorker:
             self.lose()
             raise
 
+    def let_serve_again(self) -> None:
+        """Its run was ordinary, and can be undone."""
+        if self.link is not None:
+            self.link.renewable = True
+
     def lose(self) -> None:
         """The worker is gone, and with it the script's state."""
         self.drop()

@@ -69,8 +69,7 @@ class Repl:
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
-        enabled = setup.check if check is None else check
-        self._check = ScriptCheck(setup, self.toolbox, enabled=enabled, once=for_one_run)
+        self._check = ScriptCheck(setup, self.toolbox, enabled=check, once=for_one_run)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()
         self._number = 0
@@ -353,8 +352,8 @@ class Repl:
             self._check.forget()
         self._worker.has_state = not execution.worker_lost
         run = execution.finish()
-        if execution.renewable and (link := self._worker.link) is not None:
-            link.renewable = run.ok and not execution.stopping and all(call.ok for call in run.calls)
+        if execution.renewable and not execution.stopping and run.ok and all(call.ok for call in run.calls):
+            self._worker.let_serve_again()
         if run.kept or run.kept_output:
             newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
             self._check.kept_names |= {run.kept, run.kept_output, newest}

@@ -25,10 +25,10 @@ _SOURCE_SHARE = 4  # the compiler holds a script more than once
 class ScriptCheck:
     """Checks the scripts of one Repl against its tools, and against the globals that it knows of."""
 
-    def __init__(self, setup: Setup, toolbox: Toolbox, *, enabled: bool, once: bool = False) -> None:
+    def __init__(self, setup: Setup, toolbox: Toolbox, *, enabled: bool | None, once: bool = False) -> None:
         self._setup = setup
         self._toolbox = toolbox
-        self._enabled = enabled
+        self._enabled = setup.check if enabled is None else enabled
         self._once = once  # there is one script: what it sets is of no interest, and its like may have been admitted
         self._checker = Checker(setup.language, setup.latest_check)
         self._view: ToolView | None = None
