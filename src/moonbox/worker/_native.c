@@ -1323,7 +1323,7 @@ static PyObject *failures_of(int plan, size_t count) {
  * happened since the last renewal, no other page was written to, for the first write to one is a page fault, and nothing
  * has to be dropped.
  *
- * The copy is in a file in memory without a name and without a descriptor: once it has been made nothing can write to it.
+ * The copy is in a file in memory without a name and without a descriptor. Once it has been made, it is mapped for reading only.
  * What is not renewed: the stacks, the control thread, and Python, for a process where that was woken is not renewed at all.
  */
 
