@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
+import types
 import typing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Optional, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Optional, Required, Union, get_args, get_origin
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -127,7 +129,9 @@ def returned(annotation: Any) -> dict[str, Any] | None:
     if annotation is EMPTY or isinstance(annotation, str) or annotation is Any:
         return None
     try:
-        schema = _clean(TypeAdapter(annotation).json_schema(mode="serialization", schema_generator=_Generator))
+        schema = _clean(
+            TypeAdapter(_accepted(annotation)).json_schema(mode="serialization", schema_generator=_Generator)
+        )
     except (PydanticUserError, PydanticSerializationError, TypeError, NameError):
         return None  # the value may cross all the same: `values` knows more types than pydantic has schemas for
     return schema or None
@@ -164,7 +168,7 @@ class _Generator(GenerateJsonSchema):
 
 def _field(item: Parameter, description: str | None) -> tuple[Any, Any]:
     """The annotation as pydantic should see it, and the default that the schema should show."""
-    annotation, default = item.annotation, item.default
+    annotation, default = _accepted(item.annotation), item.default
     if item.kind is inspect.Parameter.VAR_POSITIONAL:
         return _described(list[annotation], description), EMPTY  # type: ignore[valid-type] # made at run time
     if isinstance(default, FieldInfo):  # def f(x: int = Field(3, ge=1))
@@ -189,6 +193,37 @@ def _scalars(parameters: Iterable[Parameter]) -> dict[str, type[Any]] | None:
             return None
         scalars[item.name] = item.annotation
     return scalars
+
+
+def _accepted(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
+    """With `typing_extensions.TypedDict` for each `typing.TypedDict`, which pydantic refuses before Python 3.12."""
+    if sys.version_info >= (3, 12):
+        return annotation
+    if typing.is_typeddict(annotation):
+        return annotation if annotation in within else _typed_dict(annotation, (*within, annotation))
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        inner = _accepted(arguments[0], within)
+        return annotation if inner is arguments[0] else Annotated[(inner, *annotation.__metadata__)]
+    if origin is None or origin is Literal or any(isinstance(argument, list) for argument in arguments):
+        return annotation
+    accepted = tuple(_accepted(argument, within) for argument in arguments)
+    if all(new is old for new, old in zip(accepted, arguments, strict=True)):
+        return annotation
+    return Union[accepted] if origin is types.UnionType else origin[accepted]  # noqa: UP007 - made at run time
+
+
+def _typed_dict(typed: Any, within: tuple[Any, ...]) -> Any:
+    hints = typing.get_type_hints(typed, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, hint in hints.items():
+        marked = get_origin(hint)  # not in __required_keys__ where annotations are text
+        field = _accepted(get_args(hint)[0] if marked in {NotRequired, Required} else hint, within)
+        required = marked is Required or (marked is not NotRequired and name in typed.__required_keys__)
+        fields[name] = field if required else NotRequired[field]
+    twin: Any = TypedDict(typed.__name__, fields)  # type: ignore[misc] # made at run time
+    twin.__doc__, twin.__module__, twin.__qualname__ = typed.__doc__, typed.__module__, typed.__qualname__
+    return twin
 
 
 def _described(annotation: Any, description: str | None) -> Any:

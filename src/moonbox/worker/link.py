@@ -323,9 +323,13 @@ class Link:
     def close(self) -> None:
         """Hang up, and let go of the sockets as soon as nobody uses them."""
         with self._using:
-            self._hang_up()
-            if not self._users:
-                self._release()
+            if self._users:
+                self._hang_up()
+                return
+            if not self.closed:  # nobody waits, who would have to be told
+                self.closed = True
+                self._control.release()
+            self._release()
 
     def kill(self) -> str:
         """End the worker now, and close; words for how it had ended."""
