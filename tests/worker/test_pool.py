@@ -16,7 +16,7 @@ from moonbox.native import extension
 from moonbox.worker.control import SocketControl, socket_pairs
 from moonbox.worker.link import Gone, Link, Unread
 from moonbox.worker.pool import Pool
-from moonbox.worker.protocol import READY, frame
+from moonbox.worker.protocol import HEADER, READY, frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -438,7 +438,7 @@ def wired() -> Iterator[tuple[Any, socket.socket]]:
         pytest.skip("no native parts here")
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield native.Wire(ours.fileno()), theirs
+        yield native.Wire(ours.fileno(), HEADER.unpack_from), theirs
 
 
 @pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="one processor")

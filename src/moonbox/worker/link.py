@@ -79,7 +79,7 @@ class Link:
         self.closed = False
         self._process = process
         self._sock = sock
-        self._wire = None if WIRE is None else WIRE(sock.fileno())
+        self._wire = None if WIRE is None else WIRE(sock.fileno(), HEADER.unpack_from)
         self._control = control
         self.reader = Reader(_LARGEST_FRAME)
         """Holds what has arrived; its `largest` is how large a frame may be."""
@@ -135,13 +135,13 @@ class Link:
                 got = self._wire.exchange(data, -1.0 if deadline is None else deadline)
             except OSError:
                 raise Gone from None
-            if got:
-                if type(got) is bytes:
-                    if len(got) >= _HEADER:  # most often it is one whole frame
-                        kind, length = HEADER.unpack_from(got)
-                        if length == len(got) - _HEADER and length <= reader.largest and kind != READY:
-                            return kind, got[_HEADER:]
-                    return self._after(reader.take(got), deadline)
+            if type(got) is tuple:  # most often it is one whole frame
+                if got[0] != READY and len(got[1]) <= reader.largest:
+                    return got
+                return self._after(reader.take(HEADER.pack(got[0], len(got[1])) + got[1]), deadline)
+            if type(got) is bytes and got:
+                return self._after(reader.take(got), deadline)
+            if type(got) is int:
                 data = data[got:]
             elif got is None:
                 return None
@@ -233,6 +233,8 @@ class Link:
         reader = self.reader
         try:
             if self.greeting is not None and not reader.buffer:  # the usual case, without an exception
+                if self._wire is not None and self._bell is None and self._wire.is_quiet():
+                    return True
                 ready = self._poll.poll(0)
                 if not ready or (self._bell is not None and self._has_rung(ready) and len(ready) == 1):
                     return True
