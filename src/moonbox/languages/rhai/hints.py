@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from moonbox.languages.rhai.vocabulary import rhai_words
+from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from moonbox.errors import ScriptError
@@ -17,9 +18,13 @@ _NOT_FOUND = re.compile(r"Function not found: ([A-Za-z_]\w{0,60}) \(?")
 _ON_NOTHING = re.compile(r"Function not found: ([-+*/%<>=!]{1,3}) \((?:\(\)|\(\), .{1,40}|.{1,40}, \(\))\)")
 _NOT_NOTHING = "a missing value is (), which is not false: write x == ()"
 _WITH_NOTHING = "one of the values is missing, (): give it a default, as in (x ?? 0) + 1"
+_NO_VARIABLE = re.compile(r"Variable not found: ([A-Za-z_]\w{0,60})\b")
+_DECLARED = re.compile(r"\b(?:let|const|fn)\s{1,20}([A-Za-z_]\w{0,60})")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w{0,60}\s*=(?!=)[^;\n]{1,80}")
 _MACRO = re.compile(r"'([A-Za-z_]\w{0,60})!' cannot run")
 _RESERVED = re.compile(r"'([A-Za-z_]\w{0,60})' is a reserved keyword")
 _KEY_BEFORE = re.compile(r"(?:#\{|,)\s*\Z")
+_FARTHEST = 20_000  # characters of a script that are searched for names
 _RECURSION = "a function calls itself too often: add a case that returns without another call, or use a loop"
 _FIELDS = {
     "time": "timeout",
@@ -49,7 +54,19 @@ def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:
         if form is not None:
             return words.foreign_method(match[1], "list", ())
         return words.foreign_functions.get(match[1])
+    if error.hint is None and (match := _NO_VARIABLE.search(error.message)):
+        return words.advice(match[1], called=False) or _undeclared(match[1], error, source)
     return None
+
+
+def _undeclared(name: str, error: ScriptError, source: str) -> str | None:
+    """`x = 1` without `let`, or a name that is spelled otherwise elsewhere."""
+    lines = source.splitlines()
+    line = lines[error.line - 1] if error.line is not None and error.line <= len(lines) else ""
+    assignment = _ASSIGNED.match(line, (error.column or 1) - 1)
+    if assignment is not None:
+        return f"a variable is declared before it is assigned; write: let {assignment[0].rstrip()};"
+    return did_you_mean(nearest(name, set(_DECLARED.findall(source[:_FARTHEST])) - {name}))
 
 
 def _as_key(word: str, error: ScriptError, source: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -26,14 +27,28 @@ class RhaiWords:
     constants: Mapping[str, str]
     foreign_functions: Mapping[str, str]
     foreign_methods: Mapping[str, str]
+    foreign_names: Mapping[str, str]
 
     def foreign_method(self, name: str, receiver: str, arguments: tuple[str, ...]) -> str | None:
         """What to write for a method of another language."""
         form = self.foreign_methods.get(name)
         if form is None:
             return None
-        first = arguments[0] if arguments and arguments[0] != "…" else "x"
-        return form.replace("{self}", receiver).replace("{0}", first)
+        known = [argument if argument != "…" else "" for argument in (*arguments, "", "")]  # closures are not told
+        holes = {
+            "self": receiver,
+            "0": known[0] or "x",
+            "closure": known[1] or ("|total, x| …" if len(arguments) > 1 else "|total, x| total + x"),
+            "mapped": f".map({known[0] or '|x| …'})" if arguments else "",
+        }
+        return _HOLE.sub(lambda hole: holes[hole[1]], form)
+
+    def advice(self, name: str, called: bool) -> str | None:
+        """What to write for a function or a name of another language."""
+        return self.foreign_functions.get(name) if called else self.foreign_names.get(name)
+
+
+_HOLE = re.compile(r"\{(self|0|closure|mapped)\}")
 
 
 @cache
@@ -45,6 +60,7 @@ def rhai_words() -> RhaiWords:
         constants=data["constants"],
         foreign_functions=data["foreign_functions"],
         foreign_methods=data["foreign_methods"],
+        foreign_names=data["foreign_names"],
     )
 
 
@@ -55,7 +71,7 @@ def rhai_vocabulary() -> Vocabulary:
     return Vocabulary(
         globals=words.functions,
         constant=words.constants.get,
-        advice=lambda name, called, arguments: words.foreign_functions.get(name) if called else None,
+        advice=lambda name, called, arguments: words.advice(name, called),
         method_advice=lambda name, receiver, arguments: words.foreign_method(name, receiver, arguments),
         string_methods=words.functions,
         list_methods=words.functions,
