@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import UsageError
-from moonbox.knowledge import Failed, KnowledgeBase, Progress, Skipped, SyncBusy, Total, Unchanged, indexing, sync
+from moonbox.knowledge import Failed, KnowledgeBase, Progress, Skipped, SyncBusy, Total, Unchanged, store, sync
 
 from .conftest import Listed, item
 
@@ -91,7 +91,7 @@ def test_everything_is_read_again_when_the_reading_changed(
 ) -> None:
     listed.scanned[0] = item("a", "first text", fingerprint="v1")
     base.sync("notes")
-    monkeypatch.setattr(indexing, "PIPELINE", 99)
+    monkeypatch.setattr(store, "PIPELINE", 99)
     monkeypatch.setattr(sync, "PIPELINE", 99)
     assert counts(base.sync("notes")) == (0, 3, 0, 0, 3)
     assert listed.known == {}
@@ -293,7 +293,7 @@ def test_stats(base: KnowledgeBase, store: Path) -> None:
 def test_large_documents_are_written_in_batches_of_bounded_size(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "BATCH_CHARS", 10_000)
     sizes: list[int] = []
-    original = indexing.write
+    original = store.write
     monkeypatch.setattr(
         sync, "write", lambda db, source, batch: (sizes.append(len(batch)), original(db, source, batch))
     )

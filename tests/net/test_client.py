@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.knowledge.connectors.fetching import Fetcher, FetchError
+from moonbox.knowledge.connectors.site import Fetcher, FetchError
 from moonbox.net import client
-from moonbox.net.bodies import ByteBudget, read_body, unpack_gzip
-from moonbox.net.client import Client, PublicAddresses, Response
+from moonbox.net.client import ByteBudget, Client, PublicAddresses, Response, read_body, unpack_gzip
 from moonbox.net.errors import NetError
 from moonbox.net.urls import follow, parse_target
 from tests.loopback_servers import Answer, RawServer, Request, Server, drip, ignore

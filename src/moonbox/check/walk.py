@@ -6,14 +6,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import calls, loops, operators, reads, slips
-from moonbox.check.scopes import Scopes, caught_functions
 from moonbox.check.values import (
     Data,
     Library,
     Made,
     Scalar,
+    Scopes,
     Script,
     ToolSpace,
+    caught_functions,
     kinds_of,
 )
 from moonbox.findings import Finding

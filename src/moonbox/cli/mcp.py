@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.terminal import seconds, visible
 from moonbox.cli import mcp_manage
 from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Wait, parse_arguments
 from moonbox.cli.output import console, print_error, print_json, print_note, reporting_errors
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ToolError, UsageError
-from moonbox.wording import counted
+from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

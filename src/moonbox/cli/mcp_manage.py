@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.terminal import seconds, visible
 from moonbox.cli.options import ConfigFile, Json, McpConfig  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_error, print_json, print_note, reporting_errors
 from moonbox.cli.trust import keeping_trust, trusted_config
 from moonbox.errors import ConfigError, UsageError
 from moonbox.secrets import SecretRedactor
-from moonbox.wording import counted
+from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

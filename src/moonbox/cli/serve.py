@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.terminal import visible
 from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_note, reporting_errors
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from pathlib import Path

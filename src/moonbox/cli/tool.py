@@ -318,8 +318,8 @@ def _summary(script: LoadedScript) -> dict[str, Any]:
 def _print_table(scripts: Sequence[LoadedScript]) -> None:
     from rich.table import Table
 
-    from moonbox.audit.terminal import visible
     from moonbox.tools.signature import render
+    from moonbox.wording import visible
 
     table = Table("tool", "state", "what it does", box=None, pad_edge=False)
     for script in scripts:

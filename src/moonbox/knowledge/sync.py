@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.knowledge.errors import EmbeddingError, SyncBusy
-from moonbox.knowledge.indexing import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
 from moonbox.knowledge.items import Failed, Item, Skipped, Total, Unchanged, iso_time
 from moonbox.knowledge.records import Problem, Progress, SyncReport
+from moonbox.knowledge.store import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
 from moonbox.knowledge.text import joined
 from moonbox.knowledge.vectors import forget_other_models, model_id, pending, register_model, write_vectors
 

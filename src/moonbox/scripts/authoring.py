@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.compact import short
 from moonbox.config import FILE_NAME
 from moonbox.errors import ArgumentError, ConfigError, UsageError
-from moonbox.languages.names import is_identifier
+from moonbox.languages.language import is_identifier
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.language import Language
-from moonbox.languages.names import RESERVED_WORDS
+from moonbox.languages.language import RESERVED_WORDS, Language
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

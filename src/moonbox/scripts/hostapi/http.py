@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import why_refused
-from moonbox.net.bodies import ByteBudget
-from moonbox.net.client import Client, Request
+from moonbox.net.client import ByteBudget, Client, Request
 from moonbox.net.errors import InvalidURL, NetError
 from moonbox.net.urls import parse_target
 from moonbox.scripts.hostapi.arguments import Parameter, excerpt, text_or_bytes, type_word

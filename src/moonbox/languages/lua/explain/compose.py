@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
-from moonbox.languages.limits import limit_hint, limit_message
+from moonbox.languages.explanations import limit_hint, limit_message
 from moonbox.languages.lua.explain.environment import Tools
 from moonbox.languages.lua.explain.location import Location, frames_of, locate, render, split_prefix
 from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied, with_value
