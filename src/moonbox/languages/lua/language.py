@@ -20,7 +20,7 @@ _FEATURES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getme
 
 
 def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
-    from moonbox.languages.lua.explain import explain  # only a run that failed needs it
+    from moonbox.languages.lua.explain.compose import explain  # only a run that failed needs it
 
     return explain(error, sources=sources, tools=tools, limits=limits)
 
