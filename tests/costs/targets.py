@@ -21,7 +21,7 @@ from moonbox.knowledge.extract.reader import read_html
 from moonbox.knowledge.search import parse_query
 from moonbox.knowledge.text import chunk_text, clean
 from moonbox.languages.registry import language
-from moonbox.net.urls import parse_target
+from moonbox.net.addresses import parse_target
 from moonbox.sandbox.docs import Docs
 from moonbox.scripts.hostapi import HostApi
 from moonbox.secrets import SecretRedactor

@@ -33,7 +33,6 @@ __all__ = [
     "declaration",
     "f_string",
     "filled_from_zero",
-    "ipairs_of_fields",
     "library_call",
     "lost_variable",
     "negation",
@@ -233,13 +232,6 @@ def f_string(walk: Walk, target: p.Name, node: p.Call) -> bool:
         return False
     walk.error(target.at, "there are no f-strings", 'join the parts with ..: "total: " .. x')
     return True
-
-
-def ipairs_of_fields(walk: Walk, value: Made, node: p.Expression) -> None:
-    """`ipairs{a = 1}`."""
-    record = value.record
-    if record.entries and record.exact and all(name for name, _ in record.entries) and type(node) is p.Record:
-        walk.note(node.at, "ipairs goes over list elements: in a table with named fields it finds nothing", "use pairs")
 
 
 def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check import calls, loops, operators, reads, slips
+from moonbox.check import calls, operators, reads, slips
 from moonbox.check.values import (
     Data,
     Library,
@@ -202,7 +202,7 @@ class Walk(Scopes):
         self._rounds({node.name: Scalar("number", f"'{node.name}' counts")}, node.at, node.body)
 
     def _each(self, node: p.Each) -> None:
-        given = loops.iteration(self, node)
+        given = reads.iteration(self, node)
         names = dict(zip(node.names, [*given, *[None] * len(node.names)], strict=False))
         self._rounds(names, node.at, node.body)
 

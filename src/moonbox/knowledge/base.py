@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.knowledge.config import KnowledgeConfig
     from moonbox.knowledge.embedding import Embedder
-    from moonbox.knowledge.items import Connector
-    from moonbox.knowledge.records import Progress
+    from moonbox.knowledge.records import Connector, Progress
 
 __all__ = ["KnowledgeBase", "never_synchronised"]
 

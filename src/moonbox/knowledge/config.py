@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from moonbox.knowledge.connectors.site import Fetch
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
-    from moonbox.knowledge.items import Connector, Scanned
+    from moonbox.knowledge.records import Connector, Scanned
 
 __all__ = ["ConnectorKind", "KnowledgeConfig", "builtin_connectors"]
 

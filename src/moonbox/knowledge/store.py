@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from moonbox.knowledge.items import Item
+    from moonbox.knowledge.records import Item
     from moonbox.knowledge.text import Piece
 
 __all__ = [

@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from moonbox.errors import MissingExtra
-from moonbox.net.addresses import NameLookup, why_refused
-from moonbox.net.errors import InvalidURL, NetError
-from moonbox.net.urls import Target, follow
+from moonbox.net.addresses import InvalidURL, NameLookup, NetError, Target, follow, why_refused
 
 if TYPE_CHECKING:
     import ssl

@@ -12,9 +12,8 @@ from xml.parsers import expat
 
 from moonbox._version import __version__
 from moonbox.errors import MoonboxError
+from moonbox.net.addresses import InvalidURL, NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request, Response, unpack_gzip
-from moonbox.net.errors import InvalidURL, NetError
-from moonbox.net.urls import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,12 +18,12 @@ from moonbox.knowledge.connectors.site import MAX_UNPACKED, Fetch, Fetcher, Resp
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of, kind_of_type
-from moonbox.knowledge.items import Failed, Skipped, Total, Unchanged
+from moonbox.knowledge.records import Failed, Skipped, Total, Unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from moonbox.knowledge.items import Scanned
+    from moonbox.knowledge.records import Scanned
 
 __all__ = ["Web", "WebOptions"]
 

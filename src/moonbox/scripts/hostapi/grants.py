@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from moonbox.errors import ConfigError, Denied
-from moonbox.net.addresses import Address, parse_address
-from moonbox.net.urls import is_host_name
+from moonbox.net.addresses import Address, is_host_name, parse_address
 from moonbox.scripts.hostapi.arguments import excerpt
 from moonbox.suggest import unknown
 

@@ -10,10 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
-from moonbox.net.addresses import why_refused
+from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
 from moonbox.net.client import ByteBudget, Client, Request
-from moonbox.net.errors import InvalidURL, NetError
-from moonbox.net.urls import parse_target
 from moonbox.scripts.hostapi.arguments import Parameter, excerpt, text_or_bytes, type_word
 from moonbox.scripts.hostapi.encoding import encode_query
 from moonbox.scripts.hostapi.functions import Host, HostFunction
@@ -22,9 +20,8 @@ from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
 from moonbox.values import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
-    from moonbox.net.addresses import Address
+    from moonbox.net.addresses import Address, Target
     from moonbox.net.client import Response
-    from moonbox.net.urls import Target
 
 __all__ = ["build_request", "functions", "parse_json"]
 

@@ -15,7 +15,7 @@ from moonbox.secrets import MIN_SECRET, SecretRedactor
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from moonbox.net.urls import Target
+    from moonbox.net.addresses import Target
     from moonbox.scripts.hostapi.grants import Grants, SecretGrant
 
 __all__ = ["HANDLE_KEY", "SecretStore", "contains_handle", "functions", "is_handle"]
