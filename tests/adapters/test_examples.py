@@ -18,6 +18,7 @@ from tests.adapters.test_litellm import REQUIREMENTS as LITELLM
 from tests.adapters.test_local import LLAMA
 from tests.adapters.venvs import ROOT, is_ready, run_in
 from tests.environments import INSTALL_SECONDS
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +83,7 @@ def test_an_example_without_a_model(path: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", TOOLS)
 def test_a_module_of_tools(path: str, tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / path, tmp_path)
-    command = [sys.executable, "-m", "moonbox", "catalog", "--tools", path]
+    command = program("-m", "moonbox", "catalog", "--tools", path)
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "employee_id: integer" in done.stdout

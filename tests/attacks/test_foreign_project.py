@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from moonbox.config import Config
 from moonbox.errors import ConfigError, UsageError
 from moonbox.project.python_tools import load_tools
 from tests.cli.terminal import Terminal
+from tests.programs import program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> Path:
 
 def _moonbox(project: Path, *args: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "moonbox", *args],
+        program("-m", "moonbox", *args),
         cwd=project / "sub",
         env=_environment(project) | more,
         input="",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.programs import program
 
 from .terminal import Terminal
 
@@ -76,7 +77,7 @@ def moonbox(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subpro
 
     def call(*args: str, input: str | bytes = "", **more: Any) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "moonbox", *args],
+            program("-m", "moonbox", *args),
             input=input.encode() if isinstance(input, str) else input,
             capture_output=True,
             cwd=tmp_path,

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.programs import program
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def moonbox(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "moonbox", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(program("-m", "moonbox", *arguments), cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -171,14 +172,14 @@ def test_a_configuration_that_is_not_trusted_says_what_to_do(project: Path) -> N
         file.write('\n[tools.script.hello]\npath = "tools/hello.lua"\nread = ["data"]\n')
     environment = {"PATH": os.environ["PATH"], "HOME": str(project), "MOONBOX_HOME": str(project / "home")}
     done = subprocess.run(
-        [sys.executable, "-m", "moonbox", "run", "-e", "1"],
+        program("-m", "moonbox", "run", "-e", "1"),
         cwd=project, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     path = project / "moonbox.toml"
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(f"\nLook at it and run `moonbox trust {path}`; for CI, set MOONBOX_TRUST=1\n")
     again = subprocess.run(
-        [sys.executable, "-m", "moonbox", "run", "-e", "1"],
+        program("-m", "moonbox", "run", "-e", "1"),
         cwd=project, env={**environment, "MOONBOX_TRUST": "1"}, capture_output=True, text=True, check=False,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip

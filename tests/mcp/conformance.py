@@ -18,6 +18,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.mcp import peers
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,10 +54,10 @@ sampling = true
 
 def run_server(url: str) -> dict[str, str]:
     """Every server scenario: `passed`, or `failed`."""
-    program, environment = peers.conformance()
+    suite, environment = peers.conformance()
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [program, "server", "--url", url, "--suite", "all"],
+            [suite, "server", "--url", url, "--suite", "all"],
             env=environment,
             cwd=folder,
             capture_output=True,
@@ -74,10 +75,10 @@ def run_server(url: str) -> dict[str, str]:
 
 def run_client(scenario: str) -> str:
     """One client scenario, with moonbox's connection as the client."""
-    program, environment = peers.conformance()
+    suite, environment = peers.conformance()
     with tempfile.TemporaryDirectory() as folder:
-        client = f"{sys.executable} {HERE / 'conformance_client.py'}"
-        command = [program, "client", "--scenario", scenario, "--command", client, "--timeout", "120000"]
+        client = " ".join(program(HERE / "conformance_client.py"))
+        command = [suite, "client", "--scenario", scenario, "--command", client, "--timeout", "120000"]
         done = subprocess.run(
             command, env=environment, cwd=folder, capture_output=True, text=True, timeout=200, check=False
         )
@@ -95,7 +96,7 @@ def server_for(run: str, folder: Path) -> Iterator[str]:
             yield stack.enter_context(_moonbox("", folder))
             return
         earlier = ["--legacy"] if run.endswith("earlier") else []
-        command = [sys.executable, str(HERE / "everything_server.py"), "http", "0", *earlier]
+        command = program(HERE / "everything_server.py", "http", "0", *earlier)
         url = stack.enter_context(_process(command, folder, "stdout"))
         if run != "alone":
             url = stack.enter_context(_moonbox(_BEHIND.format(url=url), folder))
@@ -106,7 +107,7 @@ def server_for(run: str, folder: Path) -> Iterator[str]:
 def _moonbox(config: str, folder: Path) -> Iterator[str]:
     file = folder / "moonbox.toml"
     file.write_text(f"[audit]\nenabled = false\n{config}")
-    command = [sys.executable, "-m", "moonbox", "serve", "--http", "--port", "0", "--config", str(file)]
+    command = program("-m", "moonbox", "serve", "--http", "--port", "0", "--config", file)
     with _process(command, folder, "stderr") as url:
         yield url.replace("127.0.0.1", "localhost")
 

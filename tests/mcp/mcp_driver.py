@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import subprocess
-import sys
 import threading
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -16,6 +15,8 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -177,7 +178,8 @@ def text(result: CallToolResult) -> str:
 
 def moonbox(*args: str | Path) -> tuple[str, list[str]]:
     """The command that starts the program under test."""
-    return sys.executable, ["-m", "moonbox", *(str(arg) for arg in args)]
+    command, *arguments = program("-m", "moonbox", *args)
+    return command, arguments
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from moonbox import CodeMode, Sandbox, Tool, tool
 from moonbox.mcp.caller import watch
-from moonbox.mcp.server import web
+from moonbox.mcp.server import plain, web
 from moonbox.mcp.server.server import MoonboxServer
 from tests.mcp.mcp_driver import SECONDS
 
@@ -171,7 +171,7 @@ def test_an_argument_that_is_bound_to_a_header_must_equal_it(headers: dict[str, 
 
 
 def test_a_client_that_waits_long_gets_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(plain, "PING_SECONDS", 0.01)
 
     async def work() -> None:
         gate = Gate()

@@ -9,7 +9,6 @@ import os
 import re
 import resource
 import subprocess
-import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -29,6 +28,7 @@ from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import OutputTail
 from tests.mcp import peers
 from tests.mcp.mcp_driver import http_server, moonbox, over_http, wait_until
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,8 +46,8 @@ def hostile(tmp_path: Path) -> Callable[..., ServerSettings]:
     def make(**plan: Any) -> ServerSettings:
         path = tmp_path / "plan.json"
         path.write_text(json.dumps({"tools": [], **plan}))
-        program = str(Path(__file__).with_name("hostile.py"))
-        return ServerSettings(name="evil", command=sys.executable, args=(program, str(path)))
+        command, *arguments = program(Path(__file__).with_name("hostile.py"), path)
+        return ServerSettings(name="evil", command=command, args=tuple(arguments))
 
     return make
 
@@ -205,8 +205,8 @@ class Person:
 
 
 def asking(person: Person, **more: Any) -> Upstreams:
-    program = str(Path(__file__).with_name("asking.py"))
-    server = ServerSettings(name="asking", command=sys.executable, args=(program,), **more)
+    command, *arguments = program(Path(__file__).with_name("asking.py"))
+    server = ServerSettings(name="asking", command=command, args=tuple(arguments), **more)
     caller: Any = lambda: person  # noqa: E731 - as far as a caller is looked at here
     return Upstreams([server]).start(ClientFeatures(elicitation=True, caller=caller))
 

@@ -26,6 +26,7 @@ from moonbox.mcp.upstreams.status import Timing
 from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS
 from tests.mcp import peers
 from tests.mcp.mcp_driver import wait_until
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -277,9 +278,9 @@ def test_a_script_goes_on_when_a_server_changes_its_tools_under_it(tmp_path: Pat
     scripts.mkdir()
     (scripts / "first.lua").write_text('tool = {description = "One."} function tool.execute() return "one" end')
     (tmp_path / "inner.toml").write_text('[tools]\nfolders = ["scripts"]\n[codemode]\nmode = "never"\n')
-    args = ("-m", "moonbox", "serve", "--trust", "--config", str(tmp_path / "inner.toml"))
+    command, *arguments = program("-m", "moonbox", "serve", "--trust", "--config", tmp_path / "inner.toml")
     home = {"MOONBOX_HOME": str(tmp_path / "home")}
-    changing = ServerSettings(name="other", command=sys.executable, args=args, env=home)
+    changing = ServerSettings(name="other", command=command, args=tuple(arguments), env=home)
     with started(changing) as upstreams:
 
         def change() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 from tests.mcp.mcp_driver import stdio, wait_until
+from tests.programs import program
 
 if TYPE_CHECKING:
     from tests.mcp.mcp_driver import Driver, Session
@@ -22,7 +24,8 @@ TEXT = Tool(name="test_simple_text", description="Text.", input_schema={"type": 
 
 
 def server(name: str) -> ServerSettings:
-    return ServerSettings(name=name, command=sys.executable, args=(str(EVERYTHING), "stdio"), lazy=True)
+    command, *arguments = program(EVERYTHING, "stdio")
+    return ServerSettings(name=name, command=command, args=tuple(arguments), lazy=True)
 
 
 def hanging(name: str) -> ServerSettings:
@@ -67,9 +70,9 @@ def test_the_first_list_of_tools_needs_no_server(driver: Driver, tmp_path: Path,
 
 def test_a_list_from_the_last_start_is_corrected(driver: Driver, tmp_path: Path, env: dict[str, str]) -> None:
     config = tmp_path / "moonbox.toml"
+    command, *arguments = program(EVERYTHING, "stdio")
     config.write_text(
-        f'[codemode]\nmode = "never"\n[mcp.servers.every]\ncommand = "{sys.executable}"\n'
-        f'args = ["{EVERYTHING}", "stdio"]\n'
+        f'[codemode]\nmode = "never"\n[mcp.servers.every]\ncommand = "{command}"\nargs = {json.dumps(arguments)}\n'
     )
     old = Tool(name="long_gone", description="Not there any more.", input_schema={"type": "object", "properties": {}})
     ToolCache(default_cache_folder()).put(replace(server("every"), cwd=tmp_path), [old])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp.upstreams.browser import parse_return
 from moonbox.mcp.upstreams.login import LoginStore, make_auth
 from tests.mcp.mcp_driver import moonbox, stdio, text, wait_until
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +42,7 @@ print(urllib.request.urlopen(sys.argv[1]).read().decode())
 
 @contextmanager
 def login_server(seconds: int) -> Iterator[str]:
-    process = subprocess.Popen([sys.executable, str(SERVER), str(seconds)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(program(SERVER, str(seconds)), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
@@ -55,7 +57,7 @@ def run(tmp_path: Path, env: dict[str, str]) -> Any:
     """Run `moonbox mcp …` in a folder with a browser in which somebody agrees at once."""
     script = tmp_path / "browser.py"
     script.write_text(BROWSER)
-    whole = {**os.environ, **env, "MOONBOX_KEYRING": "off", "BROWSER": f"{sys.executable} {script} %s"}
+    whole = {**os.environ, **env, "MOONBOX_KEYRING": "off", "BROWSER": f"{shlex.join(program(script))} %s"}
 
     def run(*args: str, fails: bool = False) -> str:
         command, arguments = moonbox("mcp", *args)

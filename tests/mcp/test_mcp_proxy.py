@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from mcp_types import AudioContent, ImageContent, PromptReference, ResourceTempl
 
 from tests.mcp.everything_server import ICON, PNG, WAV
 from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text, wait_until
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,8 +26,8 @@ DIRECT = '[codemode]\nmode = "never"\n'
 
 
 def server(name: str, *args: str, more: str = "") -> str:
-    arguments = ", ".join(f'"{item}"' for item in (str(SERVER), "stdio", *args))
-    return f'[mcp.servers.{name}]\ncommand = "{sys.executable}"\nargs = [{arguments}]\n{more}\n'
+    command, *arguments = program(SERVER, "stdio", *args)
+    return f'[mcp.servers.{name}]\ncommand = "{command}"\nargs = {json.dumps(arguments)}\n{more}\n'
 
 
 @contextmanager

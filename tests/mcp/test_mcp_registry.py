@@ -16,6 +16,7 @@ from moonbox.cli.mcp import app
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp import registry
 from moonbox.mcp.clients import Entry, find, install, remove
+from tests.programs import program
 
 FILE = """# mine
 [sandbox]
@@ -310,7 +311,7 @@ def test_uninstall_by_the_command() -> None:
 
 def test_what_a_server_can_do() -> None:
     server = Path(__file__).with_name("everything_server.py")
-    run("add", "every", "--", sys.executable, str(server), "stdio")
+    run("add", "every", "--", *program(server, "stdio"))
     report = json.loads(run("test", "every", "--json"))
     assert (report["server"], report["prompts"], report["resources"], report["templates"]) == ("everything 1", 4, 3, 1)
     assert report["tools"] >= 19

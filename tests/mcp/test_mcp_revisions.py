@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import pytest
 
 from tests.mcp.mcp_driver import ACCEPT, SECONDS, http_server, moonbox, wait_until
 from tests.mcp.revision_server import MODERN, REVISIONS, VERSION_KEY
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +35,10 @@ ENVELOPE = {
 
 def configuration(address: str) -> tuple[str, dict[str, str]]:
     """All servers of all revisions, and the revision of each."""
-    servers = {
-        f"stdio-{revision}": f'command = "{sys.executable}"\nargs = ["{SERVER}", "stdio", "{revision}"]'
-        for revision in REVISIONS
-    }
+    servers = {}
+    for revision in REVISIONS:
+        command, *arguments = program(SERVER, "stdio", revision)
+        servers[f"stdio-{revision}"] = f'command = "{command}"\nargs = {json.dumps(arguments)}'
     servers["sse-2024-11-05"] = f'url = "{address}/2024-11-05/sse"\ntransport = "sse"'
     for revision, kind in itertools.product(REVISIONS[1:], HTTP_KINDS):
         if (revision, kind) != (MODERN, "stateful"):  # it has no sessions
@@ -52,7 +52,7 @@ def configuration(address: str) -> tuple[str, dict[str, str]]:
 @pytest.fixture(scope="module")
 def web_servers() -> Iterator[str]:
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, str(SERVER), "http"], text=True, **pipes) as process:
+    with subprocess.Popen(program(SERVER, "http"), text=True, **pipes) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         yield process.stdout.readline().strip()

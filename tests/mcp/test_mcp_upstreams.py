@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from moonbox.mcp.upstreams.tools import ToolCache
 from moonbox.media import MediaStore
 from tests.mcp import peers
 from tests.mcp.mcp_driver import stdio, wait_until
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -221,9 +221,9 @@ def changing(tmp_path: Path) -> tuple[ServerSettings, Path]:
     scripts.mkdir()
     (tmp_path / "inner.toml").write_text('[tools]\nfolders = ["scripts"]\n[codemode]\nkeep_visible = ["first"]\n')
     (scripts / "first.lua").write_text(SCRIPT)
-    args = ("-m", "moonbox", "serve", "--config", str(tmp_path / "inner.toml"))
+    command, *arguments = program("-m", "moonbox", "serve", "--config", tmp_path / "inner.toml")
     home = {"MOONBOX_HOME": str(tmp_path / "home")}
-    return ServerSettings(name="other", command=sys.executable, args=args, env=home), scripts
+    return ServerSettings(name="other", command=command, args=tuple(arguments), env=home), scripts
 
 
 SCRIPT = 'tool = {description = "Says hello."} function tool.execute() return "hello" end'
@@ -245,8 +245,8 @@ def test_changes_are_followed_in_the_earlier_protocol_too(tmp_path: Path) -> Non
     nothing = {"type": "object", "properties": {}}
     before, after = ({"name": name, "inputSchema": nothing} for name in ("before", "after"))
     (tmp_path / "plan.json").write_text(json.dumps({"tools": [before], "later": [after], "changes": 1}))
-    program = str(Path(__file__).with_name("hostile.py"))
-    server = ServerSettings(name="other", command=sys.executable, args=(program, str(tmp_path / "plan.json")))
+    command, *arguments = program(Path(__file__).with_name("hostile.py"), tmp_path / "plan.json")
+    server = ServerSettings(name="other", command=command, args=tuple(arguments))
     with Upstreams([server]) as started:
         assert started.wait(100)
         assert started.status("other").protocol == "2025-11-25"

@@ -18,6 +18,7 @@ from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.errors import EmbeddingError
 from moonbox.project import assemble
 from moonbox.project.sections import read_knowledge, read_secrets, read_servers
+from tests.programs import program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,7 +165,7 @@ def moonbox(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
     import os
 
     return subprocess.run(
-        [sys.executable, "-m", "moonbox", *args],
+        program("-m", "moonbox", *args),
         capture_output=True,
         text=True,
         timeout=50,

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import typing
 from typing import Annotated, Any, Literal, NotRequired, Optional, Union, Unpack
 
 import pytest
@@ -35,6 +36,19 @@ class Node(BaseModel):
 class Address(TypedDict):
     street: str
     city: NotRequired[str]
+
+
+class Person(typing.TypedDict):
+    """Of the standard library, which pydantic takes from Python 3.12 on."""
+
+    name: Annotated[str, Field(description="in full")]
+    address: Address
+    tags: NotRequired[list[str]]
+
+
+class Employee(Person, total=False):
+    manager: typing.Required[Person | None]
+    reports: dict[str, list[Person]]
 
 
 def properties(made: Tool) -> dict[str, Any]:
@@ -298,6 +312,25 @@ def test_variable_arguments() -> None:
 
     assert unpacked.parameters["additionalProperties"] is False
     assert unpacked.invoke(unpacked.bind({"depth": 2.0})) == {"depth": 2}
+
+
+def test_typed_dicts_of_the_standard_library() -> None:
+    @tool
+    def hire(who: Person, beside: Annotated[list[Employee] | None, Field(max_length=2)] = None) -> list[Employee]:
+        return [{**who, "manager": None}, *(beside or [])]
+
+    assert properties(hire)["who"] == {"$ref": "#/$defs/Person"}
+    assert properties(hire)["beside"]["anyOf"][0]["maxItems"] == 2
+    person = hire.parameters["$defs"]["Person"]
+    assert person["properties"]["name"] == {"type": "string", "description": "in full"}
+    assert person["required"] == ["name", "address"]
+    assert hire.parameters["$defs"]["Employee"]["required"] == ["name", "address", "manager"]
+    assert hire.returns is not None and hire.returns["items"] == {"$ref": "#/$defs/Employee"}
+    ann = {"name": "Ann", "address": {"street": "A"}}
+    bound = hire.bind({"who": ann, "beside": [{**ann, "manager": ann, "reports": {"a": [ann]}}]})
+    assert hire.invoke(bound)[1]["reports"] == {"a": [ann]}
+    with pytest.raises(ArgumentError, match=r"- who\.address: missing"):
+        hire.bind({"who": {"name": "Ann"}})
 
 
 def test_positional_only_parameters_and_gaps_between_them() -> None:

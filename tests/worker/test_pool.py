@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -10,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
+from moonbox.native import extension
 from moonbox.worker.control import SocketControl, socket_pairs
 from moonbox.worker.link import Gone, Link, Unread
 from moonbox.worker.pool import Pool
-from moonbox.worker.protocol import READY, frame
+from moonbox.worker.protocol import HEADER, READY, frame
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterator
 
 
@@ -426,6 +428,50 @@ def test_an_exchange_with_a_worker_that_does_not_read_ends(ends: Any) -> None:
     with pytest.raises(Unread):
         link.exchange(bytes(10_000_000), time.monotonic(), time.monotonic())
     assert theirs.recv(1) == b"\0"
+
+
+@pytest.fixture
+def wired() -> Iterator[tuple[Any, socket.socket]]:
+    """The native exchange of a socket, and the socket's other end."""
+    native = extension("worker._wire")
+    if native is None:
+        pytest.skip("no native parts here")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield native.Wire(ours.fileno(), HEADER.unpack_from), theirs
+
+
+@pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="one processor")
+def test_an_exchange_begins_its_waits_awake(wired: Any) -> None:
+    wire, theirs = wired
+    if not extension("worker._wire").MAY_SPIN:
+        pytest.skip("the time of one processor")
+    for _ in range(10):
+        theirs.sendall(b"answer")
+        assert wire.exchange(b"asked", -1.0) == b"answer"
+        assert theirs.recv(100) == b"asked"
+    assert wire.hits == wire.tries > 0
+    tried = wire.tries
+    for _ in range(5):
+        assert wire.exchange(b"", time.monotonic() + 0.001) is None
+    assert wire.hits == tried <= wire.tries
+    theirs.close()
+    assert wire.exchange(b"", -1.0) == b""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
+def test_an_exchange_on_one_processor_sleeps_at_once(wired: Any) -> None:
+    wire, theirs = wired
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(usable)})
+    try:
+        for _ in range(10):
+            theirs.sendall(b"answer")
+            assert wire.exchange(b"asked", -1.0) == b"answer"
+            assert wire.exchange(b"", time.monotonic()) is None
+    finally:
+        os.sched_setaffinity(0, usable)
+    assert (wire.tries, wire.hits) == (0, 0)
 
 
 def test_an_exchange_can_be_woken(ends: Any) -> None:

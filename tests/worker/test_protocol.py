@@ -219,6 +219,37 @@ def test_rows_count_for_more_than_their_fields() -> None:
         Decoder(120, max_depth=5).decode(rows)
 
 
+LONG = "[1,2]{}e9" * 20_000
+"""Text that would count as elements and numbers were it not in a string."""
+
+
+@pytest.mark.parametrize("strings", [1, 2, 40])
+@pytest.mark.parametrize(
+    "text", [LONG, LONG + '"', LONG + "\\", LONG + "ä\n"], ids=["plain", "quote", "backslash", "line"]
+)
+def test_long_strings_count_as_one_element_each(strings: int, text: str) -> None:
+    payload = json.dumps([text] * strings).encode()
+    assert decode(payload, max_nodes=strings + 1) == [text] * strings
+    with pytest.raises(WorkerError, match="more than"):
+        decode(payload[:-1] + b",1" * 100 + b"]", max_nodes=strings + 50)
+
+
+@pytest.mark.parametrize(
+    ("beside", "problem"),
+    [
+        (b"1e999", "not finite|out of range"),
+        (b"1" * 30, "an integer of more than 64 bits"),
+        (b"[" * 5000, "levels deep|recursion|elements"),
+        (b'"unfinished', "invalid value"),
+        (b'\\"', "invalid value"),
+    ],
+)
+def test_what_is_invalid_is_found_beside_long_strings(beside: bytes, problem: str) -> None:
+    for payload in (b"[" + json.dumps(LONG).encode() + b"," + beside, b"[" + beside + b"," + json.dumps(LONG).encode()):
+        with pytest.raises(WorkerError, match=problem):
+            decode(payload + b"]")
+
+
 # Columns
 
 

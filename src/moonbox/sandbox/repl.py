@@ -316,7 +316,7 @@ class Repl:
         self._sources.append((number, source))
         random = setup.random.getrandbits
         seed = random(56)
-        opening = Opening(
+        opening = Opening.of(
             (limits is self._limits and self._calls) or self._call_path(limits),
             source,
             f"{random(128):032x}",

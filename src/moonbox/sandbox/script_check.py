@@ -31,7 +31,6 @@ class ScriptCheck:
         self._enabled = enabled
         self._checker = Checker(setup.language, setup.latest_check)
         self._view: ToolView | None = None
-        self._added_of: tuple[Additions | None, frozenset[str]] = (None, frozenset())
         self._admitted: tuple[Any, ...] = ()  # the latest script without findings, and all that it was looked at with
         self.kept_names: frozenset[str] = frozenset()
         """Globals with values that answers may have cut; see prelude/kept.lua."""
@@ -96,9 +95,11 @@ class ScriptCheck:
 
     def _added_names(self, additions: Additions) -> frozenset[str]:
         """Globals that the host has added."""
-        if self._added_of[0] is not additions:
-            setup = self._setup
+        setup = self._setup
+        known, names = setup.added_names
+        if known is not additions:
             opened = [name for feature in setup.features for name in setup.language.features[feature]]
             added = [name.partition(".")[0] for name in (*additions.functions, *additions.values)]
-            self._added_of = additions, frozenset((*opened, *added))
-        return self._added_of[1]
+            names = frozenset((*opened, *added))
+            setup.added_names = additions, names  # in one step: threads that come between do no harm
+        return names

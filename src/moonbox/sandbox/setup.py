@@ -78,6 +78,8 @@ class Setup:
     views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)
     latest_check: Latest = field(default_factory=Latest)
     """Shared by the Repls: one-off runs of the same script are looked at once."""
+    added_names: tuple[Additions | None, frozenset[str]] = (None, frozenset())
+    """The latest additions that scripts were looked at with, and the globals that they bring."""
     pid: int = field(default_factory=os.getpid)
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)

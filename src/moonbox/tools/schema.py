@@ -1,13 +1,14 @@
-"""JSON Schema from type hints and docstrings, and JSON values back into the types; the only user of pydantic."""
+"""JSON Schema from type hints, and JSON values back into the types; the only user of pydantic here."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import re
+import sys
+import types
 import typing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Optional, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Optional, Required, Union, get_args, get_origin
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -21,9 +22,11 @@ from moonbox.tools.function import EMPTY, Function, Parameter
 from moonbox.tools.problems import MOST_PROBLEMS, path_text, short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Converter", "Docstring", "build", "explain", "read_docstring", "returned"]
+    from moonbox.tools.docstrings import Docstring
+
+__all__ = ["Converter", "build", "explain", "returned"]
 
 _MOST_COLLISIONS = 250_000_000
 """Comparisons, at worst, to build the sets and dicts of one call: about 0.2 s."""
@@ -39,6 +42,9 @@ class Converter:
     validate: Callable[[Any], dict[str, Any]]
     validate_json: Callable[[str], dict[str, Any]]
     has_rest: bool
+    scalars: Mapping[str, type[Any]] | None = field(default=None, compare=False)
+    """The parameters' types, where all are integers, text and truth values and nothing else is said of them: values of
+    exactly these types are the function's own. None where there is something to convert or to check."""
     hashed: frozenset[str] = frozenset()
     """The parameters whose values become sets, or dicts with keys that are not text."""
 
@@ -113,6 +119,7 @@ def build(function: Function, doc: Docstring, name: str) -> tuple[dict[str, Any]
         validator.validate_python,
         validator.validate_json,
         has_rest,
+        _scalars(function.parameters),
         _hashed(adapter),
     )
 
@@ -122,7 +129,9 @@ def returned(annotation: Any) -> dict[str, Any] | None:
     if annotation is EMPTY or isinstance(annotation, str) or annotation is Any:
         return None
     try:
-        schema = _clean(TypeAdapter(annotation).json_schema(mode="serialization", schema_generator=_Generator))
+        schema = _clean(
+            TypeAdapter(_accepted(annotation)).json_schema(mode="serialization", schema_generator=_Generator)
+        )
     except (PydanticUserError, PydanticSerializationError, TypeError, NameError):
         return None  # the value may cross all the same: `values` knows more types than pydantic has schemas for
     return schema or None
@@ -159,7 +168,7 @@ class _Generator(GenerateJsonSchema):
 
 def _field(item: Parameter, description: str | None) -> tuple[Any, Any]:
     """The annotation as pydantic should see it, and the default that the schema should show."""
-    annotation, default = item.annotation, item.default
+    annotation, default = _accepted(item.annotation), item.default
     if item.kind is inspect.Parameter.VAR_POSITIONAL:
         return _described(list[annotation], description), EMPTY  # type: ignore[valid-type] # made at run time
     if isinstance(default, FieldInfo):  # def f(x: int = Field(3, ge=1))
@@ -172,6 +181,49 @@ def _field(item: Parameter, description: str | None) -> tuple[Any, Any]:
     if default is None and not _takes_none(annotation):
         annotation = Optional[annotation]  # noqa: UP045 - `|` fails for some forms; `limit: int = None` means int or None
     return _described(annotation, description), default
+
+
+def _scalars(parameters: Iterable[Parameter]) -> dict[str, type[Any]] | None:
+    scalars: dict[str, type[Any]] = {}
+    for item in parameters:
+        ordinary = item.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        if not ordinary or isinstance(item.default, FieldInfo) or item.injected is not None:
+            return None
+        if not any(item.annotation is kind for kind in (int, str, bool)):
+            return None
+        scalars[item.name] = item.annotation
+    return scalars
+
+
+def _accepted(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
+    """With `typing_extensions.TypedDict` for each `typing.TypedDict`, which pydantic refuses before Python 3.12."""
+    if sys.version_info >= (3, 12):
+        return annotation
+    if typing.is_typeddict(annotation):
+        return annotation if annotation in within else _typed_dict(annotation, (*within, annotation))
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        inner = _accepted(arguments[0], within)
+        return annotation if inner is arguments[0] else Annotated[(inner, *annotation.__metadata__)]
+    if origin is None or origin is Literal or any(isinstance(argument, list) for argument in arguments):
+        return annotation
+    accepted = tuple(_accepted(argument, within) for argument in arguments)
+    if all(new is old for new, old in zip(accepted, arguments, strict=True)):
+        return annotation
+    return Union[accepted] if origin is types.UnionType else origin[accepted]  # noqa: UP007 - made at run time
+
+
+def _typed_dict(typed: Any, within: tuple[Any, ...]) -> Any:
+    hints = typing.get_type_hints(typed, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, hint in hints.items():
+        marked = get_origin(hint)  # not in __required_keys__ where annotations are text
+        field = _accepted(get_args(hint)[0] if marked in {NotRequired, Required} else hint, within)
+        required = marked is Required or (marked is not NotRequired and name in typed.__required_keys__)
+        fields[name] = field if required else NotRequired[field]
+    twin: Any = TypedDict(typed.__name__, fields)  # type: ignore[misc] # made at run time
+    twin.__doc__, twin.__module__, twin.__qualname__ = typed.__doc__, typed.__module__, typed.__qualname__
+    return twin
 
 
 def _described(annotation: Any, description: str | None) -> Any:
@@ -325,53 +377,3 @@ def _sizes(value: Any) -> Iterable[int]:
         if isinstance(item, list | dict):
             yield len(item)
             waiting.extend(item.values() if isinstance(item, dict) else item)
-
-
-@dataclass(frozen=True, slots=True)
-class Docstring:
-    """The text before the first section, and each parameter's description."""
-
-    text: str = ""
-    parameters: dict[str, str] = field(default_factory=dict)
-
-
-def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring in Google, NumPy, Sphinx or Epydoc form into its text and its parameters."""
-    if not doc:
-        return Docstring()
-    from inspect import cleandoc
-
-    text = cleandoc(doc)
-    if "\n" not in text and text[:1] not in ":@":
-        return Docstring(text)
-    from docstring_parser import parse  # slow to load, as is `inspect`
-
-    parsed = parse(_tidy(text))
-    gap = "\n\n" if parsed.blank_after_short_description else "\n"
-    descriptions = {
-        name.strip().lstrip("*"): " ".join((item.description or "").split())
-        for item in parsed.params
-        for name in item.arg_name.split(",")
-    }
-    return Docstring(
-        gap.join(part for part in (parsed.short_description, parsed.long_description) if part), descriptions
-    )
-
-
-def _tidy(text: str) -> str:
-    """The docstring with its sloppier forms written as the parser wants them."""
-    if re.match(_LONE_HEADING, text):  # it has lost its section's indentation when it was cleaned
-        heading, _, body = text.partition("\n")
-        indented = "".join(f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True))
-        text = f"\n{heading}\n{indented}"
-    text = re.sub(_EMPTY_SECTION, "", text, flags=re.MULTILINE)
-    text = re.sub(_OTHER_HEADING, "Params:", text, flags=re.MULTILINE)
-    return re.sub(_ENTRY, r"\1\2\3: ", text, flags=re.MULTILINE)
-
-
-_LONE_HEADING = r"(?:Args|Arguments|Parameters|Params|Keyword Arg(?:ument)?s):[ \t]*\n"
-_OTHER_HEADING = r"^(?:Keyword Arg(?:ument)?s|Other Parameters):[ \t]*$"
-_EMPTY_SECTION = r"^[A-Z][\w ]*\n-{3,}\s*\Z"
-_ENTRY = (  # `- name: text`, `name - text` and quoted names, in place of `name: text`
-    r"^([ \t]+)(?:[-*][ \t]+)?`{0,2}(\*{0,2}\w+)`{0,2}([ \t]*\([^)\n]*\))?[ \t]*(?::(?!\w)|[ \t][-–—][ \t])[ \t]*"
-)

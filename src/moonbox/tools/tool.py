@@ -111,7 +111,7 @@ class Tool(Generic[P, R]):
         if isinstance(function, Tool):
             return function.with_(**overrides) if overrides else function
         from moonbox.tools import schema
-        from moonbox.tools.schema import read_docstring
+        from moonbox.tools.docstrings import read_docstring
 
         inspected = inspect_function(function)
         doc = read_docstring(inspected.doc)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 from typing import Protocol
 
@@ -11,7 +12,7 @@ from moonbox.dataclass import dataclass
 from moonbox.worker.protocol import STOP
 from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
 
-__all__ = ["Control", "Notes", "SocketControl", "WorkerProcess", "ZygoteControl", "socket_pairs"]
+__all__ = ["Control", "Notes", "SocketControl", "WorkerProcess", "ZygoteControl", "socket_pairs", "wait_at_most"]
 
 _SECONDS = 5.0
 
@@ -67,11 +68,15 @@ class Notes:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._lock = threading.Lock()
-        sock.settimeout(_SECONDS)
+        wait_at_most(sock, _SECONDS)
 
     def send(self, action: int, serial: int, number: int = 0, reason: int = 0) -> None:
-        with self._lock, contextlib.suppress(OSError):  # the zygote is gone, and its workers with it
-            self._sock.sendall(NOTE.pack(action, serial, number, reason))
+        note = NOTE.pack(action, serial, number, reason)
+        with self._lock:
+            try:  # noqa: SIM105 - each worker comes this way
+                self._sock.sendall(note)
+            except OSError:  # the zygote is gone, and its workers with it
+                pass
 
     def close(self) -> None:
         with self._lock:
@@ -97,6 +102,15 @@ class ZygoteControl:
 
     def release(self) -> None:
         self.notes.send(RELEASE, self.serial)
+
+
+def wait_at_most(sock: socket.socket, seconds: float) -> None:
+    """Let a blocking socket give up after so long: by the kernel, where Python would poll before each step."""
+    whole = int(seconds)
+    limit = struct.pack("@ll", whole, int((seconds - whole) * 1_000_000))
+    sock.setblocking(True)
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        sock.setsockopt(socket.SOL_SOCKET, option, limit)
 
 
 def socket_pairs() -> tuple[socket.socket, socket.socket, socket.socket, socket.socket]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
-from moonbox.worker.protocol import HEADER
+from moonbox.worker.protocol import HEADER, SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["Decoder", "Reader", "message_pack", "packed"]
 
 _NATIVE = extension("_values")
+_weight: Any = getattr(_NATIVE, "weight", None)  # an extension that was built before this has none
+_lone_call: Any = getattr(_NATIVE, "lone_call", None)
+_ended: Any = getattr(_NATIVE, "ended", None)
+_SPENT = SPENT.size
 _ROWS_FROM = 16
 _MOST_COLUMNS = 40
-_LARGE = 64 * 1024
+_SMALL, _LARGE = 1024, 64 * 1024
+_FEW_STRINGS = 32
+_BACKSLASH = ord("\\")
 _AROUND = 8  # levels of the wire around a script's value
 _ROW = 3  # elements that a row counts for beyond its fields: a whole dict for what may be a few bytes on the wire
 _INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can have the same hash
@@ -130,13 +136,14 @@ class Reader:
 class Decoder:
     """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
 
-    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_most")
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_most", "_quick")
 
     def __init__(self, most: int, max_depth: int, allow_nan: bool = False) -> None:
         self._most = self._left = most
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND
         self._allow_nan = allow_nan
+        self._quick = -1 if _weight is None or allow_nan else min(_SMALL, self._frame)  # bytes
 
     def decode(self, payload: bytes) -> Any:
         """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
@@ -147,7 +154,19 @@ class Decoder:
                 return _scanned(payload)
             except ValueError as problem:
                 raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
-        nodes = payload.count(b",") + payload.count(b"[") + payload.count(b"{")
+        if size <= self._quick and size <= self._left and b"\\" not in payload:
+            # No more elements than bytes: it can be parsed first and looked at then, which is quicker.
+            try:
+                value = _scanned(payload)
+            except (ValueError, RecursionError) as problem:
+                raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+            nodes = _weight(value, self._levels)
+            if nodes >= 0:  # else with exact messages
+                self._left -= nodes
+                return value
+        large = size > _LARGE
+        looked_at = _without_long_strings(payload) if large else payload
+        nodes = _nodes(looked_at)
         try:
             if nodes > self._frame or nodes > self._left:
                 nodes = _nodes(re.sub(_STRINGS, b"", payload))
@@ -155,16 +174,39 @@ class Decoder:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
             if size >= _SHORTEST_INFINITE:
-                digits = payload.translate(_DIGITS)
+                digits = looked_at.translate(_DIGITS)
                 if b"0e" in digits or _LONG in digits:
                     _check_numbers(re.sub(_STRINGS, b'""', payload))
-            if nodes <= _AROUND and b"\\" not in payload and not self._allow_nan:  # small and simple, as most are
+            if nodes <= _AROUND and not large and b"\\" not in payload and not self._allow_nan:  # as most are
                 return _scanned(payload)
-            parse = _parse_large if size > _LARGE else _parse
+            parse = _parse_large if large else _parse
             value = parse(payload, self._levels, self._allow_nan)
             return self._restored(value) if b"\\u0001" in payload else value
         except (ValueError, RecursionError) as problem:
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+
+    def lone_call(self, payload: bytes, after: int, most: int, longest: int) -> tuple[int, int, str, list[Any]] | None:
+        """The call of a tool that is all that a small frame holds: its elements, number, target and arguments. The
+        number is above `after` and below `most`, the target no longer than `longest`. None where `decode` must look at
+        it; then nothing was counted."""
+        if _lone_call is None or self._left < self._quick:
+            return None
+        call: tuple[int, int, str, list[Any]] | None
+        call = _lone_call(_SCAN, payload, self._quick, self._levels, after, most, longest)
+        if call is not None:
+            self._left -= call[0]
+        return call
+
+    def lone_end(self, payload: bytes, most: float) -> tuple[list[Any], int | None, int, float, int] | None:
+        """What a small VALUE frame that is the first of its run holds: values, operations, memory, seconds of processor
+        time, which are below `most`, and bytes of output cut. None where `decode_first` must look at it."""
+        if not _SPENT < len(payload) <= self._quick or b"\\" in payload[_SPENT:]:
+            return None
+        try:
+            spent, text = SPENT.unpack_from(payload), payload[_SPENT:].decode()
+            return _ended(_SCAN, spent, text, self._levels, most)  # type: ignore[no-any-return]
+        except (ValueError, RecursionError, StopIteration):
+            return None
 
     def decode_first(self, payload: bytes) -> Any:
         """The same for the first frame of another run."""
@@ -216,6 +258,22 @@ def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
             raise
     _check_levels(payload, max_levels)  # deeper than that parser goes, and perhaps not deeper than allowed
     return _parse(payload, max_levels, allow_nan)
+
+
+def _without_long_strings(payload: bytes) -> bytes:
+    """With empty strings where it has a few, perhaps long ones; as it is where it has many, or escaped quotes."""
+    parts: list[bytes] = []
+    start = 0
+    for _ in range(_FEW_STRINGS):
+        opening = payload.find(b'"', start)
+        closing = payload.find(b'"', opening + 1)
+        if opening < 0 or closing < 0:  # one that does not end is for the parser to find
+            return b"".join([*parts, payload[start:]])
+        if payload[closing - 1] == _BACKSLASH:
+            break
+        parts += payload[start : opening + 1], b'"'
+        start = closing + 1
+    return payload
 
 
 def _nodes(payload: bytes) -> int:

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from time import monotonic
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Gone", "Link", "Unread"]
 
-WIRE = extension("worker._wire")
-"""The native exchange, which reads the system's clock by itself; None where there is none."""
+WIRE: Any = getattr(extension("worker._wire"), "Wire", None)  # an extension that was built before this has none
+"""Makes the native exchange of a socket, which reads the system's clock by itself; None where there is none."""
 
 _CHUNK = 1 << 18
 _LARGEST_FRAME = 1 << 20
@@ -79,7 +79,7 @@ class Link:
         self.closed = False
         self._process = process
         self._sock = sock
-        self._fd = sock.fileno()
+        self._wire = None if WIRE is None else WIRE(sock.fileno(), HEADER.unpack_from)
         self._control = control
         self.reader = Reader(_LARGEST_FRAME)
         """Holds what has arrived; its `largest` is how large a frame may be."""
@@ -130,18 +130,18 @@ class Link:
         Unread when the worker has not taken the data by the time to give up.
         """
         reader = self.reader
-        if WIRE is not None and self._bell is None and not reader.buffer:
+        if self._wire is not None and WIRE is not None and self._bell is None and not reader.buffer:
             try:
-                got = WIRE.exchange(self._fd, data, -1.0 if deadline is None else deadline)
+                got = self._wire.exchange(data, -1.0 if deadline is None else deadline)
             except OSError:
                 raise Gone from None
-            if got:
-                if type(got) is bytes:
-                    if len(got) >= _HEADER:  # most often it is one whole frame
-                        kind, length = HEADER.unpack_from(got)
-                        if length == len(got) - _HEADER and length <= reader.largest and kind != READY:
-                            return kind, got[_HEADER:]
-                    return self._after(reader.take(got), deadline)
+            if type(got) is tuple:  # most often it is one whole frame
+                if got[0] != READY and len(got[1]) <= reader.largest:
+                    return got
+                return self._after(reader.take(HEADER.pack(got[0], len(got[1])) + got[1]), deadline)
+            if type(got) is bytes and got:
+                return self._after(reader.take(got), deadline)
+            if type(got) is int:
                 data = data[got:]
             elif got is None:
                 return None
@@ -233,6 +233,8 @@ class Link:
         reader = self.reader
         try:
             if self.greeting is not None and not reader.buffer:  # the usual case, without an exception
+                if self._wire is not None and self._bell is None and self._wire.is_quiet():
+                    return True
                 ready = self._poll.poll(0)
                 if not ready or (self._bell is not None and self._has_rung(ready) and len(ready) == 1):
                     return True
@@ -321,9 +323,13 @@ class Link:
     def close(self) -> None:
         """Hang up, and let go of the sockets as soon as nobody uses them."""
         with self._using:
-            self._hang_up()
-            if not self._users:
-                self._release()
+            if self._users:
+                self._hang_up()
+                return
+            if not self.closed:  # nobody waits, who would have to be told
+                self.closed = True
+                self._control.release()
+            self._release()
 
     def kill(self) -> str:
         """End the worker now, and close; words for how it had ended."""

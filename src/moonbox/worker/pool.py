@@ -51,6 +51,7 @@ class Pool:
         self._live = 0  # handed out, spare, or being made
         self._closed = False
         self._changed = threading.Condition()
+        self._waiting = 0  # threads that wait for a change, the housekeeper included
         self._out: set[Link] = set()
         self._awaiting: list[Future[None]] = []
         self._retired: deque[Link] = deque()  # of those that are out: nobody needs them any more
@@ -66,7 +67,7 @@ class Pool:
                 self._check_open()
                 if not self._spares and not self._retired and self._live >= self._most:
                     rest = None if deadline is None else deadline - time.monotonic()
-                    if (rest is not None and rest <= 0) or not self._changed.wait(rest):
+                    if (rest is not None and rest <= 0) or not self._wait(rest):
                         raise self._all_in_use(timeout)
                     continue
             link = self.try_checkout()
@@ -126,15 +127,27 @@ class Pool:
 
     def _tell(self) -> None:
         """To those who wait: a worker may have become free. The lock is held."""
-        self._changed.notify_all()
-        awaiting, self._awaiting = self._awaiting, []
-        if not awaiting:
+        self._notify()
+        if not self._awaiting:
             return
+        awaiting, self._awaiting = self._awaiting, []
         from concurrent.futures import InvalidStateError  # there already, with the futures
 
         for future in awaiting:
             with contextlib.suppress(InvalidStateError):
                 future.set_result(None)
+
+    def _wait(self, seconds: float | None) -> bool:
+        """Wait for a change, at most so long. The lock is held."""
+        self._waiting += 1
+        try:
+            return self._changed.wait(seconds)
+        finally:
+            self._waiting -= 1
+
+    def _notify(self) -> None:
+        if self._waiting:  # it takes longer than the rest of what a worker needs of its pool
+            self._changed.notify_all()
 
     def _all_in_use(self, timeout: float | None) -> PoolTimeout:
         return PoolTimeout(
@@ -264,7 +277,7 @@ class Pool:
         """A frozen worker is used again."""
         with self._changed:
             self._some_awake = True
-            self._changed.notify_all()
+            self._notify()
 
     def _wants_spare(self) -> bool:
         return len(self._spares) < self._want_spares and self._live < self._most
@@ -274,7 +287,7 @@ class Pool:
             if self._housekeeper is None:
                 self._housekeeper = threading.Thread(target=self._keep_house, name="moonbox-pool", daemon=True)
                 self._housekeeper.start()
-            self._changed.notify_all()
+            self._notify()
 
     def _keep_house(self) -> None:
         """In a thread: make spares, end those that are retired, and freeze those that are idle."""
@@ -285,7 +298,7 @@ class Pool:
                     rest = looked + REST - time.monotonic() if self._some_awake else None
                     if rest is not None and rest <= 0:
                         break
-                    self._changed.wait(rest)
+                    self._wait(rest)
                 in_no_hurry = bool(self._spares) or not self._wants_spare()
             if in_no_hurry:
                 time.sleep(BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
@@ -319,4 +332,4 @@ class Pool:
         except (WorkerError, OSError):
             # The next checkout makes its own attempt and reports; trying again at once would only spin.
             with self._changed:
-                self._changed.wait(0.5)
+                self._wait(0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import array
 import contextlib
 import marshal
@@ -20,7 +21,7 @@ from moonbox.errors import WorkerError
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
-from moonbox.worker.control import Notes, ZygoteControl, socket_pairs
+from moonbox.worker.control import Notes, ZygoteControl, socket_pairs, wait_at_most
 from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = ["ProcessSource", "StrictSource", "WorkerSource"]
 
 _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
+_ANSWER_SIZE = 256  # bytes; most answers have less
 _SENT_AHEAD = 32 * 1024  # so many bytes a socket takes while nobody reads
 
 
@@ -84,15 +86,17 @@ class ProcessSource:
 
     def spawn(self) -> Link:
         try:
-            main, theirs = socket.socketpair()
+            near, theirs = _socket.socketpair()
         except OSError as problem:
             raise _cannot_start(problem) from problem
+        main = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, near.detach())
         try:
-            with theirs:
-                (_, pid, serial, native), notes = self._request(SPAWN, (theirs.fileno(),))
+            (_, pid, serial, native), notes = self._request(SPAWN, (theirs.fileno(),))
         except BaseException:
             main.close()
             raise
+        finally:
+            theirs.close()
         from moonbox.worker.link import Link  # here: loaded while the zygote starts
 
         control = ZygoteControl(notes, serial)
@@ -164,7 +168,7 @@ class ProcessSource:
             ours, notes, theirs, their_notes = socket_pairs()
         except OSError as problem:
             raise _cannot_start(problem) from problem
-        ours.settimeout(_START_SECONDS)
+        wait_at_most(ours, _START_SECONDS)
         boot = _boot(theirs.fileno(), their_notes.fileno(), self._group_to_join())
         with theirs, their_notes:
             try:
@@ -196,7 +200,7 @@ class ProcessSource:
             self._end()
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
         self._introduction = None
-        self._socket.settimeout(REPLY_SECONDS)
+        wait_at_most(self._socket, REPLY_SECONDS)
 
     def _group_to_join(self) -> tuple[str | None, str]:
         """The group of the workers, which is made once and outlives a zygote; None and why where there is none."""
@@ -226,18 +230,23 @@ class ProcessSource:
                     raise _cannot_start(problem) from problem
                 raise
             payload = payload[sent:]
-        self._socket.sendall(payload)
-        (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
-        answer = marshal.loads(self._exactly(length))
+        if payload:
+            self._socket.sendall(payload)
+        data = self._at_least(LENGTH.size, b"")
+        size = LENGTH.size + LENGTH.unpack_from(data)[0]
+        answer = marshal.loads(self._at_least(size, data)[LENGTH.size :])
         if answer[0] == "failed":
             raise _cannot_start(OSError(*answer[1:]), "the zygote process: ")
         return answer
 
-    def _exactly(self, size: int) -> bytes:
+    def _at_least(self, size: int, data: bytes) -> bytes:
+        """What has arrived and so much more that it has that size; nothing comes after an answer."""
         assert self._socket is not None
-        data = b""
         while len(data) < size:
-            more = self._socket.recv(size - len(data))
+            try:
+                more = self._socket.recv(max(size - len(data), _ANSWER_SIZE))
+            except BlockingIOError:
+                raise WorkerError("it took too long") from None
             if not more:
                 raise WorkerError("it has ended")
             data += more

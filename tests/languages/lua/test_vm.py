@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lupa import lua54
 
 from moonbox import Limits
+from moonbox.languages import lua
 from moonbox.languages.lua.vm import LuaVM
 
 if TYPE_CHECKING:
@@ -354,3 +357,20 @@ def test_many_sets_of_keys() -> None:
         "local sum = 0 for i = 0, 199 do local r = tools.add()[1] sum = sum + r['k' .. i] + r['l' .. i] end return sum"
     )
     assert result(vm, source) == [sum(n * 3 for n in range(200))]
+
+
+def test_a_stop_that_comes_when_the_run_is_over_raises_nothing() -> None:
+    runtime = lua54.LuaRuntime(unpack_returned_tuples=True, encoding=None)
+    source = (Path(lua.__file__).parent / "prelude" / "stop.lua").read_bytes()
+    make = runtime.execute(b"return function(text) return load(text)()({reason = function() return 3 end}) end")
+    stop = make(source)
+    limits = runtime.table_from({b"memory_soft": 1 << 30})
+    stop[b"begin"](limits, False)
+    with pytest.raises(lua54.LuaError):
+        stop[b"hook"]()
+    stop[b"finish"]()
+    stop[b"rest"]()
+    stop[b"hook"]()
+    stop[b"begin"](limits, False)
+    with pytest.raises(lua54.LuaError):
+        stop[b"hook"]()

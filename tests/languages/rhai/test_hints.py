@@ -33,6 +33,14 @@ def failure(source: str, **limits: Any) -> Any:
         ("let v = [1]; v.enumerate()", "write: for (x, index) in list { … }; map passes no index"),
         ("Some(1)", "there is no Option: a missing value is ()"),
         ('"a".to_uppercase()', "write: list.to_upper()"),
+        ("x = 5; x", "a variable is declared before it is assigned; write: let x = 5;"),
+        ("let total = 1;\nif totl == 1 { 2 }", "did you mean total?"),
+        ("JSON.stringify(1)", "write: to_json(x), or parse_json(text)"),
+        ("json_encode(1)", "write: to_json(x)"),
+        (
+            "Math.floor(1.5)",
+            "numbers have methods: x.floor(), x.round(), x.sqrt(); max(a, b) and min(a, b) are functions",
+        ),
         ("let m = #{match: 1};", 'a reserved word as a name is written in quotes: #{"match": …}'),
         ("let m = #{a: 1,\n  default: 2};", 'a reserved word as a name is written in quotes: #{"default": …}'),
         ("let m = #{fn: 2};", 'a keyword as a name is written in quotes: #{"if": 1}, map["if"]'),
@@ -99,7 +107,13 @@ RECEIVERS = ("[1, 2]", '["a", "b"]', '"a,b"', "#{a: 1}", "()", "1.5", '"12"')
 
 def runs(code: str) -> bool:
     """Whether what a hint shows is Rhai and works on a value of some type."""
-    code = code.replace("|x| …", "|x| x != ()").replace("{ … }", "{ 1; }").replace("condition", "true").rstrip(".")
+    code = (
+        code.replace(".map(|x| …)", ".map(|x| x)")
+        .replace("|x| …", "|x| x != ()")
+        .replace("{ … }", "{ 1; }")
+        .replace("condition", "true")
+        .rstrip(".")
+    )
     for receiver in RECEIVERS:
         values = f'let list = {receiver}; let text = "1"; let map = #{{a: 1}}; let x = list; let a = 1; let b = 1; '
         values += "let start = 0; let end = 1; let length = 1; "
@@ -120,7 +134,7 @@ def shown(hint: str) -> list[str]:
     [
         (name, code)
         for name in sorted(rhai_words().foreign_methods)
-        for argument in ['"a"']
+        for argument in ["|x| x" if name == "sum" else '"a"', *(["…"] if name == "sum" else [])]
         for code in shown(rhai_words().foreign_method(name, "list", (argument,)) or "")
     ],
 )
@@ -130,7 +144,11 @@ def test_the_code_in_hints_for_methods_works(name: str, code: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [(name, code) for name, hint in sorted(rhai_words().foreign_functions.items()) for code in shown(hint)],
+    [
+        (name, code)
+        for name, hint in sorted({**rhai_words().foreign_functions, **rhai_words().foreign_names}.items())
+        for code in shown(hint)
+    ],
 )
 def test_the_code_in_hints_for_functions_works(name: str, code: str) -> None:
     if code.startswith(("throw", "if ")):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from moonbox.dataclass import dataclass
 from moonbox.languages.program import Vocabulary
+from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +24,13 @@ _NOT_FOUND = re.compile(r"Function not found: ([A-Za-z_]\w{0,60}) \(?")
 _ON_NOTHING = re.compile(r"Function not found: ([-+*/%<>=!]{1,3}) \((?:\(\)|\(\), .{1,40}|.{1,40}, \(\))\)")
 _NOT_NOTHING = "a missing value is (), which is not false: write x == ()"
 _WITH_NOTHING = "one of the values is missing, (): give it a default, as in (x ?? 0) + 1"
+_NO_VARIABLE = re.compile(r"Variable not found: ([A-Za-z_]\w{0,60})\b")
+_DECLARED = re.compile(r"\b(?:let|const|fn)\s{1,20}([A-Za-z_]\w{0,60})")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w{0,60}\s*=(?!=)[^;\n]{1,80}")
 _MACRO = re.compile(r"'([A-Za-z_]\w{0,60})!' cannot run")
 _RESERVED = re.compile(r"'([A-Za-z_]\w{0,60})' is a reserved keyword")
 _KEY_BEFORE = re.compile(r"(?:#\{|,)\s*\Z")
+_FARTHEST = 20_000  # characters of a script that are searched for names
 _RECURSION = "a function calls itself too often: add a case that returns without another call, or use a loop"
 _FIELDS = {
     "time": "timeout",
@@ -48,14 +53,28 @@ class RhaiWords:
     constants: Mapping[str, str]
     foreign_functions: Mapping[str, str]
     foreign_methods: Mapping[str, str]
+    foreign_names: Mapping[str, str]
 
     def foreign_method(self, name: str, receiver: str, arguments: tuple[str, ...]) -> str | None:
         """What to write for a method of another language."""
         form = self.foreign_methods.get(name)
         if form is None:
             return None
-        first = arguments[0] if arguments and arguments[0] != "…" else "x"
-        return form.replace("{self}", receiver).replace("{0}", first)
+        known = [argument if argument != "…" else "" for argument in (*arguments, "", "")]  # closures are not told
+        holes = {
+            "self": receiver,
+            "0": known[0] or "x",
+            "closure": known[1] or ("|total, x| …" if len(arguments) > 1 else "|total, x| total + x"),
+            "mapped": f".map({known[0] or '|x| …'})" if arguments else "",
+        }
+        return _HOLE.sub(lambda hole: holes[hole[1]], form)
+
+    def advice(self, name: str, called: bool) -> str | None:
+        """What to write for a function or a name of another language."""
+        return self.foreign_functions.get(name) if called else self.foreign_names.get(name)
+
+
+_HOLE = re.compile(r"\{(self|0|closure|mapped)\}")
 
 
 @cache
@@ -67,6 +86,7 @@ def rhai_words() -> RhaiWords:
         constants=data["constants"],
         foreign_functions=data["foreign_functions"],
         foreign_methods=data["foreign_methods"],
+        foreign_names=data["foreign_names"],
     )
 
 
@@ -77,7 +97,7 @@ def rhai_vocabulary() -> Vocabulary:
     return Vocabulary(
         globals=words.functions,
         constant=words.constants.get,
-        advice=lambda name, called, arguments: words.foreign_functions.get(name) if called else None,
+        advice=lambda name, called, arguments: words.advice(name, called),
         method_advice=lambda name, receiver, arguments: words.foreign_method(name, receiver, arguments),
         string_methods=words.functions,
         list_methods=words.functions,
@@ -114,7 +134,19 @@ def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:
         if form is not None:
             return words.foreign_method(match[1], "list", ())
         return words.foreign_functions.get(match[1])
+    if error.hint is None and (match := _NO_VARIABLE.search(error.message)):
+        return words.advice(match[1], called=False) or _undeclared(match[1], error, source)
     return None
+
+
+def _undeclared(name: str, error: ScriptError, source: str) -> str | None:
+    """`x = 1` without `let`, or a name that is spelled otherwise elsewhere."""
+    lines = source.splitlines()
+    line = lines[error.line - 1] if error.line is not None and error.line <= len(lines) else ""
+    assignment = _ASSIGNED.match(line, (error.column or 1) - 1)
+    if assignment is not None:
+        return f"a variable is declared before it is assigned; write: let {assignment[0].rstrip()};"
+    return did_you_mean(nearest(name, set(_DECLARED.findall(source[:_FARTHEST])) - {name}))
 
 
 def _as_key(word: str, error: ScriptError, source: str) -> str | None:

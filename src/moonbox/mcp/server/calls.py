@@ -51,13 +51,32 @@ if TYPE_CHECKING:
 
     DirectName = Callable[[str], str | None]
 
-__all__ = ["Call", "Calls"]
+__all__ = ["OUTCOME", "Call", "Calls", "Outcome"]
 
 _GATHER_SECONDS = 0.02
 """Questions of calls made together are collected this long, so that they go out together."""
 _MAX_PAUSED = 1_000
 _MAX_FORWARDED = 8
 """Questions of upstream servers that one call puts to a person at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call that was carried out before the SDK saw its request."""
+
+    began: float
+    result: CallToolResult | InputRequiredResult | None = None
+    problem: Exception | None = None
+
+    def unwrap(self) -> CallToolResult | InputRequiredResult:
+        if self.problem is not None:
+            raise self.problem
+        assert self.result is not None
+        return self.result
+
+
+OUTCOME: contextvars.ContextVar[Outcome | None] = contextvars.ContextVar("moonbox_mcp_outcome", default=None)
+"""The outcome of the current request, if its call has been carried out already."""
 
 
 @dataclass(slots=True)

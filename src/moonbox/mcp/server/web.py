@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,6 @@ from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
-from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
@@ -20,8 +18,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import ConfiguredTokens, configured_tokens, make_verifier
-from moonbox.mcp.server.events import PLAIN, RETRY_MILLISECONDS, ResumableSessions
+from moonbox.mcp.server.events import RETRY_MILLISECONDS, ResumableSessions
 from moonbox.mcp.server.limits import RequestRate, SessionShares
+from moonbox.mcp.server.plain import PlainAnswers
 from moonbox.mcp.server.sessions import current_owner
 from moonbox.net import guard
 
@@ -37,17 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["PATH", "create_app", "guarded"]
 
 PATH = "/mcp"
-PING_SECONDS = 15.0
-"""A client that waits longer for an answer gets a sign of life, so that no proxy in between gives up."""
-WATCH_SECONDS = 0.05
-"""A client that hangs up while it waits longer than this ends its request."""
-_STREAMING = (b"progressToken", LOG_LEVEL_META_KEY.encode(), b"subscriptions/listen")
-"""In a request's body: it may be sent something before the answer."""
-_STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-]
 
 
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
@@ -63,7 +51,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     )
     # Fewer for each client than there are in all, so that one client cannot keep the others out.
     shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1), settings.idle_seconds)
-    endpoint: ASGIApp = _Endpoint(_PlainAnswers(StreamableHTTPASGIApp(manager), settings.max_body), server, shares)
+    endpoint: ASGIApp = PlainAnswers(_Endpoint(StreamableHTTPASGIApp(manager), server, shares), server)
     routes: list[BaseRoute] = []
     verifier = make_verifier(settings)
     if verifier is not None:
@@ -149,124 +137,6 @@ class _Endpoint:
         if session and status < 300 and scope["method"] == "DELETE":
             self._shares.end(owner, session)
             self._server.end_session(owner, session)
-
-
-class _PlainAnswers:
-    """ASGI middleware for requests of the current protocol that are answered at once and as a whole.
-
-    The SDK prepares every request to be streamed, which takes longer than many a script. Here a request that asks for
-    no progress and no log messages is answered with JSON; it ends when its client hangs up, and a client that has
-    waited for long gets a stream with signs of life after all.
-    """
-
-    def __init__(self, app: ASGIApp, max_body: int) -> None:
-        self._app = app
-        self._max_body = max_body
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._is_candidate(scope):
-            await self._app(scope, receive, send)
-            return
-        messages: list[Message] = [await receive()]
-        while messages[-1].get("more_body"):
-            messages.append(await receive())
-        body = b"".join(message.get("body", b"") for message in messages)
-        messages.reverse()
-
-        async def replayed() -> Message:
-            return messages.pop() if messages else await receive()
-
-        if any(word in body for word in _STREAMING):
-            await self._app(scope, replayed, send)
-        else:
-            await self._answer(scope, replayed, receive, _Answer(send))
-
-    def _is_candidate(self, scope: Scope) -> bool:
-        if scope["type"] != "http" or scope["method"] != "POST":
-            return False
-        length = _header(scope, b"content-length") or ""
-        bounded = length.isdecimal() and int(length[:20]) <= self._max_body
-        return bounded and _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
-
-    async def _answer(self, scope: Scope, replayed: Receive, receive: Receive, answer: _Answer) -> None:
-        request = asyncio.current_task()
-        assert request is not None
-        gone = False
-        watching: asyncio.Task[None] | None = None
-
-        async def watch() -> None:
-            nonlocal gone
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            if not answer.complete:  # afterwards the server reports every request as disconnected
-                gone = True
-                request.cancel()
-
-        def start_watching() -> None:
-            nonlocal watching
-            watching = asyncio.create_task(watch())
-            answer.ping_later()
-
-        # Most requests are answered before watching their connection would pay.
-        timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, start_watching)
-        before = PLAIN.set(True)
-        try:
-            await self._app(scope, replayed, answer.send)
-        except asyncio.CancelledError:
-            if not gone or request.uncancel():  # somebody else cancelled it, too
-                raise
-        finally:
-            PLAIN.reset(before)
-            timer.cancel()
-            if watching is not None:
-                watching.cancel()
-            answer.close()
-
-
-class _Answer:
-    """One answer: JSON, or the same as the only event of a stream if it took long."""
-
-    def __init__(self, send: Send) -> None:
-        self.complete = False
-        self._send = send
-        self._pinging: asyncio.Task[None] | None = None
-        self._streams = False
-        self._body = b""
-        self._timer: asyncio.TimerHandle | None = None
-
-    def ping_later(self) -> None:
-        """Send signs of life if the answer takes long."""
-        self._timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._start_pings)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._pinging is not None:
-            self._pinging.cancel()
-
-    async def send(self, message: Message) -> None:
-        self.close()  # a sign of life must not come in between
-        last = message["type"] == "http.response.body" and not message.get("more_body")
-        if not self._streams:
-            self.complete = last
-            await self._send(message)
-        elif message["type"] == "http.response.body":
-            self._body += message.get("body", b"")
-            if last:
-                self.complete = True
-                event = b"event: message\r\ndata: " + self._body + b"\r\n\r\n"
-                await self._send({"type": "http.response.body", "body": event})
-
-    def _start_pings(self) -> None:
-        self._pinging = asyncio.get_running_loop().create_task(self._ping())
-
-    async def _ping(self) -> None:
-        with contextlib.suppress(OSError):  # the client is gone, which is noticed elsewhere
-            await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
-            self._streams = True
-            while True:
-                await self._send({"type": "http.response.body", "body": b": ping\r\n\r\n", "more_body": True})
-                await asyncio.sleep(PING_SECONDS)
 
 
 def _header(scope: Any, name: bytes) -> str | None:

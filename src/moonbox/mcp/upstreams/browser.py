@@ -129,6 +129,8 @@ class ServerLogin:
         """As it was read for the latest start."""
         self.required = False
         """Whether the server has refused what we have."""
+        self.renewals = 0
+        """How often a person has logged in: a start that began before the latest was made with older tokens."""
         self._settings = settings
         self._logins = logins
         self._asking = asyncio.Lock()
@@ -177,6 +179,7 @@ class ServerLogin:
                 log.warning("the login at the MCP server '%s' failed: %s", self._settings.name, describe(problem))
                 return False
             self.required = False
+            self.renewals += 1
             return True
 
     def _require(self) -> None:

@@ -124,11 +124,13 @@ class Upstream:
         attempts = 0
         try:
             while True:
-                began = time.monotonic()
+                began, renewals = time.monotonic(), self._login.renewals
                 reason = self._hide(await self._run_once(attempts))
                 if self._stopped_idle:
                     attempts = 0
                     await self._wait_for_call()
+                    continue
+                if self._login.renewals != renewals:  # refused with the tokens before: whoever logged in waits for it
                     continue
                 if time.monotonic() - began > _STABLE_SECONDS and self.status.state == "ready":
                     attempts = 0

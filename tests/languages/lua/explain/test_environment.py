@@ -54,6 +54,10 @@ def test_what_can_be_opened_is_said_to_be_absent() -> None:
         ('{self}:gmatch("{set}")', ['";"'], "s", 's:gmatch("[^;]+")'),
         ('{self}:gmatch("{set}")', ['"-"'], "s", 's:gmatch("[^%-]+")'),
         ('{self}:gmatch("{set}")', ["sep"], "s", 's:gmatch("[^,]+")'),
+        ("{self}:upper()", [], "'a'", "('a'):upper()"),
+        ("#{self}", [], "'a'", "#'a'"),
+        ("{self}:gsub({plain0}, {1})", ["'1.5%'", "b"], "s", "s:gsub('1%.5%%', b)"),
+        ("{self}:gsub({plain0}, {1})", ["a", "b"], "s", 's:gsub((a:gsub("%p", "%%%0")), b)'),
     ],
 )
 def test_forms(form: str, arguments: list[str], receiver: str, text: str) -> None:
@@ -67,13 +71,14 @@ def test_forms(form: str, arguments: list[str], receiver: str, text: str) -> Non
     ),
 )
 def test_forms_are_lua(form: str) -> None:
-    """The code of each form compiles with plain names in its holes."""
-    text = fill_form(form, ["a", "b", "c"], "t")
-    if "write: " not in text:
-        return
-    code = text.rpartition("write: ")[2]
-    ending = Bench().error(f"local function unused() return {code} end")
-    assert ending is None, code
+    """The code of each form compiles with names and with literals in its holes."""
+    for text in (fill_form(form, ["a", "b", "c"], "t"), fill_form(form, ["'.'", "'%'", "'c'"], "'t'")):
+        code = next((text.rpartition(mark)[2] for mark in ("write: ", "string: ", "loop: ") if mark in text), None)
+        if code in (None, ".."):
+            return
+        code = code.partition("; for a list")[0].replace("…", "x()")
+        ending = Bench().error(f"local function unused() {'' if code.startswith('for ') else 'return '}{code} end")
+        assert ending is None, code
 
 
 def test_library_of() -> None:

@@ -113,6 +113,9 @@ FOLLOWED = {
     "local x = 7\nif x = 7 then return 1 end": 1,
     "local s = 'a' + 'b'\nreturn s": "ab",
     "return 'a' + 'b'": "ab",
+    "local s = '1.5'\nlocal t = {s}\nreturn\ns:replace('.', ',')": "1,5",
+    "local s, old = 'a-b-', '-'\nlocal t = {s}\nreturn\ns:replace(old, '+')": "a+b+",
+    "local s = 'abc'\nreturn\ns[3]": "c",
 }
 
 

@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 7
--- message: attempt to concatenate a nil value (field '?')
+-- message: a string has no element 1
 -- hint: strings cannot be indexed; write: s:sub(1, 1)
 
 local s = "abc"

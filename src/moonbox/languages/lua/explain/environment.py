@@ -89,13 +89,16 @@ def fill_form(form: str, arguments: Sequence[str] = (), receiver: str = "") -> s
             case "set":
                 return _separated(given[-1] if given else "")
             case "self":
-                return receiver or "x"
+                literal = _LITERAL.fullmatch(receiver) is not None and hole.string[hole.end() :].startswith((":", "["))
+                return f"({receiver})" if literal else receiver or "x"
+            case "plain0" | "plain1" as name:
+                return _as_pattern(texts[int(name[-1])])
             case number:
                 alone = hole.string[hole.start() - 1 : hole.start()] in ("(", " ") and hole.string[
                     hole.end() : hole.end() + 1
                 ] in (")", ",")
                 text = texts[int(number)]
-                return text if alone else _operand(text, called=hole.string[hole.end() : hole.end() + 1] == ":")
+                return text if alone else _operand(text, called=hole.string[hole.end() :].startswith((":", "[")))
 
     return _HOLE.sub(fill, form)
 
@@ -106,13 +109,22 @@ def _operand(text: str, *, called: bool) -> str:
     return text if plain or _SIMPLE.fullmatch(text) else f"({text})"
 
 
+def _as_pattern(text: str) -> str:
+    """The pattern that finds that text and nothing else."""
+    if _QUOTED.fullmatch(text):
+        return _MAGIC.sub(r"%\g<0>", text)
+    return f'({_operand(text, called=True)}:gsub("%p", "%%%0"))'
+
+
 def _separated(literal: str) -> str:
     """The pattern of a part between separators."""
     separator = literal[1:-1] if len(literal) == 3 and literal[0] in "'\"" else ","
     return f"[^{'%' if separator in '^]%-' else ''}{separator}]+"
 
 
-_HOLE = re.compile(r"\{(?P<name>[012*]|self|set)\}")
+_HOLE = re.compile(r"\{(?P<name>[012*]|self|set|plain[01])\}")
+_MAGIC = re.compile(r"[\^$()%.\[\]*+?-]")
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _SIMPLE = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w.]+\]|\([\w., ]*\))?")
 _LITERAL = re.compile(r"[0-9.]+|\"[^\"]*\"|'[^']*'|\{[^{}]*\}")
 

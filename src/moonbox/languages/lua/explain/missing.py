@@ -25,7 +25,7 @@ def nil_name(failure: RuntimeFailure) -> str | None:
         return f"the length of a list or string is #{value.receiver}, not {value.text}"
     if complaint.action == "index" and (hint := unknown_field(failure, called=False)):
         return hint
-    return _zero_based(failure, value) or _character(failure, value)
+    return _zero_based(value)
 
 
 def _comment_word(failure: RuntimeFailure) -> str | None:
@@ -72,7 +72,7 @@ def _is_assigned_again(failure: RuntimeFailure, declared: int, name: str) -> boo
     return False
 
 
-def _zero_based(failure: RuntimeFailure, value: ScriptValue) -> str | None:
+def _zero_based(value: ScriptValue) -> str | None:
     """`list[0]`, and `list[i]` in a loop that counts from 0."""
     tokens = value.listing.tokens
     if value.index == value.start or tokens[value.index - 1].text != "[":
@@ -89,24 +89,6 @@ def _zero_based(failure: RuntimeFailure, value: ScriptValue) -> str | None:
         if words[:4] == ["for", key, "=", "0"] and words[4] == ",":
             return f"lists start at 1; write: for {key} = 1, #{value.receiver} do"
     return None
-
-
-def _character(failure: RuntimeFailure, value: ScriptValue) -> str | None:
-    """`text[1]`."""
-    declarations = list(failure.declarations(value.receiver))
-    if len(declarations) != 1 or value.listing.tokens[value.index - 1].text != "[":
-        return None
-    tokens = value.listing.tokens
-    index = tokens.index(declarations[0])
-    text = (
-        tokens[index + 1].text == "="
-        and tokens[index + 2].kind == "string"
-        and tokens[index + 3].text not in ("..", ":", ".")
-    )
-    if not text or _is_assigned_again(failure, index, value.receiver):
-        return None
-    key = value.token.text if value.stop == value.index + 2 else "i"
-    return f"strings cannot be indexed; write: {value.receiver}:sub({key}, {key})"
 
 
 def nil_parent(failure: RuntimeFailure) -> str | None:

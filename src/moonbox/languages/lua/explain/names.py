@@ -43,7 +43,7 @@ def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
         return None
     root, path = value.root, value.path
     name = value.token.text
-    if root == "tools" and not failure.is_local("tools"):
+    if root == "tools" and not value.is_of_result and not failure.is_local("tools"):
         return _unknown_tool(failure, value)
     if root in LIBRARIES and len(path) == 2:
         hiding = next(failure.declarations(root), None) or failure.parameter(root)

@@ -23,6 +23,7 @@ __all__ = ["column_of", "runtime_hint", "tidied", "with_value"]
 
 _BAD_ARGUMENT = re.compile(r"bad argument #\d{1,3} to '(\w{1,40})'")
 _NO_FIELD = re.compile(r"a (list|string) has no field '(\w{1,100})'")
+_NO_ELEMENT = re.compile(r"a string has no element (-?[\w.]{1,30})")
 _PATH = re.compile(r"[A-Za-z_][\w.\[\]]{0,60}")
 _WRAPPERS = frozenset(
     {"content", "data", "entries", "items", "list", "records", "result", "results", "rows", "value", "values"}
@@ -97,6 +98,7 @@ def runtime_hint(failure: RuntimeFailure) -> str | None:
             or foreign_constant(failure)
             or _colon_call(failure)
             or _no_such_field(failure)
+            or _no_character(failure)
             or _other(failure)
         )
     match failure.complaint.action:
@@ -227,6 +229,21 @@ def _no_such_field(failure: RuntimeFailure) -> str | None:
         return f"{written} is the list itself: for _, item in ipairs({written}) do … end"
     loop = f"for _, item in ipairs({written}) do … item.{name} … end"
     return f"read it from an element, such as {written}[1].{name}, or loop: {loop}"
+
+
+def _no_character(failure: RuntimeFailure) -> str | None:
+    """`text[1]`, and `text[0]` as other languages count."""
+    match = _NO_ELEMENT.fullmatch(failure.message)
+    if match is None:
+        return None
+    reads = {(value.receiver, value.text) for value in fields_of(failure.listing, failure.line, "?")}
+    receiver, text = reads.pop() if len(reads) == 1 else ("", "")
+    key = text[len(receiver) + 1 : -1]
+    if not _PATH.fullmatch(receiver) or not _PATH.fullmatch(key):
+        receiver, key = receiver if _PATH.fullmatch(receiver) else "text", match[1]
+    if key == "0":
+        return f"characters are counted from 1; write: {receiver}:sub(1, 1)"
+    return f"strings cannot be indexed; write: {receiver}:sub({key}, {key})"
 
 
 def _other(failure: RuntimeFailure) -> str | None:

@@ -33,6 +33,7 @@ _COMPLAINT = re.compile(
     r"(?: \((?P<role>global|local|method|field|upvalue|constant|for iterator) '(?P<name>[^'\n]{1,80})'\))?"
 )
 _CALL_STARTS = frozenset({"(", "{"})
+_CLOSING = frozenset({")", "]", "}"})
 _INDEX_STARTS = frozenset({".", "[", ":"})
 _FARTHEST = 200
 _LONGEST_CHAIN = 50
@@ -84,6 +85,11 @@ class ScriptValue:
         names, dots = tokens[::2], tokens[1::2]
         plain = all(token.kind == "name" for token in names) and all(token.text in (".", ":") for token in dots)
         return [token.text for token in names] if plain and len(tokens) % 2 else []
+
+    @property
+    def is_of_result(self) -> bool:
+        """Whether it is read from what a call returned: `tools.list{}.items`, `f()[1]`."""
+        return any(token.text in ("(", "{") for token in self.listing.tokens[self.start : self.index])
 
     def following(self) -> Token:
         return self.listing.tokens[self.stop]
@@ -188,14 +194,14 @@ def _is_called(token: Token) -> bool:
 
 
 def _is_value_end(token: Token) -> bool:
-    return token.kind in ("name", "string") or token.text in (")", "]")
+    return token.kind in ("name", "string") or token.text in _CLOSING
 
 
 def _start_of(tokens: Sequence[Token], last: int) -> int:
-    """Where the value begins (`a.b[1]:c()`) whose last word stands at `last`."""
+    """Where the value begins (`a.b[1]:c{}`) whose last word stands at `last`."""
     at = last
     for _ in range(_LONGEST_CHAIN):
-        while tokens[at].text in (")", "]"):
+        while tokens[at].text in _CLOSING:
             opener = _opener(tokens, at)
             if opener is None:
                 return last
@@ -211,7 +217,7 @@ def _start_of(tokens: Sequence[Token], last: int) -> int:
 def _opener(tokens: Sequence[Token], close: int) -> int | None:
     depth = 0
     for index in range(close, max(-1, close - _FARTHEST), -1):
-        if tokens[index].text in (")", "]", "}"):
+        if tokens[index].text in _CLOSING:
             depth += 1
         elif tokens[index].text in ("(", "[", "{"):
             depth -= 1

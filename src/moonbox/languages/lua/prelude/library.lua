@@ -222,6 +222,8 @@ return function(host, allowed, stop, nulls)
     return function(_, key)
       if type(key) == "string" and not methods[key] then
         raw_error("a " .. kind .. " has no field '" .. (#key <= 100 and key or sub(key, 1, 100) .. "...") .. "'", 2)
+      elseif kind == "string" and type(key) == "number" then
+        raw_error("a string has no element " .. key, 2)
       end
     end
   end

@@ -314,6 +314,7 @@ local function lend(number)
 end
 
 local function give_back(...)
+  stop.rest()
   guest.give_back()
   if next(lent) then
     for name, before in next, lent do rawset(env, name, before[1]) end
@@ -402,8 +403,10 @@ local function run(source, chunk, seed, limits)
   end
   local ok, text = raw_xpcall(body, report.handler)
   local stopped, operations = stop.finish()
+  local halted = stopped or rawequal(text, stop.STOP)
+  if halted or ok then stop.rest() end -- otherwise a __tostring of the script's may run in the report
   if guest.loaded() then operations = guest.operations() end
-  if stopped or rawequal(text, stop.STOP) then
+  if halted then
     stopped = stopped or { external = 0 }
     local where = guest.loaded() and guest.where() or "{}"
     return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations, where
@@ -420,7 +423,7 @@ local function run(source, chunk, seed, limits)
   local kind, message, frames, extra = guest.report(text)
   if kind == "stop" then return kind, message, frames, "[]", operations, extra end
   if not kind then kind, message, frames, extra = report.report(text, report.frames()) end
-  local late = host.reason() -- a __tostring of the script's ran in the report
+  local late = host.reason()
   if late ~= 0 then return "stop", late, "", frames, operations end
   return kind, message, frames, extra, operations
 end

@@ -15,11 +15,13 @@ return function(host)
   local STOP = {}
   local M = { STOP = STOP }
   local stopped            -- nil, or {limit=, message=}
+  local resting = false    -- whether the run is over and nothing of the script's will run
   local trusted = {}       -- functions of ours in which the hook does not raise
   local memory_soft, memory_start = math.huge, 0
   local operations, max_operations, period, next_look = 0, nil, 0, 0
 
   local function hook()
+    if resting then return end
     if max_operations and not stopped then
       operations = operations + period
       if operations >= max_operations then
@@ -202,7 +204,7 @@ return function(host)
   end
 
   function M.begin(limits, count)
-    stopped = nil
+    stopped, resting = nil, false
     active, level = {}, 0
     operations, max_operations = 0, count and limits.max_operations or nil
     memory_soft, memory_start = limits.memory_soft, 0
@@ -226,9 +228,12 @@ return function(host)
     return reason, max_operations and operations or nil
   end
 
+  -- From here on until the next `begin` only the prelude runs: a stop that comes late must not lose what the run is reported with.
+  function M.rest() resting = true end
+
   function M.stopped() return stopped end
   function M.trust(f) trusted[f] = true return f end
-  trusted[M.finish] = true
+  trusted[M.finish], trusted[M.rest] = true, true
   M.raw_pcall = raw_pcall
   return M
 end
