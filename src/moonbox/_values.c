@@ -1,4 +1,5 @@
-/* Values on their way to a script, copied and measured in one pass: the native part of values.py. And records, made quickly.
+/* Values on their way to a script, copied and measured in one pass: the native part of values.py. Values that have come from
+ * one, looked at. And records, made quickly.
  *
  * Optional: values.py does the same in Python, and whatever is not ordinary. It reads Python objects of the host only,
  * of exact built-in types, so that no code of a tool's author runs on the way; no bytes are parsed here.
@@ -126,6 +127,174 @@ static PyObject *py_is_deeper(PyObject *module, PyObject *const *arguments, Py_s
   return PyBool_FromLong(deeper(arguments[0], levels));
 }
 
+/* How many elements a value has that was made of JSON: those of its lists and dicts, at least one for each. -1: nested too
+ * deeply; -2: a number that is not finite, or has more than 64 bits. */
+static Py_ssize_t weight(PyObject *value, Py_ssize_t levels) {
+  PyTypeObject *kind = Py_TYPE(value);
+  Py_ssize_t all = 0, inner, at = 0;
+  PyObject *key, *item;
+  if (kind == &PyLong_Type) {
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(value, &overflow);
+    return overflow ? -2 : 0;
+  }
+  if (kind == &PyFloat_Type) return isfinite(PyFloat_AS_DOUBLE(value)) ? 0 : -2;
+  if (kind != &PyList_Type && kind != &PyDict_Type) return 0;
+  if (levels <= 0) return -1;
+  if (kind == &PyList_Type) {
+    all = PyList_GET_SIZE(value);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); i++) {
+      if ((inner = weight(PyList_GET_ITEM(value, i), levels - 1)) < 0) return inner;
+      all += inner;
+    }
+  } else {
+    all = PyDict_GET_SIZE(value);
+    while (PyDict_Next(value, &at, &key, &item)) {
+      if ((inner = weight(item, levels - 1)) < 0) return inner;
+      all += inner;
+    }
+  }
+  return all ? all : 1;
+}
+
+/* weight(value, levels): the number of its elements; see above. */
+static PyObject *py_weight(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+  (void)module;
+  if (count != 2) return PyErr_Format(PyExc_TypeError, "weight takes 2 arguments, not %zd", count);
+  Py_ssize_t levels = PyLong_AsSsize_t(arguments[1]);
+  if (PyErr_Occurred()) return NULL;
+  return PyLong_FromSsize_t(weight(arguments[0], levels < DEEPEST ? levels : DEEPEST));
+}
+
+/* bound(order, kinds, required, defaults, arguments): a call's arguments by name, where they are of exactly these types and
+ * texts have no characters beyond ASCII; None where binding.py must look at them. */
+static PyObject *py_bound(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+  (void)module;
+  PyObject *name, *value, *named;
+  Py_ssize_t at = 0;
+  if (count != 5 || !PyTuple_CheckExact(given[0]) || !PyDict_CheckExact(given[1]) || !PyTuple_CheckExact(given[2]) ||
+      !PyDict_CheckExact(given[3]) || !PyList_CheckExact(given[4]))
+    return PyErr_Format(PyExc_TypeError, "bound takes a tuple, a dict, a tuple, a dict and a list");
+  PyObject *order = given[0], *kinds = given[1], *required = given[2], *defaults = given[3], *arguments = given[4];
+  Py_ssize_t size = PyList_GET_SIZE(arguments);
+  if (size == 1 && PyDict_CheckExact(PyList_GET_ITEM(arguments, 0))) {
+    named = PyDict_Copy(PyList_GET_ITEM(arguments, 0));
+  } else if (size <= PyTuple_GET_SIZE(order)) {
+    named = PyDict_New();
+    for (Py_ssize_t i = 0; named && i < size; i++)
+      if (PyDict_SetItem(named, PyTuple_GET_ITEM(order, i), PyList_GET_ITEM(arguments, i))) Py_CLEAR(named);
+  } else {
+    Py_RETURN_NONE;
+  }
+  if (!named) return NULL;
+  while (PyDict_Next(named, &at, &name, &value)) {
+    PyObject *kind = PyUnicode_CheckExact(name) ? PyDict_GetItemWithError(kinds, name) : NULL;
+    if (kind != (PyObject *)Py_TYPE(value) || (PyUnicode_CheckExact(value) && !PyUnicode_IS_ASCII(value))) goto unusual;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(required); i++)
+    if (PyDict_Contains(named, PyTuple_GET_ITEM(required, i)) != 1) goto unusual;
+  if (PyDict_GET_SIZE(defaults) && PyDict_Merge(named, defaults, 0)) goto unusual; /* those that were given stay */
+  return named;
+unusual:
+  Py_DECREF(named);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* What `scan`, which is Python's own reader of JSON, makes of a text: (value, where it ends). */
+static PyObject *scan(PyObject *scan, PyObject *text) {
+  PyObject *start = PyLong_FromLong(0);
+  PyObject *scanned = start ? PyObject_CallFunctionObjArgs(scan, text, start, NULL) : NULL;
+  Py_XDECREF(start);
+  return scanned;
+}
+
+/* The value, borrowed, where that is all of the text; else NULL. */
+static PyObject *scanned_value(PyObject *scanned, PyObject *text) {
+  if (!PyTuple_CheckExact(scanned) || PyTuple_GET_SIZE(scanned) != 2) return NULL;
+  return PyLong_AsSsize_t(PyTuple_GET_ITEM(scanned, 1)) == PyUnicode_GET_LENGTH(text) ? PyTuple_GET_ITEM(scanned, 0) : NULL;
+}
+
+static int is_count(PyObject *value, long long least, long long *count) {
+  int overflow = 0;
+  if (!PyLong_CheckExact(value)) return 0;
+  *count = PyLong_AsLongLongAndOverflow(value, &overflow);
+  return !overflow && *count >= least;
+}
+
+/* ended(scan, spent, text, levels, most): (values, operations or None, memory, cpu, cut), where the text is a list of values
+ * and `spent` is (operations, memory, cpu, cut) as they are allowed to be; None where encoding.py and messages.py must look. */
+static PyObject *py_ended(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+  (void)module;
+  if (count != 5 || !PyTuple_CheckExact(given[1]) || PyTuple_GET_SIZE(given[1]) != 4 || !PyUnicode_CheckExact(given[2]))
+    return PyErr_Format(PyExc_TypeError, "ended takes a reader, a tuple of four, a text and two numbers");
+  PyObject *text = given[2], *operations = PyTuple_GET_ITEM(given[1], 0), *memory = PyTuple_GET_ITEM(given[1], 1);
+  PyObject *cpu = PyTuple_GET_ITEM(given[1], 2), *cut = PyTuple_GET_ITEM(given[1], 3), *result = NULL;
+  Py_ssize_t levels = PyLong_AsSsize_t(given[3]);
+  double most = PyFloat_AsDouble(given[4]);
+  long long counted, other;
+  if (PyErr_Occurred()) return NULL;
+  if (!is_count(operations, -1, &counted) || !is_count(memory, 0, &other) || !is_count(cut, 0, &other)) Py_RETURN_NONE;
+  if (!PyFloat_CheckExact(cpu) || !(PyFloat_AS_DOUBLE(cpu) >= 0 && PyFloat_AS_DOUBLE(cpu) < most)) Py_RETURN_NONE;
+  PyObject *scanned = scan(given[0], text);
+  if (!scanned) return NULL;
+  PyObject *values = scanned_value(scanned, text);
+  if (values && PyList_CheckExact(values) && weight(values, levels < DEEPEST ? levels : DEEPEST) >= 0)
+    result = PyTuple_Pack(5, values, counted < 0 ? Py_None : operations, memory, cpu, cut);
+  Py_DECREF(scanned);
+  if (result || PyErr_Occurred()) return result;
+  Py_RETURN_NONE;
+}
+
+/* Python's own text of UTF-8 in which nothing is escaped; NULL, mostly without an exception, where it is not that. */
+static PyObject *plain_text(PyObject *payload) {
+  PyObject *text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(payload), PyBytes_GET_SIZE(payload), NULL);
+  if (!text) {
+    if (PyErr_ExceptionMatches(PyExc_ValueError)) PyErr_Clear();
+    return NULL;
+  }
+  if (PyUnicode_FindChar(text, '\\', 0, PyUnicode_GET_LENGTH(text), 1) != -1) Py_CLEAR(text);
+  return text;
+}
+
+/* lone_call(scan, payload, most_bytes, levels, after, most, longest): (elements, number, target, arguments), where the payload
+ * is a list of one call [number, target, arguments] of a tool, as it is allowed to be; None where encoding.py and messages.py
+ * must look at it. It is read by Python's own decoder and by `scan`: what is looked at here are the values that they make. */
+static PyObject *py_lone_call(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+  (void)module;
+  if (count != 7 || !PyBytes_CheckExact(given[1])) return PyErr_Format(PyExc_TypeError, "lone_call takes 7 arguments");
+  Py_ssize_t most_bytes = PyLong_AsSsize_t(given[2]), levels = PyLong_AsSsize_t(given[3]), elements;
+  long long after = PyLong_AsLongLong(given[4]), most = PyLong_AsLongLong(given[5]), longest = PyLong_AsLongLong(given[6]), id;
+  if (PyErr_Occurred()) return NULL;
+  if (PyBytes_GET_SIZE(given[1]) > most_bytes) Py_RETURN_NONE;
+  PyObject *text = plain_text(given[1]), *scanned = text ? scan(given[0], text) : NULL, *result = NULL;
+  PyObject *data = scanned ? scanned_value(scanned, text) : NULL;
+  if (!data || !PyList_CheckExact(data) || PyList_GET_SIZE(data) != 1) goto end;
+  PyObject *call = PyList_GET_ITEM(data, 0);
+  if (!PyList_CheckExact(call) || PyList_GET_SIZE(call) != 3) goto end;
+  PyObject *number = PyList_GET_ITEM(call, 0), *target = PyList_GET_ITEM(call, 1), *arguments = PyList_GET_ITEM(call, 2);
+  if (!is_count(number, after + 1, &id) || !PyUnicode_CheckExact(target) || !PyList_CheckExact(arguments)) goto end;
+  if (id >= most || PyUnicode_GET_LENGTH(target) > longest) goto end;
+  static const char space[] = "tools.";
+  for (Py_ssize_t i = 0; space[i]; i++)
+    if (i >= PyUnicode_GET_LENGTH(target) || PyUnicode_READ_CHAR(target, i) != (Py_UCS4)space[i]) goto end;
+  if ((elements = weight(data, levels < DEEPEST ? levels : DEEPEST)) < 0) goto end;
+  PyObject *weighed = PyLong_FromSsize_t(elements);
+  if (weighed) result = PyTuple_Pack(4, weighed, number, target, arguments);
+  Py_XDECREF(weighed);
+end:
+  Py_XDECREF(scanned);
+  Py_XDECREF(text);
+  if (result) return result;
+  if (PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_RecursionError) &&
+        !PyErr_ExceptionMatches(PyExc_StopIteration))
+      return NULL;
+    PyErr_Clear();
+  }
+  Py_RETURN_NONE;
+}
+
 /* ---- Frozen dataclasses, made quickly: the native part of frozen.py --------------------------------------------------- */
 
 enum { MOST_FIELDS = 32 };
@@ -207,6 +376,10 @@ static PyObject *py_maker(PyObject *module, PyObject *arguments) {
 
 static PyMethodDef METHODS[] = {{"maker", py_maker, METH_VARARGS, NULL},
                                 {"lowered", (PyCFunction)(void (*)(void))py_lowered, METH_FASTCALL, NULL},
+                                {"weight", (PyCFunction)(void (*)(void))py_weight, METH_FASTCALL, NULL},
+                                {"bound", (PyCFunction)(void (*)(void))py_bound, METH_FASTCALL, NULL},
+                                {"lone_call", (PyCFunction)(void (*)(void))py_lone_call, METH_FASTCALL, NULL},
+                                {"ended", (PyCFunction)(void (*)(void))py_ended, METH_FASTCALL, NULL},
                                 {"is_deeper", (PyCFunction)(void (*)(void))py_is_deeper, METH_FASTCALL, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_values", NULL, 0, METHODS, NULL, NULL, NULL, NULL};

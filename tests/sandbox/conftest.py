@@ -8,9 +8,10 @@ import pytest
 
 import moonbox.sandbox.awaited
 import moonbox.sandbox.blocking
+import moonbox.sandbox.call_ledger
 import moonbox.sandbox.direct
-import moonbox.sandbox.execution
 import moonbox.sandbox.helper
+import moonbox.sandbox.quick_calls
 import moonbox.sandbox.record
 import moonbox.worker.link
 
@@ -34,7 +35,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     sandbox, worker = moonbox.sandbox, moonbox.worker
     for module in (
-        *(sandbox.awaited, sandbox.blocking, sandbox.direct, sandbox.execution, sandbox.helper, sandbox.record),
+        *(sandbox.awaited, sandbox.blocking, sandbox.direct, sandbox.call_ledger, sandbox.helper, sandbox.quick_calls),
+        sandbox.record,
         worker.link,
     ):
         monkeypatch.setattr(module, "monotonic", clock)

@@ -16,7 +16,7 @@ from moonbox.native import extension
 from moonbox.worker.control import SocketControl, socket_pairs
 from moonbox.worker.link import Gone, Link, Unread
 from moonbox.worker.pool import Pool
-from moonbox.worker.protocol import READY, frame
+from moonbox.worker.protocol import HEADER, READY, frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -438,7 +438,7 @@ def wired() -> Iterator[tuple[Any, socket.socket]]:
         pytest.skip("no native parts here")
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield native.Wire(ours.fileno()), theirs
+        yield native.Wire(ours.fileno(), HEADER.unpack_from), theirs
 
 
 @pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="one processor")
@@ -480,3 +480,18 @@ def test_an_exchange_can_be_woken(ends: Any) -> None:
     link.wake()
     assert link.exchange(b"asked", None, None) is None
     assert theirs.recv(100) == b"asked"
+
+
+def test_half_a_greeting_is_no_reason_to_give_a_worker_up() -> None:
+    main, control, theirs, theirs_control = socket_pairs()
+    link = Link(main, SocketControl(control), None, NoProcess())
+    greeting = frame(READY, b"seccomp\t1\tyes")
+    for part in (b"", greeting[:3], greeting[3:9]):
+        theirs.sendall(part)
+        assert link.alive() and link.greeting is None
+    theirs.sendall(greeting[9:])
+    assert link.alive() and link.greeting == b"seccomp\t1\tyes"
+    theirs.close()
+    assert not link.alive()
+    link.close()
+    theirs_control.close()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.execution import GRACE
-from moonbox.sandbox.helper import SLOW, Helper, run_to_end, send, step
+from moonbox.sandbox.helper import SLOW, Helper, send, step
 from moonbox.sandbox.record import failure
 from moonbox.tools.results import to_tool_error
 from moonbox.values import ORDINARY
@@ -288,7 +288,7 @@ class BlockingDriver:
             self._execution.answer(entry, *result)
 
     def _perform(self, entry: CallEntry) -> CallResult:
-        return run_to_end(self._execution.calls.perform(entry, self._execution, self._tool_executor()))
+        return self._execution.calls.perform_here(entry, self._execution, self._tool_executor())
 
     def _tool_executor(self) -> BlockingExecutor:
         executor = self._executor

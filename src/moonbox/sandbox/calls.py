@@ -6,7 +6,7 @@ suspends, so that a plain `send(None)` drives it to its end; the asyncio one awa
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,12 +18,13 @@ from moonbox.sandbox.contents import as_addresses, with_contents
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction, show
+from moonbox.sandbox.quick_calls import QuickCalls, run_to_end
 from moonbox.sandbox.record import CLOCK, failure
 from moonbox.tools.binding import named_arguments
-from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
-from moonbox.values import ORDINARY, measured
+from moonbox.tools.tool import changed_parts, fingerprint
+from moonbox.values import measured
 from moonbox.wording import counted
 from moonbox.worker.encoding import Decoder
 
@@ -106,7 +107,7 @@ class CallPath:
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
         self._redacts = setup.redactor is not None
-        self._simple: dict[str, Tool] = {}  # the tools, by their paths, whose calls are known to be simple
+        self.quick = QuickCalls(setup, toolbox, self.media, self._bounds, limits.max_array)
 
     @cached_property
     def docs(self) -> Docs:
@@ -158,6 +159,14 @@ class CallPath:
         some = list(islice(self.toolbox, _SOME_TOOLS))
         return not self._middleware and sum(map(_is_plain, some)) * 2 > len(some)
 
+    def perform_here(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
+        """The same as `perform` with an executor that never suspends."""
+        if executor.runs_here and run.intents is None and not self._direct:
+            result = self.quick.perform(entry, run.clock, executor)
+            if result is not None:
+                return result
+        return run_to_end(self.perform(entry, run, executor))
+
     async def perform(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
         running: RunningCall | None = None
@@ -167,13 +176,6 @@ class CallPath:
             running = entry.running = self._running_calls.enter(entry)
             if isinstance(target, HostFunction):
                 result = await self._call_function(target, entry, run, executor)
-            elif executor.runs_here and run.intents is None and self._is_simple(target):
-                entry.begin()
-                CLOCK.set(run.clock)
-                result = target.invoke(entry.arguments, first_index=self._first)
-                if type(result) not in ORDINARY:
-                    result = await executor.invoke(partial(collect_rows, result, self.limits.max_array), entry)
-                result = self._taken(target, result)
             else:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
@@ -281,24 +283,6 @@ class CallPath:
                 elif changed is not None:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return result
-
-    def _is_simple(self, tool: Tool) -> bool:
-        """Whether a call of the tool is no more than that: nobody is asked, and nothing is waited for or handed in."""
-        if self.media:
-            return False
-        if self._simple.get(tool.path) is tool:
-            return True
-        simple = not (
-            self._middleware
-            or tool.is_async
-            or tool.policy != "auto"
-            or tool.max_concurrency is not None
-            or tool.timeout is not None
-            or tool.plan.injected
-        )
-        if simple:
-            self._simple[tool.path] = tool
-        return simple
 
     def _taken(self, tool: Tool, result: Any) -> Any:
         """What a tool returned, as it goes to the script."""

@@ -14,7 +14,6 @@ from moonbox.sandbox.blocking import BlockingExecutor
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import Execution
-from moonbox.sandbox.helper import run_to_end
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.opening import Opening
 from moonbox.sandbox.record import failure
@@ -54,7 +53,7 @@ class DirectCall:
         executor = BlockingExecutor(self._setup.loop.submit, changed.set)
 
         def job() -> None:
-            results.append(run_to_end(self._calls.perform(entry, execution, executor)))
+            results.append(self._calls.perform_here(entry, execution, executor))
             changed.set()
 
         self._setup.threads.submit(job)

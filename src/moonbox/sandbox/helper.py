@@ -10,28 +10,27 @@ under `lock`, and only while the helper is inside a tool or has ended.
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from moonbox.sandbox.execution import GRACE
+from moonbox.sandbox.quick_calls import run_to_end
 from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
     import threading
     from collections import deque
-    from collections.abc import Callable, Coroutine
-    from typing import Any
+    from collections.abc import Callable
 
     from moonbox.sandbox.calls import Executor
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.record import CallEntry, CallResult
     from moonbox.worker.link import Link
 
-__all__ = ["SLOW", "Helper", "run_to_end", "send", "step"]
+__all__ = ["SLOW", "Helper", "send", "step"]
 
 SLOW = 0.002
 """Seconds after which a tool is left to the helper."""
-T = TypeVar("T")
 
 
 class Helper:
@@ -67,6 +66,7 @@ class Helper:
         self._returns = returns
         self._on_end, self._on_late = on_end, on_late
         self._patience = patience
+        self._serves = patience is None and executor.runs_here and execution.calls_unwatched
 
     # For the waiter
 
@@ -102,7 +102,7 @@ class Helper:
                             break
                     elif self._returns(execution):
                         break
-                    elif not self._run_calls():
+                    elif not (self._serve() if self._may_serve() else self._run_calls()):
                         return
         except BaseException as raised:  # noqa: BLE001 - handed over to the waiter, which raises it
             problem = raised
@@ -111,30 +111,72 @@ class Helper:
             self.ended = True
             self._on_end()
 
-    def _run_calls(self) -> bool:
-        """Run the calls one after another; False when the waiter has taken over meanwhile."""
+    def _may_serve(self) -> bool:
         execution = self._execution
-        with self.lock:
-            entry = self._next_call()
+        return self._serves and len(execution.starting) == 1 and not execution.stopping
+
+    def _serve(self) -> bool:
+        """Carry out one call after another, each of them all that the script waits for, by the shortest way.
+
+        True when there is something else to be done; False when the waiter has taken over meanwhile.
+        """
+        execution, link, executor = self._execution, self._link, self._executor
+        calls, clock, lock = execution.calls, execution.clock, self.lock
+        perform = calls.quick.perform
+        entry: CallEntry | None = execution.starting.popleft()
         while entry is not None:
-            result = run_to_end(execution.calls.perform(entry, execution, self._executor))
-            with self.lock:
-                if not self.in_charge:  # the Execution is the waiter's now: our result goes to it as any other thread's
-                    self._tool_since = None
+            # Only now that it is not among those that have not begun: the waiter may take over as soon as this is set.
+            self._tool_since = entry.received
+            result = perform(entry, clock, executor) or run_to_end(calls.perform(entry, execution, executor))
+            with lock:
+                self._tool_since = None
+                if not self.in_charge:
                     self._late.append((entry, result))
                     break
+            # From here to the next call nobody takes over.
+            if execution.interrupted:
                 execution.answer(entry, *result)
-                entry = self._next_call()
+                return True
+            deadline = clock.deadline
+            data = execution.answer_lone_call(entry, *result)
+            try:
+                frame = link.exchange(data, deadline, None if deadline is None else deadline + GRACE)
+            except Unread:
+                execution.stop(REASON_TIME, monotonic())
+                raise
+            if frame is None:
+                return True
+            entry = execution.take_lone_call(*frame)
+            if entry is None:
+                execution.frame(*frame)
+            elif deadline is not None and entry.received >= deadline:
+                execution.starting.append(entry)
+                execution.tick(entry.received)
+                return True
         else:
             return True
         self._on_late()
         return False
 
-    def _next_call(self) -> CallEntry | None:
-        """The lock is held: the waiter must not see a tool running that has not been taken, or the reverse."""
-        starting = self._execution.starting
-        self._tool_since = monotonic() if starting else None
-        return starting.popleft() if starting else None
+    def _run_calls(self) -> bool:
+        """Run the calls one after another; False when the waiter has taken over meanwhile."""
+        execution = self._execution
+        starting, perform = execution.starting, execution.calls.perform_here
+        while starting:
+            entry = starting.popleft()
+            # Only now: whoever sees it set, and takes over, must not find the call among those that have not begun.
+            self._tool_since = monotonic()
+            result = perform(entry, execution, self._executor)
+            with self.lock:
+                self._tool_since = None
+                if not self.in_charge:  # the Execution is the waiter's now: our result goes to it as any other thread's
+                    self._late.append((entry, result))
+                    break
+                execution.answer(entry, *result)
+        else:
+            return True
+        self._on_late()
+        return False
 
 
 def step(link: Link, execution: Execution, patience: float | None = None) -> bool:
@@ -177,14 +219,3 @@ def send(link: Link, execution: Execution) -> float | None:
         execution.stop(REASON_TIME, monotonic())
         raise Unread
     return deadline
-
-
-def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Drive a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    coroutine.close()
-    raise RuntimeError("a blocking call tried to suspend")

@@ -15,14 +15,25 @@ if TYPE_CHECKING:
 
     Decode = Callable[[bytes], Any]
 
-__all__ = ["RunReport", "read_calls", "read_cancelled", "read_done", "read_value", "value_of"]
+__all__ = [
+    "LARGEST_COUNT",
+    "LONGEST_NAME",
+    "RunReport",
+    "read_calls",
+    "read_cancelled",
+    "read_done",
+    "read_value",
+    "value_of",
+]
 
 _MOST_CALLS_AT_ONCE = 10_000
 _MOST_FRAMES = 64
 _MOST_NAMES = 300
 _LONGEST_MESSAGE = 100_000
-_LONGEST_NAME = 400
-_LARGEST_COUNT = 1 << 53
+LONGEST_NAME = 400
+"""Characters of a call's target, or of another name."""
+LARGEST_COUNT = 1 << 53
+"""Numbers of calls, and other counts, stay below it."""
 _SPENT = SPENT.size
 _KINDS = frozenset({"ok", "syntax", "runtime", "tool", "stop"})
 _STOPS = frozenset({"", "cancelled", *LIMIT_NAMES})
@@ -58,7 +69,7 @@ def read_calls(payload: bytes, decode: Decode, after: int) -> list[tuple[int, st
         call, target, arguments = item
         if type(call) is not int or type(target) is not str or type(arguments) is not list:
             raise WorkerError("the worker sent a malformed call")
-        if not after < call < _LARGEST_COUNT or len(target) > _LONGEST_NAME:
+        if not after < call < LARGEST_COUNT or len(target) > LONGEST_NAME:
             raise WorkerError("the worker sent a malformed call")
         after = call
     return data
@@ -83,7 +94,7 @@ def value_of(payload: bytes, decode: Decode) -> tuple[list[Any], int | None, int
         raise _malformed_end()
     operations, memory, cpu, cut = SPENT.unpack_from(payload)
     values = decode(payload[_SPENT:])
-    if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < _LARGEST_COUNT:
+    if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < LARGEST_COUNT:
         raise _malformed_end()
     return values, None if operations < 0 else operations, memory, cpu, cut
 
@@ -103,7 +114,7 @@ def read_done(payload: bytes, decode: Decode) -> RunReport:
         report.limit = _one_of(data["limit"], _STOPS)
         report.message = _typed(data["message"], str)[:_LONGEST_MESSAGE]
         report.frames = tuple(
-            (_typed(chunk, str)[:_LONGEST_NAME], _count(line, -1), _typed(name, str)[:_LONGEST_NAME])
+            (_typed(chunk, str)[:LONGEST_NAME], _count(line, -1), _typed(name, str)[:LONGEST_NAME])
             for chunk, line, name in _typed(data["frames"], list)[:_MOST_FRAMES]
         )
         report.extra = _extra(data["extra"])
@@ -129,13 +140,13 @@ def _one_of(value: Any, words: frozenset[str]) -> str:
 
 
 def _count(value: Any, least: int = 0) -> int:
-    if type(value) is not int or not least <= value < _LARGEST_COUNT:
+    if type(value) is not int or not least <= value < LARGEST_COUNT:
         raise ValueError
     return value
 
 
 def _seconds(value: Any) -> float:
-    if type(value) is not float or not 0 <= value < _LARGEST_COUNT:
+    if type(value) is not float or not 0 <= value < LARGEST_COUNT:
         raise ValueError
     return value
 
@@ -145,7 +156,7 @@ def _extra(value: Any) -> dict[str, Any]:
     given = _typed(value, dict)
     extra = {key: given[key] for key in ("data", "line", "column") if key in given}
     if isinstance(names := given.get("names"), list):
-        extra["names"] = [name for name in names[:_MOST_NAMES] if type(name) is str and len(name) <= _LONGEST_NAME]
+        extra["names"] = [name for name in names[:_MOST_NAMES] if type(name) is str and len(name) <= LONGEST_NAME]
     if isinstance(hint := given.get("hint"), str):
         extra["hint"] = hint[:_LONGEST_MESSAGE]
     return extra

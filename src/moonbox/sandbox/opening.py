@@ -9,11 +9,12 @@ from __future__ import annotations
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
+from moonbox.frozen import NATIVE
 from moonbox.sandbox.execution import GRACE, Execution
 from moonbox.sandbox.intents import Intents
-from moonbox.sandbox.messages import value_of
+from moonbox.sandbox.messages import LARGEST_COUNT, value_of
 from moonbox.sandbox.record import make_run, make_usage
-from moonbox.worker.protocol import HEADER, VALUE
+from moonbox.worker.protocol import HEADER, RENEWABLE, VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,6 +67,19 @@ class Opening:
         self.started = time()
         self.began = monotonic()
 
+    @staticmethod
+    def of(
+        calls: CallPath, source: str, run_id: str, repl_id: str, number: int, seed: int, lost_before: bool
+    ) -> Opening:
+        """The same, made quickly where the native parts are in use."""
+        if _make is None:
+            return Opening(calls, source, run_id, repl_id, number, seed, lost_before)
+        # By position, in the order of the slots.
+        return _make(  # type: ignore[no-any-return]
+            monotonic(), calls, b"", None, run_id, lost_before, (), number, False, None, repl_id, seed, False, source,
+            time(),
+        )  # fmt: skip
+
     def run(self, link: Link) -> Run | None:
         """The record, if the worker's first frame ends the run well; `first` has what came otherwise."""
         calls = self.calls
@@ -75,12 +89,15 @@ class Opening:
             with link:
                 self.sent = True
                 frame = link.exchange(self.data, deadline, None if deadline is None else deadline + GRACE)
-                if frame is None or frame[0] != VALUE:
+                if frame is None or (frame[0] != VALUE and frame[0] != RENEWABLE):
                     self.first = frame
                     return None
                 payload = frame[1]
-                values, operations, memory, cpu, cut = value_of(payload, calls.first_decoder.decode_first)
+                decoder = calls.first_decoder
+                ended = decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode_first)
+                values, operations, memory, cpu, cut = ended
                 self.over = True
+                link.renewable = frame[0] == RENEWABLE
         except BaseException as problem:  # noqa: BLE001 - the driver raises it again, and knows what to do about it
             self.first = problem
             return None
@@ -144,3 +161,6 @@ class Opening:
             execution.calls_expected = self.calls.are_expected(self.source)
             execution.begin(self.data, native=link.native, sent=self.sent)
         return execution
+
+
+_make: Any = None if NATIVE is None else NATIVE.maker(Opening, Opening.__slots__, Opening)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.audit.compact import short
 from moonbox.audit.records import Call, CallError, CallStatus, Run, Usage
 from moonbox.errors import Denied, ToolError
-from moonbox.frozen import quick
+from moonbox.frozen import NATIVE, quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -187,6 +187,20 @@ class CallEntry:
         """Held by what runs for it, until that has ended."""
         self.span: CallSpan | None = None
 
+    @staticmethod
+    def enter(call_id: int, target: str, given: list[Any], index: int, batch: int, size: int, failed: int) -> CallEntry:
+        """One that has arrived when so many of its run had failed."""
+        if _make_entry is None or target[:6] != "tools.":
+            entry = CallEntry(call_id, target, given, index=index, batch=batch, size=size)
+            entry.failures_before = failed
+            return entry
+        # By position, in the order of the slots.
+        return _make_entry(  # type: ignore[no-any-return]
+            None, given[0] if len(given) == 1 and _are_named(given) else given, batch, None, size, 0, None, None, None,
+            None, failed, given, call_id, index, False, "", monotonic(), None, None, None, None, time(), "in_flight",
+            target, target[6:],
+        )  # fmt: skip
+
     @property
     def open(self) -> bool:
         return self.status == "in_flight"
@@ -237,7 +251,10 @@ class CallEntry:
 
 def _are_named(arguments: list[Any]) -> bool:
     """Whether a call was given one table of named arguments."""
-    return len(arguments) == 1 and type(arguments[0]) is dict and all(type(name) is str for name in arguments[0])
+    return len(arguments) == 1 and type(arguments[0]) is dict and set(map(type, arguments[0])) <= {str}
+
+
+_make_entry: Any = None if NATIVE is None else NATIVE.maker(CallEntry, CallEntry.__slots__, CallEntry)
 
 
 class RunRecord:

@@ -298,19 +298,30 @@ class RunningCalls:
         self._most_left = most_left
         self._lock = threading.Lock()
         self._calls: set[RunningCall] = set()
+        self.quick: set[CallEntry] = set()
+        """Calls that only their own path holds, which adds and removes them; see `crowded`."""
 
     def enter(self, entry: CallEntry) -> RunningCall:
         """A call begins; ToolError where too many have been left behind."""
-        if len(self._calls) >= self._most_left and self._left() >= self._most_left:
+        self.check_room()
+        call = RunningCall(self, entry)
+        self._calls.add(call)  # as `discard` and the copy below, one step that no other thread comes between
+        return call
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many are running that it has to be asked whether another may begin: `check_room`."""
+        return len(self._calls) + len(self.quick) >= self._most_left
+
+    def check_room(self) -> None:
+        """ToolError where too many have been left behind."""
+        if self.crowded and self._left() >= self._most_left:
             raise ToolError(
                 f"{self._most_left} earlier calls timed out or were given up, and their tools are still running; "
                 "no other call is made until some of them have ended",
                 code="busy",
                 retryable=True,
             )
-        call = RunningCall(self, entry)
-        self._calls.add(call)  # as `discard` and the copy below, one step that no other thread comes between
-        return call
 
     def let_go(self, call: RunningCall) -> None:
         """One of those who hold it is done; it has ended when the last of them is."""
@@ -332,7 +343,8 @@ class RunningCalls:
         return self._left(slots) >= slots.most
 
     def _left(self, slots: Slots | None = None) -> int:
-        return sum(call.entry.left for call in self._calls.copy() if slots is None or call.slots is slots)
+        left = sum(call.entry.left for call in self._calls.copy() if slots is None or call.slots is slots)
+        return left + sum(entry.left for entry in self.quick.copy()) if slots is None else left
 
 
 class RunningCall:

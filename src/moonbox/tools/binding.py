@@ -18,10 +18,11 @@ passed on; a value that cannot be validated is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
+from moonbox.frozen import NATIVE
 from moonbox.tools.coercion import Coerce, Refused, compile_coercion, is_json, json_form, stand_in
 from moonbox.tools.document import NARRATION, Document, accepts
 from moonbox.tools.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Binder", "named_arguments"]
 
+_bound: Any = getattr(NATIVE, "bound", None)  # an extension that was built before this has none
 _MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
 
 
@@ -78,6 +80,25 @@ class Binder:
             return self._bind(arguments, tool, first_index, is_json_call)
         except RecursionError:
             raise self.error(["the arguments are nested too deeply"], tool) from None
+
+    def quick(self, types: Mapping[str, type[Any]]) -> Callable[[list[Any]], dict[str, Any] | None] | None:
+        """What binds arguments of exactly these types, with defaults, and gives None for others. None where the schema
+        asks for more, or for other types."""
+        if self._simple is None:
+            return None
+        kinds, required, _ = self._simple
+        if kinds != types:
+            return None
+        defaults = {name: default for name, default, _ in self._defaults}
+        if any(type(default) is not kinds.get(name) for name, default in defaults.items()):
+            return None
+        if _bound is None:
+            return self._bind_quickly
+        return partial(_bound, self.order, kinds, tuple(required), defaults)
+
+    def _bind_quickly(self, arguments: list[Any]) -> dict[str, Any] | None:
+        bound = self._bind_simply(arguments)
+        return None if bound is None else self._filled(bound)
 
     def certain_problems(self, arguments: list[Any], tool: str, first_index: int = 0) -> list[str]:
         """What is wrong with a call's arguments whatever the run puts in place of UNKNOWN and REST; see `problems`."""

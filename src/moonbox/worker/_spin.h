@@ -22,7 +22,7 @@ enum {
   SPIN_FIRST_PAUSE = 250000,    /* after the first failure; four times as long after one that follows soon */
   SPIN_BUSY_PAUSE = 4000000,    /* where the processor is wanted */
   SPIN_LONGEST_PAUSE = 256000000,
-  SPIN_FORGOTTEN = 8,           /* pauses without a try, after which a failure counts as the first again */
+  SPIN_FORGOTTEN = 8,           /* pauses without a try, after which an earlier failure counts for less */
   SPIN_FIRST_WAITS = 3,         /* a worker that serves a single run has no use for it */
 };
 
@@ -79,7 +79,7 @@ static ssize_t spin_receive(Spin *spin, int fd, void *buffer, size_t size, int64
     errno = EAGAIN;
     return -1;
   }
-  if (began - spin->until > spin->pause * SPIN_FORGOTTEN) spin->pause = 0; /* then it had nothing to wait for */
+  if (began - spin->until > spin->pause * SPIN_FORGOTTEN) spin->pause /= 4; /* it had nothing to wait for */
   if (deadline >= 0 && deadline < end) end = deadline;
   spin->tries++;
   do {

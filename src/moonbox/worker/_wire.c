@@ -16,7 +16,7 @@
 #include "_spin.h"
 
 /* On the stack, which is small in the threads of some C libraries; link.py reads what is longer. */
-enum { CHUNK = 1 << 14, LONGEST = 1 << 30, LOOK_AGAIN = 100000000 };
+enum { HEADER = 5, CHUNK = 1 << 14, LONGEST = 1 << 30, LOOK_AGAIN = 100000000 };
 
 static double now(void) {
   struct timespec at;
@@ -35,6 +35,7 @@ static int rest(double deadline) {
 typedef struct {
   PyObject_HEAD
   int fd;
+  PyObject *unpack;
   Spin spin;
   int64_t looked; /* when the number of processors was last looked at */
   int processors;
@@ -68,8 +69,28 @@ static ssize_t receive_soon(Wire *wire, char *buffer, size_t size, double deadli
 
 static int is_nothing(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
-/* exchange(data, deadline): bytes that have arrived, b"" when the peer has hung up, None at the deadline; or, where not all
- * of the data can be sent at once, how many bytes were. The deadline is on the monotonic clock; below 0: none. */
+/* What has arrived, as (kind, payload) where it is one whole frame, else as bytes. What its first bytes say is for `unpack`
+ * to find out, which is Python's own: here they are only moved. */
+static PyObject *arrived(Wire *wire, const char *data, Py_ssize_t size) {
+  if (size < HEADER) return PyBytes_FromStringAndSize(data, size);
+  PyObject *start = PyBytes_FromStringAndSize(data, HEADER), *head = NULL, *payload = NULL, *frame = NULL;
+  if (start) head = PyObject_CallOneArg(wire->unpack, start);
+  Py_XDECREF(start);
+  if (!head) return NULL;
+  PyObject *length = PyTuple_CheckExact(head) && PyTuple_GET_SIZE(head) == 2 ? PyTuple_GET_ITEM(head, 1) : NULL;
+  if (length && PyLong_CheckExact(length) && PyLong_AsSsize_t(length) == size - HEADER) {
+    payload = PyBytes_FromStringAndSize(data + HEADER, size - HEADER);
+    if (payload) frame = PyTuple_Pack(2, PyTuple_GET_ITEM(head, 0), payload);
+    Py_XDECREF(payload);
+  } else if (!PyErr_Occurred()) {
+    frame = PyBytes_FromStringAndSize(data, size);
+  }
+  Py_DECREF(head);
+  return frame;
+}
+
+/* exchange(data, deadline): what has arrived, b"" when the peer has hung up, None at the deadline; or, where not all of the
+ * data can be sent at once, how many bytes were. The deadline is on the monotonic clock; below 0: none. */
 static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t count) {
   if (count != 2) return PyErr_Format(PyExc_TypeError, "exchange takes 2 arguments");
   double deadline = PyFloat_AsDouble(arguments[1]);
@@ -119,30 +140,48 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
   }
   if (sent < size) return PyLong_FromSsize_t(sent);
   if (got < 0) Py_RETURN_NONE;
-  return PyBytes_FromStringAndSize(buffer, got);
+  return arrived(wire, buffer, got);
+}
+
+/* is_quiet(): whether the peer holds its end and has nothing to say. */
+static PyObject *is_quiet(Wire *wire, PyObject *_) {
+  (void)_;
+  char byte;
+  return PyBool_FromLong(recv(wire->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && is_nothing());
 }
 
 static PyObject *wire_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
   int fd;
+  PyObject *unpack;
   if (names && PyDict_GET_SIZE(names)) return PyErr_Format(PyExc_TypeError, "Wire takes no keyword arguments");
-  if (!PyArg_ParseTuple(arguments, "i", &fd)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "iO", &fd, &unpack)) return NULL;
   Wire *wire = (Wire *)type->tp_alloc(type, 0);
-  if (wire) wire->fd = fd;
+  if (!wire) return NULL;
+  wire->fd = fd;
+  wire->unpack = Py_NewRef(unpack);
   return (PyObject *)wire;
 }
 
+static void wire_dealloc(Wire *wire) {
+  Py_XDECREF(wire->unpack);
+  Py_TYPE(wire)->tp_free(wire);
+}
+
 static PyMethodDef WIRE_METHODS[] = {{"exchange", (PyCFunction)(void (*)(void))exchange, METH_FASTCALL, NULL},
+                                     {"is_quiet", (PyCFunction)is_quiet, METH_NOARGS, NULL},
                                      {NULL, NULL, 0, NULL}};
 static PyMemberDef WIRE_MEMBERS[] = {{"tries", T_UINT, offsetof(Wire, spin.tries), READONLY, "waits that began awake"},
                                      {"hits", T_UINT, offsetof(Wire, spin.hits), READONLY, "those that ended so"},
                                      {NULL, 0, 0, 0, NULL}};
 
-/* Wire(fd): exchanges over that socket, which stays its caller's. One thread at a time uses it. */
+/* Wire(fd, unpack): exchanges over that socket, which stays its caller's; `unpack` reads the start of a frame as (kind,
+ * length). One thread at a time uses it. */
 static PyTypeObject WIRE = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "moonbox.worker._wire.Wire",
     .tp_basicsize = sizeof(Wire),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = wire_new,
+    .tp_dealloc = (destructor)wire_dealloc,
     .tp_methods = WIRE_METHODS,
     .tp_members = WIRE_MEMBERS,
 };

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
-from moonbox.worker.protocol import HEADER
+from moonbox.worker.protocol import HEADER, SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Decoder", "Reader", "message_pack", "packed"]
 
 _NATIVE = extension("_values")
+_weight: Any = getattr(_NATIVE, "weight", None)  # an extension that was built before this has none
+_lone_call: Any = getattr(_NATIVE, "lone_call", None)
+_ended: Any = getattr(_NATIVE, "ended", None)
+_SPENT = SPENT.size
 _ROWS_FROM = 16
 _MOST_COLUMNS = 40
-_LARGE = 64 * 1024
+_SMALL, _LARGE = 1024, 64 * 1024
 _FEW_STRINGS = 32
 _BACKSLASH = ord("\\")
 _AROUND = 8  # levels of the wire around a script's value
@@ -132,13 +136,14 @@ class Reader:
 class Decoder:
     """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
 
-    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_most")
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_most", "_quick")
 
     def __init__(self, most: int, max_depth: int, allow_nan: bool = False) -> None:
         self._most = self._left = most
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND
         self._allow_nan = allow_nan
+        self._quick = -1 if _weight is None or allow_nan else min(_SMALL, self._frame)  # bytes
 
     def decode(self, payload: bytes) -> Any:
         """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
@@ -149,6 +154,16 @@ class Decoder:
                 return _scanned(payload)
             except ValueError as problem:
                 raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+        if size <= self._quick and size <= self._left and b"\\" not in payload:
+            # No more elements than bytes: it can be parsed first and looked at then, which is quicker.
+            try:
+                value = _scanned(payload)
+            except (ValueError, RecursionError) as problem:
+                raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+            nodes = _weight(value, self._levels)
+            if nodes >= 0:  # else with exact messages
+                self._left -= nodes
+                return value
         large = size > _LARGE
         looked_at = _without_long_strings(payload) if large else payload
         nodes = _nodes(looked_at)
@@ -169,6 +184,29 @@ class Decoder:
             return self._restored(value) if b"\\u0001" in payload else value
         except (ValueError, RecursionError) as problem:
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+
+    def lone_call(self, payload: bytes, after: int, most: int, longest: int) -> tuple[int, int, str, list[Any]] | None:
+        """The call of a tool that is all that a small frame holds: its elements, number, target and arguments. The
+        number is above `after` and below `most`, the target no longer than `longest`. None where `decode` must look at
+        it; then nothing was counted."""
+        if _lone_call is None or self._left < self._quick:
+            return None
+        call: tuple[int, int, str, list[Any]] | None
+        call = _lone_call(_SCAN, payload, self._quick, self._levels, after, most, longest)
+        if call is not None:
+            self._left -= call[0]
+        return call
+
+    def lone_end(self, payload: bytes, most: float) -> tuple[list[Any], int | None, int, float, int] | None:
+        """What a small VALUE frame that is the first of its run holds: values, operations, memory, seconds of processor
+        time, which are below `most`, and bytes of output cut. None where `decode_first` must look at it."""
+        if not _SPENT < len(payload) <= self._quick or b"\\" in payload[_SPENT:]:
+            return None
+        try:
+            spent, text = SPENT.unpack_from(payload), payload[_SPENT:].decode()
+            return _ended(_SCAN, spent, text, self._levels, most)  # type: ignore[no-any-return]
+        except (ValueError, RecursionError, StopIteration):
+            return None
 
     def decode_first(self, payload: bytes) -> Any:
         """The same for the first frame of another run."""

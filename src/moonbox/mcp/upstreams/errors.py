@@ -9,10 +9,10 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, URL_ELICITATION_REQUIRED
 
-from moonbox.audit.terminal import visible
 from moonbox.errors import ArgumentError, ToolError
 from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.tools.results import scrub
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from moonbox.mcp.upstreams.connection import Transport
