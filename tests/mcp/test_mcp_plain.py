@@ -89,6 +89,8 @@ class Served:
         self.mode = mode
         self._sdk = sdk
         self._plain = PlainAnswers(self._counted, server)
+        self.held, self.stopped = asyncio.Event(), asyncio.Event()
+        """Set by the tool `hold`, which waits until it is cancelled."""
         self.sdk_requests = 0
         """How many requests PlainAnswers left to the SDK."""
 
@@ -142,12 +144,22 @@ class Served:
 
 @asynccontextmanager
 async def served() -> AsyncIterator[Served]:
-    async with Sandbox([add, pay], on_call=watch, approve=approve) as box:
+    @tool
+    async def hold() -> None:
+        """Wait until it is cancelled."""
+        both.held.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            both.stopped.set()
+
+    async with Sandbox([add, pay, hold], on_call=watch, approve=approve) as box:
         mode = CodeMode(box, mode="always", approvals=True)
         server = MoonboxServer(mode)
         sdk = ResumableSessions(server.app)
+        both = Served(server, mode, sdk)
         async with server.running(), sdk.run():
-            yield Served(server, mode, sdk)
+            yield both
 
 
 def without_random(answer: tuple[int, str, Any]) -> tuple[int, str, Any]:
@@ -280,6 +292,19 @@ def test_an_error_of_ours_is_the_sdks_to_answer() -> None:
             answer = await both.answer(request(meta=ASKED))
             assert answer == expected
             assert (answer[2]["error"]["code"], both.sdk_requests) == (-32603, 1)
+
+    asyncio.run(work())
+
+
+def test_a_script_of_a_plain_call_is_stopped_with_the_server() -> None:
+    async def work() -> None:
+        async with served() as both:
+            call = asyncio.create_task(both.answer(request("return tools.hold()")))
+            async with asyncio.timeout(SECONDS):
+                await both.held.wait()
+        assert both.stopped.is_set()
+        with pytest.raises(asyncio.CancelledError):
+            await call
 
     asyncio.run(work())
 

@@ -13,8 +13,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
-from moonbox.audit.comparison import compare
 from moonbox.audit.query import RunFilter
+from moonbox.audit.reports import compare
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
 from moonbox.http.failures import Refused, failure, of_script, of_tool

@@ -287,7 +287,8 @@ def _assembled(
     from moonbox.mcp import caller
 
     if not console or settings is None:
-        hooks: dict[str, Any] = {"approve": caller.approve, "on_call": _watch, "wrap_sink": _LoggedSink}
+        watch = _watcher(caller.watch)
+        hooks: dict[str, Any] = {"approve": caller.approve, "on_call": watch, "wrap_sink": _LoggedSink}
         with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly:
             _keep_shapes(assembly)
             _warm_in_background(assembly)
@@ -301,7 +302,7 @@ def _assembled(
         load_tools,
         mcp_config,
         others=(caller.approve,),
-        watchers=(_watch,),
+        watchers=(_watcher(caller.watch),),
         wrap_sink=_LoggedSink,
         timeout=settings.answer_seconds,
     ) as pair:
@@ -310,18 +311,25 @@ def _assembled(
         yield pair
 
 
-def _watch(entry: CallEntry) -> None:
-    """Log calls, and inform the client."""
-    from moonbox.mcp import caller
+def _watcher(inform: Callable[[CallEntry], None]) -> Callable[[CallEntry], None]:
+    """Logs calls, and informs the client."""
 
-    if not entry.open:
-        level = logging.INFO if entry.status == "ok" else logging.WARNING
-        ended = time.monotonic() if entry.ended is None else entry.ended
-        fields = {"tool": entry.tool, "status": entry.status, "ms": round((ended - entry.received) * 1000)}
-        if entry.error is not None:
-            fields["error"] = entry.error.code  # the message is in the record, where fields are redacted
-        _CALLS.log(level, "call", extra={"fields": fields})
-    caller.watch(entry)
+    def watch(entry: CallEntry) -> None:
+        if not entry.open:
+            level = logging.INFO if entry.status == "ok" else logging.WARNING
+            if _CALLS.isEnabledFor(level):
+                _log_call(entry, level)
+        inform(entry)
+
+    return watch
+
+
+def _log_call(entry: CallEntry, level: int) -> None:
+    ended = time.monotonic() if entry.ended is None else entry.ended
+    fields = {"tool": entry.tool, "status": entry.status, "ms": round((ended - entry.received) * 1000)}
+    if entry.error is not None:
+        fields["error"] = entry.error.code  # the message is in the record, where fields are redacted
+    _CALLS.log(level, "call", extra={"fields": fields})
 
 
 class _LoggedSink:
@@ -331,22 +339,27 @@ class _LoggedSink:
         self._inner = inner
 
     def write(self, run: Run) -> None:
-        result = "ok" if run.error is None else run.error.kind
-        fields = {
-            "id": run.id,
-            "result": result,
-            "calls": len(run.calls),
-            "ms": round(run.usage.wall * 1000),
-            **({"tool": run.tool} if run.tool else {}),
-            **({"parent": run.parent} if run.parent else {}),
-            **({"error": run.error.message[:500]} if run.error is not None else {}),
-        }
-        _RUNS.log(logging.INFO if run.error is None else logging.WARNING, "run", extra={"fields": fields})
+        level = logging.INFO if run.error is None else logging.WARNING
+        if _RUNS.isEnabledFor(level):
+            _log_run(run, level)
         self._inner.write(run)
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else the sink can do."""
         return getattr(self._inner, name)
+
+
+def _log_run(run: Run, level: int) -> None:
+    fields = {
+        "id": run.id,
+        "result": "ok" if run.error is None else run.error.kind,
+        "calls": len(run.calls),
+        "ms": round(run.usage.wall * 1000),
+        **({"tool": run.tool} if run.tool else {}),
+        **({"parent": run.parent} if run.parent else {}),
+        **({"error": run.error.message[:500]} if run.error is not None else {}),
+    }
+    _RUNS.log(level, "run", extra={"fields": fields})
 
 
 def _keep_shapes(assembly: Assembly) -> None:

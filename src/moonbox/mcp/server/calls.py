@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitResult, ErrorData, InputRequiredResult
 
-from moonbox.audit.terminal import visible
 from moonbox.errors import Denied
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.notifications import CallProgress, Relay
@@ -32,7 +31,7 @@ from moonbox.mcp.server.questions import (
     send_log,
 )
 from moonbox.sandbox.decisions import Decision
-from moonbox.wording import counted
+from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -114,14 +113,14 @@ class Call:
         self._questions: dict[str, _Question] = {}
         self._question_count = 0
         self._news = asyncio.Event()
-        self._task: asyncio.Task[CallToolResult] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._progress = CallProgress(self._loop)
         self._relay = Relay(self._loop)
         self._script = script
         self._forwarded = 0
 
     @property
-    def task(self) -> asyncio.Task[CallToolResult]:
+    def task(self) -> asyncio.Task[Any]:
         assert self._task is not None
         return self._task
 
@@ -134,6 +133,7 @@ class Call:
 
     async def run(self, work: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
         """Do the work in the task of the only request, for a call that cannot pause."""
+        self._task = asyncio.current_task()
         self._progress.attach(self._client)
         before = CALLER.set(self)
         try:
@@ -158,7 +158,8 @@ class Call:
                 self._news.clear()
                 await self._news.wait()
             await self._relay.flush()
-            return self.task.result()
+            result: CallToolResult = self.task.result()
+            return result
         except asyncio.CancelledError:
             self.task.cancel()
             raise
@@ -268,16 +269,26 @@ class Calls:
         self._calls: dict[str, Call] = {}
 
     async def begin(
-        self, client: Client, work: Callable[[Call], Coroutine[Any, Any, CallToolResult]], *, script: bool
+        self,
+        client: Client,
+        work: Callable[[Call], Coroutine[Any, Any, CallToolResult]],
+        *,
+        script: bool,
+        through_sdk: bool = True,
     ) -> CallToolResult | InputRequiredResult:
         """Start a new call; the result, or the first question."""
         call = Call(client, self._settings, self._direct_name, script=script)
+        methods = ("elicitation/create", "sampling/createMessage", "roots/list")
+        can_pause = client.modern and any(client.supports(method) for method in methods)
+        if script or can_pause:
+            self._calls[call.id] = call
         # A script needs a task of its own: the SDK cancels a request again at every await, and a script that is
         # stopped takes several awaits to save its state.
-        methods = ("elicitation/create", "sampling/createMessage", "roots/list")
-        if not script and not (client.modern and any(client.supports(method) for method in methods)):
-            return await call.run(work(call))
-        self._calls[call.id] = call
+        if not can_pause and not (script and through_sdk):
+            try:
+                return await call.run(work(call))
+            finally:
+                self._forget(call)
         call.start(work(call))
         call.task.add_done_callback(lambda _: self._done(call))
         return await self.resume(call, client)

@@ -187,7 +187,7 @@ class MoonboxServer:
             view = self._views.of(client)
             if params.name != view.code_tool:
                 return None
-            result = await self._begin(client, params, view)
+            result = await self._begin(client, params, view, through_sdk=False)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the SDK answers the request with it
             return Outcome(began, problem=problem)
         if isinstance(result, CallToolResult):
@@ -195,12 +195,13 @@ class MoonboxServer:
         return Outcome(began, result)
 
     async def _begin(
-        self, client: Client, params: CallToolRequestParams, view: ToolView
+        self, client: Client, params: CallToolRequestParams, view: ToolView, *, through_sdk: bool = True
     ) -> CallToolResult | InputRequiredResult:
         return await self._calls.begin(
             client,
             lambda call: self._runner.run(call, client, params, view),
             script=params.name == view.code_tool,
+            through_sdk=through_sdk,
         )
 
     # In the background
