@@ -50,7 +50,8 @@ class Pool:
         self._spares: deque[Link] = deque()
         self._live = 0  # handed out, spare, or being made
         self._closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._waiting = 0  # threads that wait for a change, the housekeeper included
         self._out: set[Link] = set()
         self._awaiting: list[Future[None]] = []
@@ -67,7 +68,7 @@ class Pool:
         link = (self._try_used() if used else None) or self.try_spare() or self.try_checkout()
         deadline = None if timeout is None else time.monotonic() + timeout
         while link is None:
-            with self._changed:
+            with self._lock:
                 self._check_open()
                 if not self._spares and not self._retired and not self._renewable and self._live >= self._most:
                     rest = None if deadline is None else deadline - time.monotonic()
@@ -124,14 +125,15 @@ class Pool:
         """Done when a worker may have become free."""
         from concurrent.futures import Future
 
-        with self._changed:
+        with self._lock:
             self._check_open()
             self._awaiting.append(Future())
             return self._awaiting[-1]
 
     def _tell(self) -> None:
         """To those who wait: a worker may have become free. The lock is held."""
-        self._notify()
+        if self._waiting:
+            self._changed.notify_all()
         if not self._awaiting:
             return
         awaiting, self._awaiting = self._awaiting, []
@@ -149,10 +151,6 @@ class Pool:
         finally:
             self._waiting -= 1
 
-    def _notify(self) -> None:
-        if self._waiting:  # it takes longer than the rest of what a worker needs of its pool
-            self._changed.notify_all()
-
     def _all_in_use(self, timeout: float | None) -> PoolTimeout:
         return PoolTimeout(
             f"all {self._most} workers are in use and none became free within {timeout:g} s; "
@@ -161,7 +159,7 @@ class Pool:
 
     def try_spare(self) -> Link | None:
         """A spare worker if there is one; never blocks."""
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise ClosedError("the Sandbox is closed")
             while self._spares:
@@ -175,7 +173,7 @@ class Pool:
 
     def _try_used(self) -> Link | None:
         """One that has been given back, the latest first: the others may end."""
-        with self._changed:
+        with self._lock:
             while self._renewable:
                 link = self._renewable.pop()
                 if link.alive():
@@ -195,7 +193,7 @@ class Pool:
         link = self.try_spare()
         if link is not None:
             return link
-        with self._changed:
+        with self._lock:
             self._check_open()
             if self._live >= self._most and self._retired:
                 self.discard(self._retired.popleft())
@@ -209,7 +207,7 @@ class Pool:
 
     def give_back(self, link: Link) -> None:
         """A worker that may serve another one-off run; it ends if none comes soon."""
-        with self._changed:
+        with self._lock:
             if not self._closed and link in self._out:
                 self._out.discard(link)
                 self._renewable.append(link)
@@ -223,7 +221,7 @@ class Pool:
 
     def retire(self, link: Link) -> None:
         """An idle worker that is no longer needed. It ends a moment later: its end would slow down what runs next."""
-        with self._changed:
+        with self._lock:
             if self._want_spares and self._live < self._most and not self._closed and link in self._out:
                 self._retired.append(link)
                 self._wake_housekeeper()
@@ -233,7 +231,7 @@ class Pool:
     def discard(self, link: Link) -> None:
         """A worker that is no longer needed, dead or alive, ends now."""
         link.close()
-        with self._changed:
+        with self._lock:
             if link in self._out:
                 self._out.discard(link)
                 self._live -= 1
@@ -242,7 +240,7 @@ class Pool:
     def configure(self, config: dict[str, Any]) -> None:
         """Change what new workers start with; spares made before are replaced."""
         self._source.configure(config)
-        with self._changed:
+        with self._lock:
             stale, self._spares = self._spares, deque()
             stale.extend(self._renewable)
             self._renewable.clear()
@@ -252,24 +250,24 @@ class Pool:
             link.close()
 
     def counts(self) -> PoolCounts:
-        with self._changed:
+        with self._lock:
             return PoolCounts(self._live, len(self._out), tuple(link.pid for link in self._spares))
 
     def prime(self) -> None:
         """Make a spare now; raises what stands against it."""
-        with self._changed:
+        with self._lock:
             self._check_open()
             self._live += 1
         self._make(out=False)
 
     def warm(self) -> None:
         """Begin to make spares in the background."""
-        with self._changed:
+        with self._lock:
             if not self._closed:
                 self._wake_housekeeper()
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
@@ -291,12 +289,12 @@ class Pool:
         try:
             link = self._source.spawn()
         except BaseException:
-            with self._changed:
+            with self._lock:
                 self._live -= 1
                 self._tell()
             raise
         link.on_thaw = self._look_again
-        with self._changed:
+        with self._lock:
             if out:
                 self._hand_out(link)
                 self._wake_housekeeper()
@@ -312,9 +310,10 @@ class Pool:
 
     def _look_again(self) -> None:
         """A frozen worker is used again."""
-        with self._changed:
+        with self._lock:
             self._some_awake = True
-            self._notify()
+            if self._waiting:
+                self._changed.notify_all()
 
     def _wants_spare(self) -> bool:
         return len(self._spares) < self._want_spares and self._live < self._most
@@ -324,13 +323,14 @@ class Pool:
             if self._housekeeper is None:
                 self._housekeeper = threading.Thread(target=self._keep_house, name="moonbox-pool", daemon=True)
                 self._housekeeper.start()
-            self._notify()
+            if self._waiting:
+                self._changed.notify_all()
 
     def _keep_house(self) -> None:
         """In a thread: make spares, end those that are retired, and freeze or end those that are idle."""
         looked = time.monotonic()
         while True:
-            with self._changed:
+            with self._lock:
                 while not (self._closed or self._retired or self._wants_spare()):
                     rest = looked + REST - time.monotonic() if self._some_awake else None
                     if rest is not None and rest <= 0:
@@ -339,7 +339,7 @@ class Pool:
                 in_no_hurry = bool(self._spares) or not self._wants_spare()
             if in_no_hurry:
                 time.sleep(BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
-            with self._changed:
+            with self._lock:
                 if self._closed:
                     return
                 retired, self._retired = self._retired, deque()
@@ -355,7 +355,7 @@ class Pool:
                 self.discard(link)
 
     def _freeze_idle(self, before: float) -> None:
-        with self._changed:
+        with self._lock:
             for link in [link for link in self._renewable if link.is_idle_since(before)]:
                 self._renewable.remove(link)
                 self._forget(link)
@@ -363,7 +363,7 @@ class Pool:
             links = list(self._out)
         settled = [link.freeze_idle(before) for link in links]
         if not all(settled):
-            with self._changed:
+            with self._lock:
                 self._some_awake = True
 
     def _make_spare(self) -> None:
@@ -371,5 +371,5 @@ class Pool:
             self._make(out=False)
         except (WorkerError, OSError):
             # The next checkout makes its own attempt and reports; trying again at once would only spin.
-            with self._changed:
+            with self._lock:
                 self._wait(0.5)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from moonbox.dataclass import dataclass
-from moonbox.languages.names import is_identifier
+from moonbox.languages.language import is_identifier
 from moonbox.suggest import nearest
 
 if TYPE_CHECKING:
