@@ -19,7 +19,7 @@ screenshots: $(VENV)/installed
 	$(BIN)/python docs/images/make.py
 	$(BIN)/python docs/images/console.py
 
-# Side by side what has one process, or waits for downloads; then the tests, which have one for each core and one more.
+# Side by side what has one process, or waits for downloads; then the tests, which have one for each core and two more.
 test: $(VENV)/installed
 	$(MAKE) --jobs=3 environments lint types $(if $(shell command -v node),js,without-js)
 	$(MAKE) unit
@@ -41,8 +41,8 @@ lint: $(VENV)/installed
 types: $(VENV)/installed
 	$(BIN)/mypy src tests examples benchmarks
 
-# One more than cores, for a test waits now and then; every process collects all tests, so that more would not pay.
-TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
+# Two more than cores, for tests wait now and then; every process collects all tests, so that more would not pay.
+TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(2 + (os.cpu_count() or 1))")
 
 # Files keep the order that tests/conftest.py gives them: the longest first.
 unit: $(VENV)/installed
