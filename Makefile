@@ -82,10 +82,11 @@ $(VENV)/console: $(VENV)/core
 	$(BIN)/python -m pip install --quiet --editable ".[console]"
 	@touch $@
 
-# By uv, which takes seconds where pip takes a minute.
+# By uv, which takes seconds where pip takes a minute. Compiled at once: a package whose source brings a warning would
+# else fail the test that is the first to import it, for there warnings are errors.
 $(VENV)/installed: $(VENV)/core requirements-dev.lock
 	$(BIN)/python -m pip install --quiet uv --constraint requirements-dev.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --group dev --constraint requirements-dev.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --group dev --constraint requirements-dev.lock
 	@touch $@
 
 # The versions that development uses; run it after a change of the dependencies.
