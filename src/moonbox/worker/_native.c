@@ -1418,20 +1418,17 @@ static long faults_so_far(int whose) {
   return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* Whether the page has been written to since it was dropped: to write to it now then takes no page fault. */
-static int was_written(char *page) {
-  long before = faults_so_far(RUSAGE_THREAD);
-  *(volatile char *)page = *(volatile char *)page;
-  return before == faults_so_far(RUSAGE_THREAD);
-}
-
-/* After a run: which pages has it written to? */
+/* After a run: which pages has it written to? To write to one of them again takes no page fault. */
 static void find_hot_pages(Renewal *r) {
+  long before = faults_so_far(RUSAGE_THREAD), now;
   r->lessons++;
   r->hot_count = 0;
   for (int i = 0; i < r->count; i++)
-    for (size_t at = 0; at < r->ranges[i].size && r->hot_count < MOST_HOT; at += PAGE) {
-      if (!was_written(r->ranges[i].start + at)) continue;
+    for (size_t at = 0; at < r->ranges[i].size && r->hot_count < MOST_HOT; at += PAGE, before = now) {
+      volatile char *page = r->ranges[i].start + at;
+      *page = *page;
+      now = faults_so_far(RUSAGE_THREAD);
+      if (now != before) continue;
       r->hot[r->hot_count].page = r->ranges[i].start + at;
       r->hot[r->hot_count++].copy = r->copy + r->ranges[i].offset + at;
     }
