@@ -1,4 +1,4 @@
-"""The words of Lua as scripts find them here, and what to write for those of other languages (see equivalents.toml)."""
+"""The words of Lua as scripts find them here, and what to write for those of other languages (explain/equivalents.toml)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def equivalents() -> Equivalents:
     import tomllib  # here: slow to load, as `pathlib` is, and a script without a slip needs neither
     from pathlib import Path
 
-    text = Path(__file__).with_name("equivalents.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "explain" / "equivalents.toml").read_text(encoding="utf-8")
     return Equivalents(**tomllib.loads(text))
 
 
