@@ -1,4 +1,4 @@
-"""The words of Lua as scripts find them here, and what to write for those of other languages (explain/equivalents.toml)."""
+"""The words of Lua as scripts find them, and what to write for those of other languages (explain/equivalents.toml)."""
 
 from __future__ import annotations
 
