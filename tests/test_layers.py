@@ -150,7 +150,7 @@ def test_the_worker_process_loads_nothing_of_the_host() -> None:
         "import sys, moonbox.worker.zygote, moonbox.worker.child, moonbox.worker.jail, moonbox.languages.lua.vm; "
         "moonbox.languages.lua.vm.LuaVM(); print(' '.join(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
     loaded = set(done.stdout.split())
     for name in ("pydantic", "jsonschema_rs", "asyncio", "subprocess", "threading", "socket", "httpx", "rich"):
         assert name not in loaded, name

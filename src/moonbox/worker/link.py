@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Gone", "Link", "Unread"]
 
-WIRE: Any = getattr(extension("worker._wire"), "Wire", None)  # an extension that was built before this has none
+_NATIVE = extension("worker._wire")
+WIRE: Any = _NATIVE.Wire if getattr(_NATIVE, "REVISION", 0) == 2 else None  # not one that was built before this
 """Makes the native exchange of a socket, which reads the system's clock by itself; None where there is none."""
 
 _CHUNK = 1 << 18
 _GREETING = 1 << 14  # bytes; a greeting is shorter
 _LARGEST_FRAME = 1 << 20
-_HEADER = HEADER.size
 _LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
 
 
@@ -142,14 +142,13 @@ class Link:
                 if got[0] != READY and len(got[1]) <= reader.largest:
                     return got
                 return self._after(reader.take(HEADER.pack(got[0], len(got[1])) + got[1]), deadline)
-            if type(got) is bytes and got:
-                return self._after(reader.take(got), deadline)
-            if type(got) is int:
-                data = data[got:]
-            elif got is None:
+            if got is None:
                 return None
-            elif got == b"":
-                raise Gone
+            if type(got) is bytes:
+                if not got:
+                    raise Gone
+                return self._after(reader.take(got), deadline)
+            data = data[got:]
         # Half a frame would make the worker useless, so that there may be more time to send than to receive.
         if data and not self.send(data, give_up):
             raise Unread
