@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit fuzz js without-js soak bench economy slips docs lock clean
+.PHONY: demo console screenshots test lint types unit environments fuzz js without-js soak bench economy slips docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -19,9 +19,9 @@ screenshots: $(VENV)/installed
 	$(BIN)/python docs/images/make.py
 	$(BIN)/python docs/images/console.py
 
-# Side by side what has one process; then the tests, which have one for each core and one more.
+# Side by side what has one process, or waits for downloads; then the tests, which have one for each core and one more.
 test: $(VENV)/installed
-	$(MAKE) --jobs=2 lint types $(if $(shell command -v node),js,without-js)
+	$(MAKE) --jobs=3 environments lint types $(if $(shell command -v node),js,without-js)
 	$(MAKE) unit
 
 without-js:
@@ -47,6 +47,10 @@ TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 
 # Files keep the order that tests/conftest.py gives them: the longest first.
 unit: $(VENV)/installed
 	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+
+# What tests install for themselves; those that find it ready begin at once.
+environments: $(VENV)/installed
+	$(BIN)/python -m tests.environments
 
 # How long it goes on: make fuzz MINUTES=60
 MINUTES ?= 60
@@ -78,8 +82,10 @@ $(VENV)/console: $(VENV)/core
 	$(BIN)/python -m pip install --quiet --editable ".[console]"
 	@touch $@
 
+# By uv, which takes seconds where pip takes a minute.
 $(VENV)/installed: $(VENV)/core requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --editable . --group dev --constraint requirements-dev.lock
+	$(BIN)/python -m pip install --quiet uv --constraint requirements-dev.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --group dev --constraint requirements-dev.lock
 	@touch $@
 
 # The versions that development uses; run it after a change of the dependencies.

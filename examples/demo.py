@@ -17,9 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from moonbox import Sandbox, tool
-from moonbox.audit.terminal import seconds, size
-from moonbox.audit.timeline import timeline_text
+from moonbox.audit.reports import timeline_text
 from moonbox.tools.signature import render
+from moonbox.wording import seconds, size
 
 if TYPE_CHECKING:
     from moonbox import Run

@@ -19,6 +19,9 @@ pytest.register_assert_rewrite("tests.script_cases")
 # Tests make their own projects and agree to them; those of the question itself take this away.
 os.environ.setdefault("MOONBOX_TRUST", "1")
 
+# Nothing here is asked of servers elsewhere, and reading their authorities takes longer than most clients live.
+os.environ.setdefault("SSL_CERT_DIR", str(Path(__file__).parent))  # it holds none
+
 # How long an example takes says something of the machine, and nothing of the code.
 if find_spec("hypothesis"):  # environments of frameworks do without it
     from hypothesis import HealthCheck, settings

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INSTALL_SECONDS = 1800
+_OWN = ("PYTHON", "VIRTUAL_ENV", "PYTEST", "SSL_CERT_DIR")
 
 
 def make_environment(folder: Path, *requirements: str) -> Path:
@@ -31,8 +32,8 @@ def install(python: Path, *requirements: str) -> None:
 def run(
     command: Sequence[str], *, cwd: Path | None = None, timeout: float, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program with nothing of this process's environment that would change what another interpreter imports."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "PYTEST"))}
+    """Run a program with nothing of this process's environment that is meant for its own interpreter and tests."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_OWN)}
     return subprocess.run(
         list(command),
         cwd=cwd,
@@ -59,3 +60,20 @@ def checked(
 
 def _uv() -> list[str]:
     return [sys.executable, "-m", "uv"]
+
+
+def main() -> None:
+    """Make all of them ahead of the tests: peers for MCP, and an environment for each framework."""
+    from tests.adapters.frameworks import REQUIREMENTS
+    from tests.adapters.test_litellm import REQUIREMENTS as LITELLM
+    from tests.adapters.venvs import venv
+    from tests.mcp import peers
+
+    if peers.missing() is None:
+        peers.install()
+    for name, requirements in {**REQUIREMENTS, "litellm": LITELLM}.items():
+        venv(name, requirements)
+
+
+if __name__ == "__main__":
+    main()

@@ -143,10 +143,10 @@ class _Constructor:
         self.cls, self.every, self.frozen, self.slots = cls, every, frozen, slots
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        made = self._compile()
+        constructor = self._compile()
         if vars(self.cls).get("__init__") is self:  # not yet done by another thread
-            self.cls.__init__ = made
-        return made if instance is None else made.__get__(instance, owner)
+            self.cls.__init__ = constructor
+        return constructor if instance is None else constructor.__get__(instance, owner)
 
     def _compile(self) -> Any:
         space: dict[str, Any] = {"missing": MISSING, "put": object.__setattr__}
@@ -172,10 +172,10 @@ class _Constructor:
             body.append("    self.__post_init__()\n")
         parameters = ", ".join([*positional, "*", *keyword] if keyword else positional)
         exec(f"def __init__({parameters}):\n{''.join(body) or '    pass'}", space)  # only names of fields are in it
-        made = space["__init__"]
-        made.__qualname__, made.__module__ = f"{self.cls.__qualname__}.__init__", self.cls.__module__
-        made.__annotations__ = {name: item.type for name, item in self.every.items() if item.init} | {"return": None}
-        return made
+        init = space["__init__"]
+        init.__qualname__, init.__module__ = f"{self.cls.__qualname__}.__init__", self.cls.__module__
+        init.__annotations__ = {name: item.type for name, item in self.every.items() if item.init} | {"return": None}
+        return init
 
 
 def _parameter(item: _Field, space: dict[str, Any]) -> str:
@@ -210,9 +210,9 @@ class _Standard:
                 options["default_factory"] = item.default_factory
             described.append((item.name, item.type, dataclasses.field(**options)))
         standard: Any = dataclasses.make_dataclass(self.cls.__name__, described, frozen=self.frozen)
-        made = getattr(standard, self.name)
-        setattr(self.cls, self.name, made)
-        return made
+        attribute = getattr(standard, self.name)
+        setattr(self.cls, self.name, attribute)
+        return attribute
 
 
 @recursive_repr()

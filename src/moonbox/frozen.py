@@ -39,9 +39,9 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
             parameter += "=None"
             value = f"default_{item.name}() if {item.name} is None else {item.name}"
         parameters.append(parameter)
-        fill.append(f"    made.{item.name} = {value}\n")
-    head = f"def make({', '.join(parameters)}):\n    made = new(twin)\n"
-    exec(head + "".join(fill) + "    made.__class__ = cls\n    return made", given)
+        fill.append(f"    new_one.{item.name} = {value}\n")
+    head = f"def make({', '.join(parameters)}):\n    new_one = new(twin)\n"
+    exec(head + "".join(fill) + "    new_one.__class__ = cls\n    return new_one", given)
     make: Callable[P, T] = given["make"]
     native = getattr(NATIVE, "maker", None)  # an extension that was built before this has none
     return make if native is None else native(cls, tuple(names), make)

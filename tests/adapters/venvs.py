@@ -1,6 +1,6 @@
 """Virtual environments for packages that do not fit into the main one, made on demand and kept in `.cache/adapters`.
 
-    python = venv("litellm", ["litellm>=1.90,<2"])              its interpreter, with moonbox installed from here
+    python = venv("litellm", ["litellm>=1.90,<2"])              its interpreter, with moonbox from this checkout
     done = run_in("litellm", [...], "tests/adapters/page.py", "docs/frameworks/litellm.md")
     check_inside("litellm", [...], "inside_litellm.py")         a file of tests, run by the pytest in there
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import os
 import shutil
 import sys
 import tomllib
@@ -23,7 +24,6 @@ import pytest
 from tests.environments import install, make_environment, run
 
 if TYPE_CHECKING:
-    import os
     import subprocess
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -46,7 +46,9 @@ def venv(name: str, requirements: Sequence[str]) -> Path:
         if found[:1] != [made_for]:
             shutil.rmtree(folder, ignore_errors=True)
             make_environment(folder)
-        install(python, "--editable", str(ROOT), *_TEST_PACKAGES, *requirements)
+        install(python, "--requirements", str(ROOT / "pyproject.toml"), *_TEST_PACKAGES, *requirements)
+        [packages] = folder.glob("lib/python*/site-packages")
+        (packages / "moonbox.pth").write_text(str(ROOT / "src"))  # with the native parts that were built there
         marker.write_text(f"{made_for} {holding}")
     return python
 
@@ -68,7 +70,7 @@ def run_in(
 ) -> subprocess.CompletedProcess[str]:
     """Run a script (a path, from the repository's root if it is relative) in the environment."""
     command = [str(venv(name, requirements)), str(ROOT / script), *arguments]
-    return run(command, cwd=cwd, timeout=timeout, env=env)
+    return run(command, cwd=cwd, timeout=timeout, env={**_offline(), **(env or {})})
 
 
 def check_inside(
@@ -84,9 +86,14 @@ def check_inside(
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
     options += ["-o", "timeout=120"]  # so that a test that hangs says where before all of them are ended
     command = [str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)]
-    done = run(command, cwd=ROOT, timeout=timeout, env=env)
+    done = run(command, cwd=ROOT, timeout=timeout, env={**_offline(), **(env or {})})
     if done.returncode != 0:
         pytest.fail(f"{tests} in the environment {name}:\n{done.stdout}\n{done.stderr}", pytrace=False)
+
+
+def _offline() -> dict[str, str]:
+    """What tests/conftest.py has set for clients that reach nobody but loopback."""
+    return {name: os.environ[name] for name in ("SSL_CERT_DIR",) if name in os.environ}
 
 
 def _fingerprints(requirements: Sequence[str]) -> tuple[str, str]:

@@ -49,7 +49,7 @@ def _moonbox(project: Path, *args: str, **more: str) -> subprocess.CompletedProc
         input="",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         check=False,
     )
 

@@ -55,7 +55,7 @@ def state(pid: int | None) -> str:
 
 
 def wait_until(pid: int | None, *states: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while state(pid) not in states:
         assert time.monotonic() < deadline, f"{state(pid)!r}, not one of {states}"
         time.sleep(0.01)

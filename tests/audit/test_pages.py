@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Run
-from moonbox.audit.comparison import compare
-from moonbox.audit.economy import economy_of
 from moonbox.audit.jsonlines import JsonLinesSink
 from moonbox.audit.query import RunFilter
 from moonbox.audit.records import Call, CallError, Usage
+from moonbox.audit.reports import compare, economy_of
 from moonbox.audit.sinks import MemorySink
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ScriptError, UsageError

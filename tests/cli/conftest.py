@@ -82,7 +82,7 @@ def moonbox(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subpro
             capture_output=True,
             cwd=tmp_path,
             env={**environment, **more.get("env", {})},
-            timeout=50,
+            timeout=100,
             check=False,
         )
         out, err = done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode("utf-8", "surrogateescape")

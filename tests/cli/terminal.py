@@ -49,7 +49,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
 
-    def expect(self, wanted: str, seconds: float = 30.0) -> str:
+    def expect(self, wanted: str, seconds: float = 100.0) -> str:
         """Wait until the text appears after what was expected before; what came until then."""
         deadline = time.monotonic() + seconds
         while (at := self.text.find(wanted, self._seen)) < 0:
@@ -59,7 +59,7 @@ class Terminal:
         self._seen = at + len(wanted)
         return before
 
-    def ended(self, seconds: float = 30.0) -> int:
+    def ended(self, seconds: float = 100.0) -> int:
         """Wait for the command's end; its status."""
         deadline = time.monotonic() + seconds
         while self._read(deadline - time.monotonic()):

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.programs import program
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -45,9 +47,10 @@ def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[...
     """A server with pipes, which is ended with the test."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*args: str) -> subprocess.Popen[str]:
+    def start(*args: str, itself: bool = False) -> subprocess.Popen[str]:
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [sys.executable, "-m", "moonbox", "serve", *args]
+        command = ["-m", "moonbox", "serve", *args]
+        command = [sys.executable, *command] if itself else program(*command)
         started.append(subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes))
         return started[-1]
 
@@ -107,7 +110,7 @@ def test_it_ends_with_its_client_in_the_middle_of_a_script(server: Any) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_it_and_everything_that_it_started(server: Any, number: signal.Signals) -> None:
-    process = server()
+    process = server(itself=True)
     ask(process, HELLO)
     ask(process, READY, call(2, "lua_repl", source_code="return 1"))
     children = _children(process.pid)
@@ -280,8 +283,9 @@ server.run("stdio")
 
 def test_what_upstream_servers_write_is_logged(server: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     (tmp_path / "clock.py").write_text(UPSTREAM)
+    command, *arguments = program("clock.py")
     (tmp_path / "moonbox.toml").write_text(
-        f'[mcp.servers.clock]\ncommand = "{sys.executable}"\nargs = ["clock.py"]\n[audit]\nenabled = false\n'
+        f'[mcp.servers.clock]\ncommand = "{command}"\nargs = {json.dumps(arguments)}\n[audit]\nenabled = false\n'
     )
     process = server("-v", "--log-format", "json")
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None

@@ -114,7 +114,7 @@ def serving(app: Any, bench: Workbench) -> Iterator[str]:
         listener.close()
 
 
-def wait_until(condition: Any, seconds: float = 20.0) -> None:
+def wait_until(condition: Any, seconds: float = 60.0) -> None:
     """Poll a condition with a generous bound."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -13,16 +13,15 @@ from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.audit.redaction import Redactor
-from moonbox.audit.terminal import visible
-from moonbox.audit.timeline import timeline
+from moonbox.audit.reports import timeline
 from moonbox.codemode.catalog import make_catalog, rough_tokens
 from moonbox.errors import ScriptError
 from moonbox.knowledge.extract.formats import decode, read_markdown, read_rst
-from moonbox.knowledge.extract.html import read_html
-from moonbox.knowledge.query import parse_query
+from moonbox.knowledge.extract.reader import read_html
+from moonbox.knowledge.search import parse_query
 from moonbox.knowledge.text import chunk_text, clean
 from moonbox.languages.registry import language
-from moonbox.net.urls import parse_target
+from moonbox.net.addresses import parse_target
 from moonbox.sandbox.docs import Docs
 from moonbox.scripts.hostapi import HostApi
 from moonbox.secrets import SecretRedactor
@@ -30,6 +29,7 @@ from moonbox.suggest import nearest
 from moonbox.tools.search import ToolSearch
 from moonbox.tools.signature import render
 from moonbox.values import measure, plain
+from moonbox.wording import visible
 from moonbox.worker.encoding import Decoder, packed
 from tests.costs import inputs
 from tests.languages.lua.explain.bench import Bench

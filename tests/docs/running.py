@@ -113,7 +113,7 @@ class Page:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=50,
+                timeout=200,
                 check=False,
             )
             came = done.stdout + done.stderr

@@ -111,7 +111,7 @@ def test_tools_code_mode_and_the_trail_are_explained() -> None:
 
 
 def test_statuses_of_the_http_api_are_explained() -> None:
-    from moonbox.http.failures import CODE_STATUS, KIND_STATUS
+    from moonbox.http.requests import CODE_STATUS, KIND_STATUS
 
     page = text("http.md")
     for code, status in {**CODE_STATUS, **KIND_STATUS}.items():

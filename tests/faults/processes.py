@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

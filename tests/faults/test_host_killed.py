@@ -58,7 +58,7 @@ def test_a_host_that_ends_without_closing() -> None:
     program = "from moonbox import Sandbox\nbox = Sandbox(min_workers=2)\nrepl = box.repl()\nrepl.run('x = 1')\n"
     program += "from pathlib import Path\nstat = Path(f'/proc/{repl.worker_pid}/stat').read_text()\n"
     program += "print(stat.rpartition(')')[2].split()[1], repl.worker_pid)"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     pids = [int(pid) for pid in done.stdout.split()]
     wait_until(lambda: not any(lives(pid) for pid in pids), "a process survived its host")

@@ -41,8 +41,10 @@ def blocked(press_first: bool = False) -> None:
 
 
 @tool
-async def ablocked() -> None:
+async def ablocked(press_first: bool = False) -> None:
     """Wait for long, asynchronously."""
+    if press_first:
+        press(0)
     await asyncio.sleep(20)
 
 
@@ -97,8 +99,8 @@ SCRIPTS = {
     "a loop": "tools.ready{ after = 0.02 } while true do end",
     "a loop that catches": "tools.ready{ after = 0.02 } while true do pcall(function() while true do end end) end",
     "a blocking tool": "tools.ready{ after = 0.02 } tools.blocked()",
-    "an async tool": "tools.ready{ after = 0.02 } tools.ablocked()",
-    "several tools": "tools.ready{ after = 0.02 } parallel{ tools.blocked, tools.ablocked, tools.blocked }",
+    "an async tool": "tools.ablocked{ press_first = true }",
+    "several tools": "parallel{ tools.blocked, tools.ablocked, function() tools.blocked{ press_first = true } end }",
     "a tool that a pcall protects": "tools.ready{ after = 0.02 } while true do pcall(tools.blocked) end",
     "calls one after another": "tools.ready{ after = 0.05 } while true do tools.quick() os.clock() end",
 }

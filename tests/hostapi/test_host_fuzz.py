@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moonbox.errors import ToolError
-from moonbox.net.errors import InvalidURL
-from moonbox.net.urls import parse_target
+from moonbox.net.addresses import InvalidURL, parse_target
 from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
 from moonbox.secrets import SecretRedactor
 

@@ -11,7 +11,7 @@ import pytest
 from moonbox.errors import ConfigError
 from moonbox.net.addresses import parse_address, why_refused
 from moonbox.scripts.hostapi import Grants, SecretGrant
-from moonbox.scripts.hostapi.host_patterns import HostPattern, grant_text
+from moonbox.scripts.hostapi.grants import HostPattern, grant_text
 
 
 def test_nothing_is_granted_by_default() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from moonbox.knowledge.items import Scanned
+    from moonbox.knowledge.records import Scanned
 
 
 class Listed:

@@ -19,7 +19,7 @@ from moonbox.knowledge.extract.formats import (
     read_markdown,
     read_rst,
 )
-from moonbox.knowledge.extract.html import read_html
+from moonbox.knowledge.extract.reader import read_html
 from tests.counting import count_calls
 
 from .pdfs import pdf

@@ -11,6 +11,7 @@ import pytest
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
 from moonbox.knowledge.connectors.files import DOCUMENTS, Folder
 from moonbox.knowledge.connectors.filesystem import Filesystem
+from tests.faults.processes import settled_descriptors
 
 from .pdfs import pdf
 
@@ -209,13 +210,13 @@ def test_a_folder_that_cannot_be_listed_fails_the_scan(root: Path, monkeypatch: 
 def test_no_descriptors_are_left_open(root: Path) -> None:
     for number in range(5):
         put(root, f"{number}/{number}/doc.md")
-    before = os.listdir("/proc/self/fd")  # noqa: PTH208
+    before = settled_descriptors()
     scanner = Filesystem(path=root).scan({})
     next(scanner)
     next(scanner)
     scanner.close()  # type: ignore[attr-defined]  # it is a generator
     scan(root)
-    assert len(os.listdir("/proc/self/fd")) == len(before)  # noqa: PTH208
+    assert settled_descriptors() == before
 
 
 def test_pdfs_without_pypdf_are_skipped(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

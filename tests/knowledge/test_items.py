@@ -9,7 +9,7 @@ import pytest
 
 from moonbox.errors import UsageError
 from moonbox.knowledge import Item
-from moonbox.knowledge.items import iso_time
+from moonbox.knowledge.records import iso_time
 
 
 @pytest.mark.parametrize(

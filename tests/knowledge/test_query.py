@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.knowledge.query import parse_query
+from moonbox.knowledge.search import parse_query
 
 
 @pytest.mark.parametrize(

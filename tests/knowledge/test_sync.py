@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import UsageError
-from moonbox.knowledge import Failed, KnowledgeBase, Progress, Skipped, SyncBusy, Total, Unchanged, indexing, sync
+from moonbox.knowledge import Failed, KnowledgeBase, Progress, Skipped, SyncBusy, Total, Unchanged, sync
+from moonbox.knowledge import store as store_module
 
 from .conftest import Listed, item
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from moonbox.knowledge.items import Scanned
+    from moonbox.knowledge.records import Scanned
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_everything_is_read_again_when_the_reading_changed(
 ) -> None:
     listed.scanned[0] = item("a", "first text", fingerprint="v1")
     base.sync("notes")
-    monkeypatch.setattr(indexing, "PIPELINE", 99)
+    monkeypatch.setattr(store_module, "PIPELINE", 99)
     monkeypatch.setattr(sync, "PIPELINE", 99)
     assert counts(base.sync("notes")) == (0, 3, 0, 0, 3)
     assert listed.known == {}
@@ -293,7 +294,7 @@ def test_stats(base: KnowledgeBase, store: Path) -> None:
 def test_large_documents_are_written_in_batches_of_bounded_size(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "BATCH_CHARS", 10_000)
     sizes: list[int] = []
-    original = indexing.write
+    original = store_module.write
     monkeypatch.setattr(
         sync, "write", lambda db, source, batch: (sizes.append(len(batch)), original(db, source, batch))
     )

@@ -288,6 +288,32 @@ def test_a_secret_of_one_server_is_named_too() -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        (("python", "-m", "mcp_server_files"), None),
+        (("python", "-c", "print(1)"), None),
+        (("npx", "-y", "@scope/server-2025-01-01", "--folder", "some/folder/of-mine2"), None),
+        (("docker", "run", "-e", "LEVEL=debug-all-1", "image"), None),
+        (("docker", "run", "-e", "GITHUB_TOKEN=abcdefgh1", "image"), "args[2]"),
+        (("server", "--api-key", "abcdefgh"), "args[1]"),
+        (("server", "--with", "ghp_abcdefgh1234"), "args[1]"),
+        (
+            (
+                "server",
+                "--id=0123456789abcdef0123456789abcdef",
+            ),
+            "args[0]",
+        ),
+    ],
+)
+def test_arguments_are_secrets_where_their_names_or_forms_say_so(command: tuple[str, ...], place: str | None) -> None:
+    Path("moonbox.toml").write_text(FILE)
+    output = " ".join(run("add", "new", "--", *command).split())
+    assert ("contains" in output) == (place is not None)
+    assert place is None or f"contains 1 secret: [mcp.servers.new] {place};" in output
+
+
 @pytest.mark.parametrize("name", ["cursor", "codex"])
 def test_uninstall_removes_what_install_added(name: str, tmp_path: Path) -> None:
     client, path = find(name), tmp_path / "file"
@@ -319,4 +345,5 @@ def test_what_a_server_can_do() -> None:
     assert set(report["seconds"]) == {"start", "first_list", "list"}
     assert report["problems"] == []
     run("add", "broken", "--", sys.executable, "-c", "raise SystemExit('no')")
-    assert "the MCP server 'broken' failed" in run("test", "broken", fails=True)
+    output = " ".join(run("test", "broken", fails=True).split())
+    assert "the MCP server 'broken' failed: it exited with status 1; its last output: no" in output

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.knowledge.connectors.fetching import Fetcher, FetchError
+from moonbox.knowledge.connectors.site import Fetcher, FetchError
 from moonbox.net import client
-from moonbox.net.bodies import ByteBudget, read_body, unpack_gzip
-from moonbox.net.client import Client, PublicAddresses, Response
-from moonbox.net.errors import NetError
-from moonbox.net.urls import follow, parse_target
+from moonbox.net.addresses import NetError, follow, parse_target
+from moonbox.net.client import ByteBudget, Client, PublicAddresses, Response, read_body, unpack_gzip
 from tests.loopback_servers import Answer, RawServer, Request, Server, drip, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from moonbox.net.addresses import Address
-    from moonbox.net.urls import Target
+    from moonbox.net.addresses import Address, Target
 
     Serve = Callable[..., Server]
     ServeRaw = Callable[..., RawServer]

@@ -168,7 +168,7 @@ def moonbox(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
         program("-m", "moonbox", *args),
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
         check=False,
         stdin=subprocess.DEVNULL,
         env={**os.environ, **environ},

@@ -19,7 +19,7 @@ def double(n: int) -> int:
 
 def command(*arguments: str) -> str:
     program = str(Path(sys.executable).with_name("moonbox"))
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 

@@ -50,7 +50,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 def moonbox(*arguments: str) -> str:
     program = str(Path(sys.executable).with_name("moonbox"))
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
     return done.stdout.strip()
 

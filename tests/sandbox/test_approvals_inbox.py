@@ -27,7 +27,7 @@ def wipe(n: int) -> str:
 
 
 def until(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not (value := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.005)

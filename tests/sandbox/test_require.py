@@ -105,7 +105,7 @@ def test_the_command(tmp_path: Path) -> None:
     )
     assert (done.returncode == 0) is whole, done.stderr
     (tmp_path / "moonbox.toml").write_text('[sandbox]\nrequire = ["cpu-limit"]\n')
-    done = subprocess.run(serve, cwd=tmp_path, env=environment, input="", capture_output=True, text=True, timeout=60)
+    done = subprocess.run(serve, cwd=tmp_path, env=environment, input="", capture_output=True, text=True, timeout=120)
     assert done.returncode != 0
     assert "required layer of the jail missing: 'cpu-limit'" in " ".join(done.stderr.split())
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moonbox.languages.names import is_identifier
+from moonbox.languages.language import is_identifier
 from moonbox.tools.naming import aliases, safe_alias
 
 

@@ -414,7 +414,7 @@ def remove_all(folder: Path) -> None:
 
 
 def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

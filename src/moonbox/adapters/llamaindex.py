@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
-from moonbox.tools.importers_frameworks import framework_context
+from moonbox.tools.importers import framework_context
 
 with imported_from("llama-index-core", extra="llamaindex"):
     from llama_index.core.base.llms.types import AudioBlock, DocumentBlock, ImageBlock, TextBlock

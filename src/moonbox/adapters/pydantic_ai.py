@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import FrameworkAdapter, ModelCall, aanswer, imported_from
-from moonbox.tools.importers_frameworks import framework_context
+from moonbox.tools.importers import framework_context
 
 with imported_from("pydantic-ai-slim", extra="pydantic-ai"):
     from pydantic_ai import RunContext, ToolDefinition

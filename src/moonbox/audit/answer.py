@@ -13,10 +13,10 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from moonbox.audit.calls import Call
+    from moonbox.audit.records import Call
     from moonbox.errors import ScriptError
     from moonbox.findings import Finding
-    from moonbox.languages.texts import Texts
+    from moonbox.languages.language import Texts
 
 __all__ = ["MIN_CHARS", "json_reply", "render"]
 

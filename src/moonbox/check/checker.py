@@ -126,7 +126,7 @@ def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
         return None
-    from moonbox.languages.translation import pointed
+    from moonbox.languages.explanations import pointed
 
     first, *others = errors
     more = "".join(f"\nalso on {other}" for other in others)

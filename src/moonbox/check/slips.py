@@ -33,7 +33,6 @@ __all__ = [
     "declaration",
     "f_string",
     "filled_from_zero",
-    "ipairs_of_fields",
     "library_call",
     "lost_variable",
     "negation",
@@ -41,6 +40,7 @@ __all__ = [
     "used",
 ]
 
+_TAKE_TOOLS = frozenset({"print", "rawequal", "rawget", "next", "select", "assert", "error"})
 _LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
 _TEXT_FUNCTIONS = frozenset(
     f"string.{name}"
@@ -234,32 +234,32 @@ def f_string(walk: Walk, target: p.Name, node: p.Call) -> bool:
     return True
 
 
-def ipairs_of_fields(walk: Walk, value: Made, node: p.Expression) -> None:
-    """`ipairs{a = 1}`."""
-    record = value.record
-    if record.entries and record.exact and all(name for name, _ in record.entries) and type(node) is p.Record:
-        walk.note(node.at, "ipairs goes over list elements: in a table with named fields it finds nothing", "use pairs")
-
-
 def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) -> None:
     """What library functions are given."""
-    first = arguments[0] if arguments else None
-    at = node.arguments[0] if node.arguments else None
     for argument, value in zip(node.arguments, arguments, strict=False):
         if name != "print":
             used(walk, argument, value)
-    if at is None:
+    if not node.arguments:
         return
+    _first_argument(walk, name, node, arguments[0] if arguments else None)
+    _two_values_of_gsub(walk, name, node)
+    at = node.arguments[0]
+    variable = walk.lookup(at.name) if name == "tonumber" and type(at) is p.Name else None
+    if variable is not None and variable.is_joined:
+        walk.note(
+            at.at,
+            f"'{walk.text(at)}' was joined with ..: tonumber reads all its digits as one number",
+            "to add up, begin with 0 and use +",
+        )
+    if name in _PATTERN_FUNCTIONS and len(node.arguments) > 1:
+        pattern(walk, node.arguments[1], plain=len(node.arguments) > 3)
+
+
+def _first_argument(walk: Walk, name: str, node: p.Call, first: Value) -> None:
+    """A value of the wrong kind."""
+    at = node.arguments[0]
     kinds = kinds_of(first) if isinstance(first, Data) else None
-    if isinstance(first, ToolValue) and name not in (
-        "print",
-        "rawequal",
-        "rawget",
-        "next",
-        "select",
-        "assert",
-        "error",
-    ):
+    if isinstance(first, ToolValue) and name not in _TAKE_TOOLS:
         walk.error(
             at.at, f"'{first.name}' is a tool that is not called", f"write: {walk.words.form('call', first.name)}"
         )
@@ -280,27 +280,20 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) ->
             walk.about(first, at.at, f"{what} is not a list of strings", "put the field to join into a list first")
     elif name in ("math.max", "math.min") and len(node.arguments) == 1 and node.exact:
         _extreme(walk, name, at, first, kinds)
-    if name == "tonumber" and len(node.arguments) == 1 and _is_gsub(walk, node.arguments[0]):
-        text = walk.text(node.arguments[0])
-        walk.error(
-            at.at, "gsub returns two values, and tonumber takes the second as a base", f"write: tonumber(({text}))"
-        )
-    variable = walk.lookup(at.name) if name == "tonumber" and type(at) is p.Name else None
-    if variable is not None and variable.is_joined:
-        walk.note(
-            at.at,
-            f"'{walk.text(at)}' was joined with ..: tonumber reads all its digits as one number",
-            "to add up, begin with 0 and use +",
-        )
-    if name == "table.insert" and len(node.arguments) == 2 and _is_gsub(walk, node.arguments[1]):
-        text = walk.text(node.arguments[1])
-        walk.error(
-            at.at,
-            "gsub returns two values, which makes three for table.insert",
-            f"write: table.insert({walk.text(at)}, ({text}))",
-        )
-    if name in _PATTERN_FUNCTIONS and len(node.arguments) > 1:
-        pattern(walk, node.arguments[1], plain=len(node.arguments) > 3)
+
+
+def _two_values_of_gsub(walk: Walk, name: str, node: p.Call) -> None:
+    """`tonumber(s:gsub(…))` and `table.insert(list, s:gsub(…))`."""
+    last = node.arguments[-1]
+    if (name, len(node.arguments)) not in (("tonumber", 1), ("table.insert", 2)) or not _is_gsub(walk, last):
+        return
+    at, text = node.arguments[0], walk.text(last)
+    if name == "tonumber":
+        problem = "gsub returns two values, and tonumber takes the second as a base"
+        walk.error(at.at, problem, f"write: tonumber(({text}))")
+    else:
+        problem = "gsub returns two values, which makes three for table.insert"
+        walk.error(at.at, problem, f"write: table.insert({walk.text(at)}, ({text}))")
 
 
 def _extreme(walk: Walk, name: str, at: p.Expression, first: Value, kinds: frozenset[str] | None) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check import calls, loops, operators, reads, slips
-from moonbox.check.scopes import Scopes, caught_functions
+from moonbox.check import calls, operators, reads, slips
 from moonbox.check.values import (
     Data,
     Library,
     Made,
     Scalar,
+    Scopes,
     Script,
     ToolSpace,
+    caught_functions,
     kinds_of,
 )
 from moonbox.findings import Finding
@@ -201,7 +202,7 @@ class Walk(Scopes):
         self._rounds({node.name: Scalar("number", f"'{node.name}' counts")}, node.at, node.body)
 
     def _each(self, node: p.Each) -> None:
-        given = loops.iteration(self, node)
+        given = reads.iteration(self, node)
         names = dict(zip(node.names, [*given, *[None] * len(node.names)], strict=False))
         self._rounds(names, node.at, node.body)
 

@@ -36,7 +36,7 @@ COMMANDS = (
     Entry("tool", "moonbox.cli.tool", "Create and test tool scripts.", "Tool scripts"),
     Entry("catalog", "moonbox.cli.catalog", "Show what the model sees of your tools, and its size."),
     Entry("audit", "moonbox.cli.audit", "Show what scripts did."),
-    Entry("console", "moonbox.cli.console", "Open pages to try scripts, watch runs and answer approvals."),
+    Entry("console", "moonbox.cli.serve", "Open pages to try scripts, watch runs and answer approvals."),
     Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
     Entry("mcp", "moonbox.cli.mcp", "Manage MCP servers, and add moonbox to MCP clients.", "MCP"),
     Entry("sync", "moonbox.cli.knowledge", "Bring the knowledge base up to date with its sources.", "Knowledge"),

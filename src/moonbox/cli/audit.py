@@ -11,12 +11,11 @@ import typer
 
 from moonbox.audit.query import moment
 from moonbox.audit.sinks import default_path, open_trail
-from moonbox.audit.terminal import visible
 from moonbox.cli.audit_view import run_list, run_parts, script_tree, stats_parts, when
 from moonbox.cli.options import Json  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import confirmed, console, is_terminal, print_json, reporting_errors
 from moonbox.errors import UsageError
-from moonbox.wording import counted
+from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary
-from moonbox.audit.terminal import seconds, size, visible
 from moonbox.cli.output import lexer_of
-from moonbox.wording import counted
+from moonbox.wording import counted, seconds, size, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,7 +79,7 @@ def run_parts(run: Run, width: int) -> Iterator[RenderableType]:
     from rich.syntax import Syntax
     from rich.text import Text
 
-    from moonbox.audit.timeline import timeline_text
+    from moonbox.audit.reports import timeline_text
 
     kind = RunSummary.of(run).kind
     result = Text("ok", style="green") if kind is None else Text(kind, style="red")

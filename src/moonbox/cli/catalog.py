@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.terminal import visible
 from moonbox.cli.options import (
     START_SECONDS,
     ConfigFile,
@@ -19,7 +18,7 @@ from moonbox.cli.output import is_terminal, print_json, reporting_errors
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
-from moonbox.wording import counted, noun
+from moonbox.wording import counted, noun, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -102,7 +102,7 @@ def _findings(script: Script, parts: Assembly) -> tuple[Finding, ...]:
 def _syntax_error(source: str, spoken: Any, parts: Assembly) -> Finding | None:
     """What the language's own compiler says."""
     from moonbox.findings import Finding
-    from moonbox.languages.translation import syntax_error
+    from moonbox.languages.explanations import syntax_error
 
     problem = syntax_error(source, spoken.runtime)
     if problem is None:
@@ -119,9 +119,8 @@ def _syntax_error(source: str, spoken: Any, parts: Assembly) -> Finding | None:
 def _show(results: list[tuple[Script, tuple[Finding, ...]]]) -> None:
     from rich.text import Text
 
-    from moonbox.audit.terminal import visible
-    from moonbox.languages.translation import pointed
-    from moonbox.wording import counted
+    from moonbox.languages.explanations import pointed
+    from moonbox.wording import counted, visible
 
     screen = console()
     errors = notes = 0

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from moonbox.audit.terminal import visible
 from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import console, print_json
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

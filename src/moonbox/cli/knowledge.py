@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.terminal import seconds, size, visible
 from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import console, print_json, reporting_errors
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ConfigError
-from moonbox.wording import counted, noun
+from moonbox.wording import counted, noun, seconds, size, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.terminal import seconds, visible
 from moonbox.cli import mcp_manage
+from moonbox.cli.mcp_manage import ClientFile, EntryName, ProjectOnly  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Wait, parse_arguments
 from moonbox.cli.output import console, print_error, print_json, print_note, reporting_errors
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ToolError, UsageError
-from moonbox.wording import counted
+from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,18 +128,11 @@ def install(
             autocompletion=_client_names,
         ),
     ] = "",
-    name: Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")] = "moonbox",
+    name: EntryName = "moonbox",
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
-    project: Annotated[
-        bool, typer.Option("--project", metavar="", help="Only for the project in this folder.")
-    ] = False,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            help="The client's configuration file, if it is not in the usual place.", metavar="FILE", show_default=False
-        ),
-    ] = None,
+    project: ProjectOnly = False,
+    file: ClientFile = None,
     print_only: Annotated[
         bool, typer.Option("--print", metavar="", help="Print the entry and change nothing.")
     ] = False,

@@ -11,22 +11,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.terminal import seconds, visible
 from moonbox.cli.options import ConfigFile, Json, McpConfig  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_error, print_json, print_note, reporting_errors
 from moonbox.cli.trust import keeping_trust, trusted_config
 from moonbox.errors import ConfigError, UsageError
 from moonbox.secrets import SecretRedactor
-from moonbox.wording import counted
+from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from moonbox.config.mcp import ServerSettings
 
-__all__ = ["register"]
+__all__ = ["ClientFile", "EntryName", "ProjectOnly", "register"]
 
 _Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
+EntryName = Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")]
+ProjectOnly = Annotated[bool, typer.Option("--project", metavar="", help="Only for the project in this folder.")]
+ClientFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The client's configuration file, if it is not in the usual place.", metavar="FILE", show_default=False
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -87,8 +94,6 @@ def add(
 ) -> None:
     """Add an MCP server to moonbox.toml: `add NAME -- command …`, `add NAME --url URL`, or `add --from CLIENT`."""
     with reporting_errors():
-        from moonbox.mcp import registry
-
         path = _config_file(config)
         if source is not None:
             if name or command or url:
@@ -102,20 +107,22 @@ def add(
                 "write `moonbox mcp add NAME -- command …`, `moonbox mcp add NAME --url URL` "
                 "or `moonbox mcp add --from CLIENT`"
             )
-        table: dict[str, Any] = {"url": url}
-        if command:
-            table = {"command": command[0], **({"args": command[1:]} if command[1:] else {})}
-        if env:
-            table["env"] = _pairs(env, "--env")
-        if header:
-            table["headers"] = _pairs(header, "--header")
-        with keeping_trust(path):
-            registry.add(path, {name: table}, replace=replace)
-        typer.echo(f"added the MCP server '{name}' to {path}")
-        _guard_secrets({name: table}, path)
-        if command and shutil.which(command[0], path=table.get("env", {}).get("PATH")) is None:
-            typer.echo(visible(f"warning: there is no program '{command[0]}'"), err=True)
-        print_note(f"`moonbox mcp test {name}` shows what it can do")
+        table: dict[str, Any] = {"command": command[0], "args": command[1:]} if command else {"url": url}
+        table |= {"env": _pairs(env or (), "--env"), "headers": _pairs(header or (), "--header")}
+        _add_one(name, {key: value for key, value in table.items() if value not in ([], {})}, path, replace=replace)
+
+
+def _add_one(name: str, table: dict[str, Any], path: Path, *, replace: bool) -> None:
+    from moonbox.mcp import registry
+
+    with keeping_trust(path):
+        registry.add(path, {name: table}, replace=replace)
+    typer.echo(f"added the MCP server '{name}' to {path}")
+    _guard_secrets({name: table}, path)
+    program = table.get("command")
+    if program is not None and shutil.which(program, path=table.get("env", {}).get("PATH")) is None:
+        typer.echo(visible(f"warning: there is no program '{program}'"), err=True)
+    print_note(f"`moonbox mcp test {name}` shows what it can do")
 
 
 def _add_from(
@@ -124,12 +131,12 @@ def _add_from(
     from moonbox.mcp import clients, registry
     from moonbox.mcp.imports import client_file, literal_secrets, valid_tables, with_variables
 
-    client, found = client_file(source, file)
-    tables, problems = valid_tables(found)
+    client, listed_in = client_file(source, file)
+    tables, problems = valid_tables(listed_in)
     for name, problem in problems.items():
-        typer.echo(visible(f"warning: left out '{name}' of {found}: {problem}"), err=True)
+        typer.echo(visible(f"warning: left out '{name}' of {listed_in}: {problem}"), err=True)
     if not tables:
-        raise UsageError(f"{found} contains no {'other ' if problems else ''}servers")
+        raise UsageError(f"{listed_in} contains no {'other ' if problems else ''}servers")
     kept = [] if replace else [name for name in registry.names(path) if name in tables]
     if kept:
         names = ", ".join(f"'{name}'" for name in kept)
@@ -141,7 +148,7 @@ def _add_from(
     secrets = literal_secrets(tables)
     if secrets and as_variables is None:
         places = ", ".join(secret.place for secret in secrets)
-        question = f"{found} contains {counted(len(secrets), 'secret')}: {places}\nWrite ${{NAME}} in their place?"
+        question = f"{listed_in} contains {counted(len(secrets), 'secret')}: {places}\nWrite ${{NAME}} in their place?"
         as_variables = _confirmed(question)
     if as_variables:
         tables = with_variables(tables, secrets)
@@ -150,13 +157,13 @@ def _add_from(
     names = ", ".join(f"'{item}'" for item in tables)
     typer.echo(f"added {counted(len(tables), 'MCP server')} to {path}: {names}")
     _guard_secrets(tables, path)
-    holder = found
+    holder = listed_in
     if remove_old is None:
-        remove_old = _confirmed(f"Remove these entries from {found}?")
+        remove_old = _confirmed(f"Remove these entries from {listed_in}?")
     if remove_old:
-        removed = clients.remove(client, list(tables), found)
+        removed = clients.remove(client, list(tables), listed_in)
         backup = f"; backup: {removed.backup}" if removed.backup is not None else ""
-        holder = removed.backup or found
+        holder = removed.backup or listed_in
         typer.echo(f"removed {counted(len(tables), 'entry', 'entries')} from {removed.path}{backup}")
     if as_variables and secrets:
         variables = ", ".join(dict.fromkeys(secret.variable for secret in secrets))
@@ -336,16 +343,9 @@ def uninstall(
     client: Annotated[
         str, typer.Option("--client", help="The client; `install --client list` lists them.", metavar="NAME")
     ] = "",
-    name: Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")] = "moonbox",
-    project: Annotated[
-        bool, typer.Option("--project", metavar="", help="Only for the project in this folder.")
-    ] = False,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            help="The client's configuration file, if it is not in the usual place.", metavar="FILE", show_default=False
-        ),
-    ] = None,
+    name: EntryName = "moonbox",
+    project: ProjectOnly = False,
+    file: ClientFile = None,
 ) -> None:
     """Remove moonbox from the configuration of an MCP client. Everything else stays, and a backup is kept."""
     with reporting_errors():

@@ -9,9 +9,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.terminal import seconds, visible
 from moonbox.errors import MoonboxError, UsageError
-from moonbox.wording import counted
+from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.audit.terminal import size, visible
 from moonbox.cli.options import RunOptions, language_names, with_run_options
 from moonbox.cli.output import (
     console,
@@ -26,7 +25,7 @@ from moonbox.errors import MoonboxError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.suggest import nearest, suggestion
-from moonbox.wording import counted
+from moonbox.wording import counted, size, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -253,7 +252,7 @@ def _globals(session: Session, argument: str) -> None:
 
 
 def _calls(session: Session, argument: str) -> None:
-    from moonbox.audit.timeline import timeline_text
+    from moonbox.audit.reports import timeline_text
 
     screen = console()
     run = session.latest

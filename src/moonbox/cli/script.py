@@ -8,12 +8,12 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.terminal import visible
 from moonbox.cli.output import is_terminal, print_error, print_json, print_note, report_error, save_media
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
 from moonbox.dataclass import dataclass
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,7 +147,7 @@ def read_script(file: str | None, expression: str | None, language: str | None) 
 
 def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
     """The globals that --input and --set describe; a --set has the last word."""
-    from moonbox.languages.names import is_identifier
+    from moonbox.languages.language import is_identifier
 
     inputs: dict[str, Any] = {}
     if file is not None:

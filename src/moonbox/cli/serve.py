@@ -1,31 +1,31 @@
-"""The command `moonbox serve`."""
+"""The commands `moonbox serve` and `moonbox console`."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
 import logging
+import os
 import sys
+from pathlib import Path  # noqa: TC003 - read at run time by Typer
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.terminal import visible
 from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_note, reporting_errors
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from moonbox.config import Config
 
-__all__ = ["JsonFormatter", "TextFormatter", "register", "serve"]
+__all__ = ["JsonFormatter", "TextFormatter", "console", "register", "serve"]
 
-_EXAMPLES = """[bold]Examples[/]
+_SERVE_EXAMPLES = """[bold]Examples[/]
 
   moonbox serve                        over stdio, for a client to start
   moonbox serve --mcp-config mcp.json  the servers of another client
@@ -33,7 +33,12 @@ _EXAMPLES = """[bold]Examples[/]
   moonbox serve --console              the same, with the console beside it
   moonbox mcp install --client cursor  add it to a client
 """
+_CONSOLE_EXAMPLES = """[bold]Examples[/]
 
+  moonbox console                      with the nearest moonbox.toml
+  moonbox console --tools crm:tools    with your Python functions as tools
+  moonbox console report.lua           with this script in the editor
+"""
 
 _LOG_FORMATS = ("text", "json")
 
@@ -43,8 +48,9 @@ def _log_formats() -> list[str]:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("serve", epilog=_EXAMPLES)(serve)
+    """Add the commands to the application."""
+    app.command("serve", epilog=_SERVE_EXAMPLES)(serve)
+    app.command("console", epilog=_CONSOLE_EXAMPLES)(console)
 
 
 def serve(
@@ -131,6 +137,49 @@ def serve(
         run_stdio(chosen, settings, load, mcp_config or [])
 
 
+def console(
+    script: Annotated[
+        Path | None, typer.Argument(help="A script to begin with.", metavar="SCRIPT", show_default=False)
+    ] = None,
+    config: ConfigFile = None,
+    mcp_config: McpConfig = None,
+    tools: Tools = None,
+    port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=0, max=65_535, help="The port; 0 takes a free one.", show_default="8809"),
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", metavar="", help="Print the address without opening a browser.")
+    ] = False,
+    trust: Trust = False,
+) -> None:
+    """Open pages to try scripts, watch runs and answer approvals.
+
+    The pages are served on this machine alone. The printed address works
+    once; after that, the browser that used it stays signed in.
+    """
+    with reporting_errors():
+        from moonbox.project.console import run_console
+        from moonbox.project.python_tools import load_tools
+
+        source = _read(script) if script is not None else ""
+
+        def load() -> Any:
+            return load_tools(tools or ())
+
+        def opened(address: str) -> None:
+            typer.echo(address)
+            print_note("this address works once; Ctrl-C stops the console")
+            if not no_browser and _has_screen():
+                import webbrowser
+
+                webbrowser.open(address)
+
+        run_console(
+            trusted_config(config, trust=trust), load, mcp_config or [], port=port, script=source, opened=opened
+        )
+
+
 def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
     """The configuration, in which options that were given replace keys of [serve]."""
     from moonbox.config.reader import read
@@ -149,6 +198,24 @@ def _refuse_http_options(host: str | None, port: int | None) -> None:
 
 def _announce(message: str) -> None:
     typer.echo(message, err=True)
+
+
+def _read(script: Path) -> str:
+    try:
+        return script.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"the file '{script}' does not exist") from None
+    except OSError as problem:
+        raise UsageError(f"'{script}' cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"'{script}' is not UTF-8") from None
+
+
+def _has_screen() -> bool:
+    """Whether a browser with windows can be expected; one in the terminal would take it over."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _log(verbose: int, form: str) -> _Formatter:

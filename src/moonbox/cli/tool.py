@@ -53,7 +53,7 @@ def init_project(
     with reporting_errors():
         from moonbox.config import Config
         from moonbox.project.trust import TrustStore
-        from moonbox.scripts.templates import write_config
+        from moonbox.scripts.authoring import write_config
 
         path = write_config(folder)
         TrustStore.default().trust(Config.load(path, any_owner=True))  # whoever makes it agrees to it
@@ -70,7 +70,7 @@ def init(
 ) -> None:
     """Write a commented tool script that is ready to use."""
     with reporting_errors():
-        from moonbox.scripts.templates import write_tool
+        from moonbox.scripts.authoring import write_tool
 
         path = write_tool(name, folder)
         typer.echo(f"{path} is ready. Try it:\n\n  moonbox tool test {path} --param name=moon\n")
@@ -148,7 +148,7 @@ def test(
 
 def _try(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
     """Run it, or the examples; whether all went well."""
-    from moonbox.scripts.examples import examples_of, run_example
+    from moonbox.scripts.authoring import examples_of, run_example
 
     settings = _all_with_examples(config) if path is None else _settings_for(path, config)
     if path is not None and (params or not examples_of(settings.scripts[0].path)):
@@ -184,8 +184,8 @@ def _show_test(run: Run, path: Path, *, as_json: bool) -> bool:
 
 def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
     """Run it now and after each change, until Ctrl-C."""
+    from moonbox.scripts.authoring import examples_file
     from moonbox.scripts.environment import file_stamp
-    from moonbox.scripts.examples import examples_file
 
     settings = _all_with_examples(config) if path is None else _settings_for(path, config)
     scripts = [item.path for item in settings.scripts]
@@ -265,8 +265,8 @@ def _opened(settings: ToolsSettings, config: Config) -> Iterator[ScriptLibrary]:
 
 
 def _all_with_examples(config: Config) -> ToolsSettings:
+    from moonbox.scripts.authoring import examples_of
     from moonbox.scripts.configured import ToolsSettings
-    from moonbox.scripts.examples import examples_of
 
     chosen = [script.settings for script in _library(config) if examples_of(script.settings.path)]
     if not chosen:
@@ -318,8 +318,8 @@ def _summary(script: LoadedScript) -> dict[str, Any]:
 def _print_table(scripts: Sequence[LoadedScript]) -> None:
     from rich.table import Table
 
-    from moonbox.audit.terminal import visible
     from moonbox.tools.signature import render
+    from moonbox.wording import visible
 
     table = Table("tool", "state", "what it does", box=None, pad_edge=False)
     for script in scripts:

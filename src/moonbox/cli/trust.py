@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.audit.terminal import visible
 from moonbox.cli.output import confirmed, is_terminal, reporting_errors
 from moonbox.errors import ConfigError, UsageError
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import binary, clean, pieces
-from moonbox.audit.terminal import visible
 from moonbox.dataclass import dataclass, field
-from moonbox.wording import counted
+from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

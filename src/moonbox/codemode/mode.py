@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
-from moonbox.codemode.catalog import Catalog, Choice, choose, make_catalog, rough_tokens
+from moonbox.codemode.catalog import Catalog, Choice, CodeTool, choose, make_catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
-from moonbox.codemode.code_tool import CodeTool
 from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import (
     Definition,

@@ -121,6 +121,11 @@ def place_name(place: tuple[str | int, ...]) -> str:
     return f"[{table}] {names[-1]}{positions}" if table else f"{names[-1]}{positions}"
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a variable, option or header of that name holds a secret, as far as its name tells."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def is_secret(name: str, value: str, place: tuple[str | int, ...]) -> bool:
     """Whether the value of a variable is kept out of everything that is shown and recorded.
 
@@ -129,7 +134,7 @@ def is_secret(name: str, value: str, place: tuple[str | int, ...]) -> bool:
     key = next((part for part in reversed(place) if not isinstance(part, int)), "")
     if len(value) < MIN_SECRET or key in _PLACE_KEYS:
         return False
-    if _SECRET_NAME.search(name):
+    if is_secret_name(name):
         return True
     if (value.isalpha() or value.isdigit()) and len(value) < _LONGEST_WORD:
         return False

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
-from moonbox.audit.comparison import compare
 from moonbox.audit.query import RunFilter, RunSummary
-from moonbox.audit.terminal import seconds, size
+from moonbox.audit.reports import compare
 from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
 from moonbox.console.rendering import as_json, sample
 from moonbox.errors import MoonboxError
 from moonbox.http.reports import run_report, timeline_of
+from moonbox.wording import seconds, size
 
 if TYPE_CHECKING:
     from starlette.requests import Request

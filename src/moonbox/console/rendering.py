@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from moonbox._version import __version__
-from moonbox.audit.terminal import seconds, size
+from moonbox.wording import seconds, size
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,15 +13,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
-from moonbox.audit.comparison import compare
 from moonbox.audit.query import RunFilter
+from moonbox.audit.reports import compare
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
-from moonbox.http.failures import Refused, failure, of_script, of_tool
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
 from moonbox.http.reports import run_report
-from moonbox.http.requests import flag, json_object, number, text
+from moonbox.http.requests import Refused, failure, flag, json_object, number, of_script, of_tool, text
 from moonbox.http.workbench_api import routes as workbench_routes
 from moonbox.sandbox.approvals import hint_names
 from moonbox.sandbox.docs import Docs

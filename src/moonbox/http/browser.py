@@ -80,10 +80,6 @@ class BrowserAccess:
             self._failures.append(now)
         return None
 
-    def sign_out(self, scope: Scope) -> None:
-        with self._lock:
-            self._sessions.pop(_digest(_cookie(scope)), None)
-
     def knows(self, scope: Scope) -> bool:
         """Whether the request comes from a signed-in browser and from no other site's page."""
         return _is_same_origin(scope) and (self.public or self._is_session(_cookie(scope)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import UsageError
-from moonbox.http.failures import Refused
+from moonbox.http.requests import Refused
 from moonbox.net import guard
 from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
 

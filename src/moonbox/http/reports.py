@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.economy import economy_of
+from moonbox.audit.reports import economy_of
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.values import to_jsonable
 

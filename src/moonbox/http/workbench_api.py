@@ -30,9 +30,8 @@ from starlette.routing import Route
 
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import EventStream
-from moonbox.http.failures import Refused
 from moonbox.http.playground import SessionBusy
-from moonbox.http.requests import json_object, number, text
+from moonbox.http.requests import Refused, json_object, number, text
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.sandbox.decisions import Decision
 

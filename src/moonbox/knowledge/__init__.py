@@ -10,43 +10,48 @@ if TYPE_CHECKING:
     from moonbox.knowledge.config import KnowledgeConfig
     from moonbox.knowledge.embedding import Embedder
     from moonbox.knowledge.errors import DocumentNotFound, EmbeddingError, KnowledgeError, SyncBusy
-    from moonbox.knowledge.items import Connector, Failed, Item, Skipped, Total, Unchanged
     from moonbox.knowledge.records import (
         Chunk,
+        Connector,
         Document,
+        Failed,
         Hit,
         Hits,
+        Item,
         Problem,
         Progress,
+        Skipped,
         SourceInfo,
         Stats,
         SyncReport,
+        Total,
+        Unchanged,
     )
 
 # Loaded on first use: the process that reads PDFs imports this package and needs nothing of it.
 _EXPORTS = {
     "Chunk": "records",
-    "Connector": "items",
+    "Connector": "records",
     "Document": "records",
     "DocumentNotFound": "errors",
     "Embedder": "embedding",
     "EmbeddingError": "errors",
-    "Failed": "items",
+    "Failed": "records",
     "Hit": "records",
     "Hits": "records",
-    "Item": "items",
+    "Item": "records",
     "KnowledgeBase": "base",
     "KnowledgeConfig": "config",
     "KnowledgeError": "errors",
     "Problem": "records",
     "Progress": "records",
-    "Skipped": "items",
+    "Skipped": "records",
     "SourceInfo": "records",
     "Stats": "records",
     "SyncBusy": "errors",
     "SyncReport": "records",
-    "Total": "items",
-    "Unchanged": "items",
+    "Total": "records",
+    "Unchanged": "records",
 }
 
 __all__ = [

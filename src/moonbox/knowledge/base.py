@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from moonbox.errors import UsageError
 from moonbox.knowledge.errors import DocumentNotFound
-from moonbox.knowledge.indexing import remove
 from moonbox.knowledge.records import Chunk, Document, Hits, Mode, SourceInfo, Stats, SyncReport
 from moonbox.knowledge.search import MAX_LIMIT, Request, search
-from moonbox.knowledge.store import document_range, open_store, position_of
+from moonbox.knowledge.store import document_range, open_store, position_of, remove
 from moonbox.knowledge.sync import sync_lock, synchronise
 from moonbox.knowledge.text import joined
 from moonbox.suggest import unknown
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.knowledge.config import KnowledgeConfig
     from moonbox.knowledge.embedding import Embedder
-    from moonbox.knowledge.items import Connector
-    from moonbox.knowledge.records import Progress
+    from moonbox.knowledge.records import Connector, Progress
 
 __all__ = ["KnowledgeBase", "never_synchronised"]
 

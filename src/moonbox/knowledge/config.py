@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from moonbox.knowledge.connectors.fetching import Fetch
+    from moonbox.knowledge.connectors.site import Fetch
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
-    from moonbox.knowledge.items import Connector, Scanned
+    from moonbox.knowledge.records import Connector, Scanned
 
 __all__ = ["ConnectorKind", "KnowledgeConfig", "builtin_connectors"]
 

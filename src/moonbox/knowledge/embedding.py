@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, MissingExtra
 from moonbox.knowledge.errors import EmbeddingError
+from moonbox.net.addresses import InvalidURL, NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
-from moonbox.net.errors import InvalidURL, NetError
-from moonbox.net.urls import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

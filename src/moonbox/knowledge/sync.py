@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.knowledge.errors import EmbeddingError, SyncBusy
-from moonbox.knowledge.indexing import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
-from moonbox.knowledge.items import Failed, Item, Skipped, Total, Unchanged, iso_time
-from moonbox.knowledge.records import Problem, Progress, SyncReport
+from moonbox.knowledge.records import Failed, Item, Problem, Progress, Skipped, SyncReport, Total, Unchanged, iso_time
+from moonbox.knowledge.store import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
 from moonbox.knowledge.text import joined
 from moonbox.knowledge.vectors import forget_other_models, model_id, pending, register_model, write_vectors
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from moonbox.database import Database
     from moonbox.knowledge.embedding import Embedder
-    from moonbox.knowledge.items import Connector, Scanned
+    from moonbox.knowledge.records import Connector, Scanned
 
 __all__ = ["sync_lock", "synchronise"]
 

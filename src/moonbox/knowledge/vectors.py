@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 from moonbox.errors import MissingExtra
 from moonbox.knowledge.errors import EmbeddingError, KnowledgeError
-from moonbox.knowledge.indexing import text_digest
-from moonbox.knowledge.store import chunks_of, document_of, source_range
+from moonbox.knowledge.store import chunks_of, document_of, source_range, text_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from moonbox.config.mcp import server_from_table
-from moonbox.config.variables import Variables, is_secret
+from moonbox.config.variables import Variables, is_secret, is_secret_name
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp import clients, files
 from moonbox.secrets import SecretRedactor
@@ -52,6 +52,11 @@ _ENV_PREFIX = re.compile(r"\$\{env:")
 _INPUT = re.compile(r"\$\{input:([^}]*)\}")
 """What VS Code asks its user for."""
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)\s+", re.I)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
+_TOKEN = re.compile(
+    r"(?:sk|pk|rk|ghp|gho|ghu|ghs|github_pat|glpat|xox[abeprs]|AKIA|AIza|eyJ|lin_api|ntn|hf|npm)[-_]?[\w-]{8}"
+    r"|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+/=-]{24,}\Z|[0-9a-f]{32,}\Z"
+)
 _OPTION = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.S)
 # Strings stay as they are; comments, and commas before a closing bracket, are removed.
 _JSONC = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*(?:(?://[^\n]*\s*)|(?:/\*.*?\*/\s*))*[}\]])', re.S)
@@ -240,6 +245,8 @@ def literal_secrets(tables: Mapping[str, Mapping[str, Any]]) -> list[LiteralSecr
             key = place.partition(".")[0].partition("[")[0]
             if "${" in value or not is_secret(name, value, (key,)):
                 continue
+            if key == "args" and not (is_secret_name(name) or _TOKEN.match(value)):  # python -m server
+                continue
             variable = _variable(name if key == "env" else f"{server} {name}")
             if variables.get(variable, value) != value:  # two servers with values of their own
                 variable = _variable(f"{server} {name}")
@@ -273,7 +280,10 @@ def _candidates(table: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     option = ""
     for index, item in enumerate(str(item) for item in table.get("args") or ()):
         match = _OPTION.fullmatch(item)
-        if match is None and option:
+        variable = _ASSIGNMENT.fullmatch(item) if option in ("e", "env") else None  # docker run -e NAME=VALUE
+        if variable is not None:
+            yield f"args[{index}]", variable[1], variable[2]
+        elif match is None and option:
             yield f"args[{index}]", option, item
         elif match is not None and match[2]:
             yield f"args[{index}]", match[1], match[2]

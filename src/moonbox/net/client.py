@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import threading
 import time
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from moonbox.errors import MissingExtra
-from moonbox.net.addresses import NameLookup, why_refused
-from moonbox.net.bodies import ACCEPT_ENCODING, read_body
-from moonbox.net.errors import InvalidURL, NetError
-from moonbox.net.urls import Target, follow
+from moonbox.net.addresses import InvalidURL, NameLookup, NetError, Target, follow, why_refused
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import httpcore
 
     from moonbox.net.addresses import Address, Resolver
     from moonbox.net.connections import Deadlines
 
-__all__ = ["Client", "Policy", "PublicAddresses", "Request", "Response"]
+__all__ = [
+    "ACCEPT_ENCODING",
+    "ByteBudget",
+    "Client",
+    "Policy",
+    "PublicAddresses",
+    "Request",
+    "Response",
+    "is_compressed",
+    "read_body",
+    "unpack_gzip",
+]
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 # Every other header may be a credential, so it stays with the origin that it was meant for.
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent", "content-type"})
+ACCEPT_ENCODING = "gzip, deflate"
+_STEP = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,3 +267,80 @@ def _headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
             text = value.decode("latin-1")
         values.setdefault(name.decode("latin-1").lower(), []).append(text)
     return {name: ("\n" if name == "set-cookie" else ", ").join(texts) for name, texts in values.items()}
+
+
+class ByteBudget:
+    """A count of bytes that may not grow past its bound."""
+
+    def __init__(self, most: int, what: str = "the response") -> None:
+        self._most, self._what, self._used = most, what, 0
+
+    def spend(self, size: int) -> None:
+        """Raises NetError as soon as the total is larger than the bound."""
+        self._used += size
+        if self._used > self._most:
+            raise NetError(f"{self._what} is larger than {self._most:,} bytes", code="too_large")
+
+
+def is_compressed(encoding: str) -> bool:
+    """Whether a Content-Encoding header says anything but identity."""
+    return encoding.strip().lower() not in ("", "identity")
+
+
+def read_body(chunks: Iterable[bytes], encoding: str, most: int) -> bytes:
+    """The decoded body; raises NetError as soon as it is known to be larger than `most`."""
+    encoding = encoding.strip().lower()
+    body = bytearray()  # not a list of pieces: a server chooses how many there are, and each has its overhead
+    budget = ByteBudget(most)
+    pieces: Iterable[bytes] = chunks
+    if is_compressed(encoding):
+        if encoding not in ("gzip", "x-gzip", "deflate"):
+            raise NetError(f"the response has the unexpected encoding {encoding[:40]!r}", code="protocol")
+        pieces = _inflated(_bounded(chunks, most), encoding)
+    for piece in pieces:
+        budget.spend(len(piece))
+        body += piece
+    return bytes(body)
+
+
+def unpack_gzip(data: bytes, most: int) -> bytes:
+    """A gzip file unpacked; raises NetError when it is invalid or unpacks to more than `most` bytes."""
+    return read_body([data], "gzip", most)
+
+
+def _bounded(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """Compressed data, which is hardly ever larger than what it unpacks to: parts that are empty must end too."""
+    received = 0
+    for chunk in chunks:
+        yield chunk
+        received += len(chunk)
+        if received > most + most // 64 + _STEP:
+            raise NetError(f"the response is larger than {most:,} bytes", code="too_large")
+
+
+def _inflated(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Decompressed pieces of bounded size, so that the caller can stop a bomb in time."""
+    try:
+        decoder = None
+        for chunk in chunks:
+            rest = chunk
+            while rest:
+                if decoder is None or decoder.eof:
+                    decoder = zlib.decompressobj(_window_bits(encoding, rest))
+                piece = decoder.decompress(rest, _STEP)
+                yield piece
+                rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+                while not rest and not decoder.eof and len(piece) == _STEP:
+                    piece = decoder.decompress(b"", _STEP)  # all input is taken in, but more output may wait
+                    yield piece
+        if decoder is not None and not decoder.eof:
+            raise zlib.error("it ends too early")
+    except zlib.error:
+        raise NetError(f"the response is not valid {encoding} data", code="protocol") from None
+
+
+def _window_bits(encoding: str, start: bytes) -> int:
+    if encoding != "deflate":
+        return 31
+    # Some servers send "deflate" with the zlib header that the standard asks for, some without.
+    return 15 if start[0] & 0x0F == 8 and (len(start) < 2 or (start[0] << 8 | start[1]) % 31 == 0) else -15

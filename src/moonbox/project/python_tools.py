@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.ownership import ownership_problem
+from moonbox.config.file import ownership_problem
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool

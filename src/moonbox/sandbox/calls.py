@@ -21,9 +21,9 @@ from moonbox.sandbox.environment import HostFunction, show
 from moonbox.sandbox.quick_calls import QuickCalls, run_to_end
 from moonbox.sandbox.record import CLOCK, failure
 from moonbox.tools.binding import named_arguments
-from moonbox.tools.fingerprint import changed_parts, fingerprint
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, to_tool_error
+from moonbox.tools.tool import changed_parts, fingerprint
 from moonbox.values import measured
 from moonbox.wording import counted
 from moonbox.worker.encoding import Decoder

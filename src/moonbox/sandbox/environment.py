@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.dataclass import dataclass, field, replace
 from moonbox.errors import ConversionError, UsageError
-from moonbox.languages.names import is_identifier
+from moonbox.languages.language import is_identifier
 from moonbox.values import plain
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ class Execution(CallLedger):
 
     __slots__ = (
         "_error", "_last_patience", "_sources", "_spent_before_stop", "_stop_until", "_text_of", "calls_expected",
-        "interrupted", "interrupting", "over",
+        "interrupted", "interrupting", "over", "renewable",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +69,8 @@ class Execution(CallLedger):
         self.interrupting = 0
         """The worker must be interrupted for this reason; the driver sets it back to 0."""
         self.over = False
+        self.renewable = False
+        """All that the run did in its worker can be undone."""
         self.calls_expected = False
         """A guess: the script will make calls."""
         self.interrupted = False
@@ -109,9 +111,10 @@ class Execution(CallLedger):
         self._received += len(payload) + protocol.HEADER.size
         if self._received > self._most_received:
             raise WorkerError(f"the worker sent more than {MEMORIES} times max_memory in one run")
-        if kind == protocol.VALUE:
+        if kind == protocol.VALUE or kind == protocol.RENEWABLE:
             self._report = read_value(payload, self._decoder.decode)
             self.over = True
+            self.renewable = kind == protocol.RENEWABLE
         elif kind == protocol.CALLS:
             self.take_calls(payload)
         elif kind == protocol.OUTPUT:

@@ -22,17 +22,21 @@ __all__ = ["HeldWorker"]
 
 _FRAME_SLACK = 1 << 20
 _ANSWER_SECONDS = 10.0
+_RENEW = protocol.frame(protocol.RENEW, b"")
 _MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
 
 
 class HeldWorker:
     """At most one worker at a time. All but `close` is for whoever has the Repl's turn."""
 
-    def __init__(self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None) -> None:
+    def __init__(
+        self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None, *, once: bool = False
+    ) -> None:
         self._setup = setup
         self._pool = pool
         self._template = template  # what every worker has when it comes from the pool
         self._timeout = timeout
+        self._once = once  # for one run, in a worker that may have served others, and is as new
         self._closed = False
         self.link: Link | None = None
         self.has_state = False
@@ -45,17 +49,19 @@ class HeldWorker:
         link = self.link
         if link is not None and link.alive():
             return link
-        return self._living() or self._take(self._pool.checkout(self._timeout))
+        return self._living() or self._take(self._pool.checkout(self._timeout, used=self._once))
 
     async def aacquire(self) -> Link:
         """The same, awaited."""
-        return self._living() or self._take(await self._pool.acheckout(self._timeout))
+        return self._living() or self._take(await self._pool.acheckout(self._timeout, used=self._once))
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""
+        renewal = _RENEW if self._once else b""  # it is new, or was given back
+        link.renewable = False
         mark = toolbox, toolbox.revision, additions.revision, limits
         if link.configured == mark:
-            return b""
+            return renewal
         known: Any = link.configured or self._template
         link.configured = mark
         link.memory = limits.max_memory
@@ -65,7 +71,7 @@ class HeldWorker:
             config["environment"] = describe_environment(toolbox, additions, self._setup.features)
         if limits != known[3]:
             config["limits"] = self._setup.limits_for_worker(limits)
-        return protocol.pack(protocol.CONFIGURE, config) if config else b""
+        return renewal + protocol.pack(protocol.CONFIGURE, config) if config else renewal
 
     def read_globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined, as the worker tells."""
@@ -100,6 +106,11 @@ class HeldWorker:
             self.lose()
             raise
 
+    def let_serve_again(self) -> None:
+        """Its run was ordinary, and can be undone."""
+        if self.link is not None:
+            self.link.renewable = True
+
     def lose(self) -> None:
         """The worker is gone, and with it the script's state."""
         self.drop()
@@ -115,7 +126,12 @@ class HeldWorker:
     def close(self, *, idle: bool) -> None:
         """For good; from any thread."""
         self._closed = True
-        self.drop(idle=idle)
+        link = self.link
+        if idle and self._once and link is not None and link.renewable:
+            self.link = None
+            self._pool.give_back(link)
+        else:
+            self.drop(idle=idle)
 
     def _living(self) -> Link | None:
         link = self.link

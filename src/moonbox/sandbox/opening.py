@@ -14,7 +14,7 @@ from moonbox.sandbox.execution import GRACE, Execution
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.messages import LARGEST_COUNT, value_of
 from moonbox.sandbox.record import make_run, make_usage
-from moonbox.worker.protocol import HEADER, VALUE
+from moonbox.worker.protocol import HEADER, RENEWABLE, VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -89,7 +89,7 @@ class Opening:
             with link:
                 self.sent = True
                 frame = link.exchange(self.data, deadline, None if deadline is None else deadline + GRACE)
-                if frame is None or frame[0] != VALUE:
+                if frame is None or (frame[0] != VALUE and frame[0] != RENEWABLE):
                     self.first = frame
                     return None
                 payload = frame[1]
@@ -97,6 +97,7 @@ class Opening:
                 ended = decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode_first)
                 values, operations, memory, cpu, cut = ended
                 self.over = True
+                link.renewable = frame[0] == RENEWABLE
         except BaseException as problem:  # noqa: BLE001 - the driver raises it again, and knows what to do about it
             self.first = problem
             return None

@@ -61,7 +61,7 @@ class Repl:
         self.id = "" if for_one_run else f"{setup.random.getrandbits(48):012x}"
         self.toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
-        self._worker = HeldWorker(setup, pool, template, timeout)
+        self._worker = HeldWorker(setup, pool, template, timeout, once=for_one_run and setup.reuse_workers)
         self._limits = limits or setup.limits
         self._before_write = before_write
         self._unwatched = setup.telemetry is None and setup.on_output is None  # while a run happens
@@ -69,7 +69,7 @@ class Repl:
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
         self._calls: CallPath | None = None
-        self._check = ScriptCheck(setup, self.toolbox, enabled=setup.check if check is None else check)
+        self._check = ScriptCheck(setup, self.toolbox, enabled=check, once=for_one_run)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()
         self._number = 0
@@ -352,6 +352,8 @@ class Repl:
             self._check.forget()
         self._worker.has_state = not execution.worker_lost
         run = execution.finish()
+        if execution.renewable and not execution.stopping and run.ok and all(call.ok for call in run.calls):
+            self._worker.let_serve_again()
         if run.kept or run.kept_output:
             newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
             self._check.kept_names |= {run.kept, run.kept_output, newest}

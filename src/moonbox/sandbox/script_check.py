@@ -25,10 +25,11 @@ _SOURCE_SHARE = 4  # the compiler holds a script more than once
 class ScriptCheck:
     """Checks the scripts of one Repl against its tools, and against the globals that it knows of."""
 
-    def __init__(self, setup: Setup, toolbox: Toolbox, *, enabled: bool) -> None:
+    def __init__(self, setup: Setup, toolbox: Toolbox, *, enabled: bool | None, once: bool = False) -> None:
         self._setup = setup
         self._toolbox = toolbox
-        self._enabled = enabled
+        self._enabled = setup.check if enabled is None else enabled
+        self._once = once  # there is one script: what it sets is of no interest, and its like may have been admitted
         self._checker = Checker(setup.language, setup.latest_check)
         self._view: ToolView | None = None
         self._admitted: tuple[Any, ...] = ()  # the latest script without findings, and all that it was looked at with
@@ -59,7 +60,7 @@ class ScriptCheck:
             return True
         view = self._current_view()
         subject = source, view, view.learned_revision, additions, self.kept_names, checker.revision
-        if subject == self._admitted and not inputs:
+        if subject == (self._setup.admitted_once if self._once else self._admitted) and not inputs:
             return True
         findings = self.findings(source, additions, inputs)
         if findings:
@@ -67,6 +68,9 @@ class ScriptCheck:
             opening.refusal = refusal(findings, source)
             if opening.refusal is not None:
                 return False
+        if self._once:
+            self._setup.admitted_once = () if findings or inputs else subject
+            return True
         before = checker.revision
         checker.remember(source)
         # Once more with what it sets itself, which from now on is known.

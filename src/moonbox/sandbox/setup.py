@@ -67,6 +67,8 @@ class Setup:
     redactor: Redactor | None
     secrets: SecretRedactor | None = None
     """Replaces values that neither scripts nor the trail may contain."""
+    reuse_workers: bool = False
+    """One-off runs may have a worker that has served others, with its memory as it was before the first."""
     check: bool = True
     """Look at scripts before they run."""
     additions: Additions = field(default_factory=Additions.standard)
@@ -80,6 +82,8 @@ class Setup:
     """Shared by the Repls: one-off runs of the same script are looked at once."""
     added_names: tuple[Additions | None, frozenset[str]] = (None, frozenset())
     """The latest additions that scripts were looked at with, and the globals that they bring."""
+    admitted_once: tuple[Any, ...] = ()
+    """The latest script of a one-off run without findings, and all that it was looked at with."""
     pid: int = field(default_factory=os.getpid)
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
@@ -139,6 +143,7 @@ class Setup:
         return {
             "limits": self.limits_for_worker(self.limits),
             "environment": describe_environment(self.toolbox, self.additions, self.features, runtime),
+            "renewable": self.reuse_workers,
         }
 
 

@@ -41,7 +41,6 @@ class Threads:
         self._lock = threading.Lock()
         self._idle: list[SimpleQueue[_Work | None]] = []
         self._closed = False
-        self._members: set[threading.Thread] = set()
 
     def submit(self, job: Callable[[], None]) -> None:
         """Run it in another thread, in a copy of the caller's context. It must not raise; ToolError: no thread left."""
@@ -52,13 +51,9 @@ class Threads:
             inbox.put(work)
             return
         thread = threading.Thread(target=self._work, args=(work,), name="moonbox-tool", daemon=True)
-        with self._lock:
-            self._members.add(thread)
         try:
             thread.start()
         except RuntimeError as problem:
-            with self._lock:
-                self._members.discard(thread)
             reason = shortage(problem)
             if not reason:  # the interpreter is shutting down
                 raise
@@ -71,11 +66,6 @@ class Threads:
             idle, self._idle = self._idle, []
         for inbox in idle:
             inbox.put(None)
-
-    def join_idle(self, seconds: float) -> None:
-        """Wait briefly for threads that are on their way out."""
-        for thread in list(self._members):
-            thread.join(seconds)
 
     def _work(self, work: _Work | None) -> None:
         from queue import Empty, SimpleQueue  # slow to load, and most programs need no such thread
@@ -98,8 +88,6 @@ class Threads:
                         self._idle.remove(inbox)
                         break
                 work = inbox.get()
-        with self._lock:
-            self._members.discard(threading.current_thread())
 
 
 class LoopThread:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from moonbox.knowledge.items import Scanned
+    from moonbox.knowledge.records import Scanned
     from moonbox.sandbox.repl import Repl
     from moonbox.scripts.hostapi.api import HostApi
 

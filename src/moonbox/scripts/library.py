@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.chain import digest
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
-from moonbox.languages.translation import without_line
+from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition

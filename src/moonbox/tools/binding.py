@@ -5,8 +5,7 @@ The same code on every path: a script's call, a direct call by a model, a call o
     {"a": 1}            named arguments; integer keys stand for positions, so {1: 5, "b": 6} works too
     [1, 2]              positional arguments, which fill the parameters as the signature shows them:
                         required ones first, each group in the order of the schema
-    [{"a": 1}]          one table with names: always the named arguments. A key that is no parameter is an error,
-                        whatever the first parameter accepts
+    [{"a": 1}]          one table with names: always the named arguments; a key that is no parameter is an error
     [[1, 2]]            one array: the first parameter's value if that accepts an array, else positional arguments.
                         Callers that send JSON have no such shorthand: theirs are positional arguments
     [], {}, None, [{}]  no arguments: an empty table fills no parameter

@@ -1,19 +1,38 @@
-"""Tools from the definitions that model providers use, with a function of the host that answers their calls."""
+"""Tools from what others define: definitions of model providers, and tool objects of agent frameworks.
+
+LangChain's, LlamaIndex's and Pydantic AI's tools are read by what they have and not by their class, so that no
+framework is imported here. A tool that wants its framework's own context (Pydantic AI's RunContext, LlamaIndex's
+Context) gets that of the call in which the script runs; the framework's adapter says which one that is.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
-from moonbox.errors import ToolDefinitionError
+from moonbox.errors import ArgumentError, Denied, ToolDefinitionError, ToolError
 from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
 
-__all__ = ["Dispatch", "from_anthropic", "from_gemini", "from_openai"]
+__all__ = [
+    "Dispatch",
+    "framework_context",
+    "from_anthropic",
+    "from_gemini",
+    "from_langchain",
+    "from_llamaindex",
+    "from_openai",
+    "from_pydantic_ai",
+]
 
 Dispatch = Callable[[str, dict[str, Any]], Any] | Mapping[str, Callable[[dict[str, Any]], Any]]
 """`call(name, arguments)` for every tool, or one `call(arguments)` for each name; synchronous or not."""
+_context: ContextVar[Any] = ContextVar("moonbox_framework_context", default=None)
 
 
 def from_openai(definitions: Iterable[Any], call: Dispatch, **options: Any) -> list[Tool]:
@@ -143,3 +162,227 @@ _KEYWORDS = {
 }
 _COUNTS = frozenset({"maxItems", "minItems", "maxLength", "minLength", "maxProperties", "minProperties"})
 _NOT_JSON_SCHEMA = frozenset({"nullable", "property_ordering", "propertyOrdering", "example"})
+
+
+@contextlib.contextmanager
+def framework_context(context: Any) -> Iterator[None]:
+    """Around a script's run: the framework's context of the call that runs it."""
+    token = _context.set(context)
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def from_langchain(tools: Iterable[Any], **options: Any) -> list[Tool]:
+    """From LangChain tools: `@tool` functions, StructuredTools, any BaseTool."""
+    return [_from_langchain(tool, options) for tool in _listed(tools, "LangChain", "invoke", "tool_call_schema")]
+
+
+def from_llamaindex(tools: Iterable[Any], **options: Any) -> list[Tool]:
+    """From LlamaIndex tools: FunctionTools, QueryEngineTools, any BaseTool."""
+    return [_from_llamaindex(tool, options) for tool in _listed(tools, "LlamaIndex", "metadata", "__call__")]
+
+
+def from_pydantic_ai(tools: Iterable[Any], **options: Any) -> list[Tool]:
+    """From Pydantic AI tools (`pydantic_ai.Tool`) and FunctionToolsets."""
+    collected: list[Any] = []
+    for item in [tools] if hasattr(tools, "get_tools") or hasattr(tools, "function_schema") else tools:
+        inner = getattr(item, "tools", None)
+        collected += inner.values() if isinstance(inner, Mapping) else [item]
+    return [_from_pydantic_ai(tool, options) for tool in _listed(collected, "Pydantic AI", "function_schema", "name")]
+
+
+# LangChain
+
+
+def _from_langchain(tool: Any, options: dict[str, Any]) -> Tool:
+    schema = _langchain_schema(tool)
+    _refuse_injected(tool, schema)
+    # Its own handlers would make an answer of a failure; a script should see that it failed.
+    raising = tool.model_copy(update={"handle_tool_error": False, "handle_validation_error": False})
+
+    def call(arguments: dict[str, Any]) -> Any:
+        with _langchain_errors(tool):
+            return raising.invoke(arguments)
+
+    async def acall(arguments: dict[str, Any]) -> Any:
+        with _langchain_errors(tool):
+            return await raising.ainvoke(arguments)
+
+    return Tool.from_schema(
+        name=tool.name,
+        description=tool.description,
+        parameters=schema,
+        call=acall if _is_async_langchain(tool) else call,
+        **options,
+    )
+
+
+def _langchain_schema(tool: Any) -> dict[str, Any]:
+    """What the model would be told: without the arguments that LangChain fills in."""
+    if tool.args_schema is None and hasattr(tool, "coroutine"):  # the old kind, of one text
+        return {"type": "object", "properties": tool.args, "required": list(tool.args)}
+    schema = tool.tool_call_schema
+    if not isinstance(schema, dict):
+        schema = schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema.schema()
+    return {key: value for key, value in schema.items() if key not in {"title", "description"}}
+
+
+def _refuse_injected(tool: Any, schema: dict[str, Any]) -> None:
+    """An argument that LangChain fills in, and that has no default, makes a tool useless for scripts."""
+    fields = getattr(tool.args_schema, "model_fields", {})
+    names = {*getattr(tool, "_injected_args_keys", ()), *fields} - set(schema.get("properties", {}))
+    for name in sorted(names):
+        if name not in fields or fields[name].is_required():
+            raise ToolDefinitionError(
+                f"the LangChain tool {tool.name!r} takes {name!r} from the agent's graph, which a script cannot give; "
+                "keep it as a tool of the agent itself"
+            )
+
+
+def _is_async_langchain(tool: Any) -> bool:
+    if hasattr(tool, "coroutine"):
+        return tool.coroutine is not None
+    defining = next(base for base in type(tool).__mro__ if "_arun" in vars(base))
+    return defining.__name__ != "BaseTool"
+
+
+@contextlib.contextmanager
+def _langchain_errors(tool: Any) -> Iterator[None]:
+    """LangChain's exceptions as a script sees them, in the words of the tool's own handler if it has one."""
+    try:
+        yield
+    except Exception as error:  # its classes are known by their names alone; others go on
+        kinds = {base.__name__ for base in type(error).__mro__}
+        if "ToolException" in kinds:
+            raise ToolError(_handled(tool.handle_tool_error, error)) from error
+        if "ValidationError" in kinds and tool.handle_validation_error:
+            raise ArgumentError(_handled(tool.handle_validation_error, error)) from error
+        raise
+
+
+def _handled(handler: Any, error: Exception) -> str:
+    if isinstance(handler, str):
+        return handler
+    return str(handler(error)) if callable(handler) else str(error)
+
+
+# LlamaIndex
+
+
+def _from_llamaindex(tool: Any, options: dict[str, Any]) -> Tool:
+    metadata = tool.metadata
+    wants = getattr(tool, "ctx_param_name", None)
+    given = getattr(tool, "partial_params", None) or {}
+
+    def complete(arguments: dict[str, Any]) -> dict[str, Any]:
+        known = {**arguments, **given}  # what was fixed beforehand is not for a script to change
+        return {**known, wants: _needed_context(metadata.name)} if wants else known
+
+    def call(arguments: dict[str, Any]) -> Any:
+        return _llamaindex_result(tool, getattr(tool, "call", tool)(**complete(arguments)))
+
+    async def acall(arguments: dict[str, Any]) -> Any:
+        return _llamaindex_result(tool, await tool.acall(**complete(arguments)))
+
+    return Tool.from_schema(
+        name=metadata.name,
+        description=metadata.description,
+        parameters=_without(metadata.get_parameters_dict(), {*given, wants}),
+        call=acall if inspect.iscoroutinefunction(getattr(tool, "real_fn", None)) else call,
+        **options,
+    )
+
+
+def _llamaindex_result(tool: Any, output: Any) -> Any:
+    """What the function returned; the text that the tool made of it where that says something else."""
+    if getattr(output, "is_error", False):
+        raise ToolError(str(output.content))
+    raw = output.raw_output
+    is_plain = hasattr(tool, "real_fn") and output.content == str(raw)
+    return raw if is_plain else output.content
+
+
+def _without(schema: dict[str, Any], names: set[Any]) -> dict[str, Any]:
+    properties = {name: part for name, part in schema.get("properties", {}).items() if name not in names}
+    required = [name for name in schema.get("required", ()) if name not in names]
+    return {**schema, "properties": properties, "required": required}
+
+
+# Pydantic AI
+
+
+def _from_pydantic_ai(tool: Any, options: dict[str, Any]) -> Tool:
+    schema = tool.function_schema
+
+    async def call(arguments: dict[str, Any]) -> Any:
+        context = None
+        if tool.takes_ctx or tool.prepare is not None or tool.args_validator is not None:
+            context = dataclasses.replace(_needed_context(tool.name), tool_name=tool.name)
+        with _pydantic_ai_errors():
+            # Both may forbid what the model asks for, so they are asked as Pydantic AI would.
+            if tool.prepare is not None and await tool.prepare_tool_def(context) is None:
+                raise Denied(f"the tool '{tool.name}' is not available now")
+            values = schema.validator.validate_python(arguments)
+            if tool.args_validator is not None:
+                checked = tool.args_validator(context, **values)
+                if inspect.isawaitable(checked):
+                    await checked
+            result = await schema.call(values, context)
+        return result.return_value if hasattr(result, "return_value") else result
+
+    settings: dict[str, Any] = {
+        "policy": "approve" if tool.requires_approval else "auto",
+        "timeout": tool.timeout,
+        "max_concurrency": 1 if tool.sequential else None,
+        "returns": getattr(schema, "return_schema", None) or None,
+    }
+    return Tool.from_schema(
+        name=tool.name,
+        description=tool.description or "",
+        parameters=schema.json_schema,
+        call=call,
+        **(settings | options),
+    )
+
+
+@contextlib.contextmanager
+def _pydantic_ai_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # its classes are known by their names alone; others go on
+        message = getattr(error, "message", "") or str(error)
+        match type(error).__name__:
+            case "ModelRetry":
+                raise ToolError(message, code="retry", retryable=True) from error
+            case "ToolFailed":
+                raise ToolError(message) from error
+            case "ApprovalRequired" | "CallDeferred":
+                raise Denied("this call needs a person's approval, for which a script cannot wait") from error
+            case "ValidationError":
+                raise ArgumentError(str(error)) from error
+        raise
+
+
+# All of them
+
+
+def _listed(tools: Iterable[Any], framework: str, *attributes: str) -> Iterator[Any]:
+    if all(hasattr(tools, attribute) for attribute in attributes):
+        tools = [tools]
+    for tool in tools:
+        if not all(hasattr(tool, attribute) for attribute in attributes) or isinstance(tool, type):
+            raise ToolDefinitionError(f"{tool!r} is not a {framework} tool")
+        yield tool
+
+
+def _needed_context(tool: str) -> Any:
+    context = _context.get()
+    if context is None:
+        raise ToolError(
+            f"{tool} needs the context of the agent that runs it; use it through the adapter of its framework",
+            code="missing_context",
+            tool=tool,
+        )
+    return context

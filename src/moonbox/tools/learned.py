@@ -15,6 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.dataclass import dataclass
+from moonbox.tools.document import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -209,7 +210,7 @@ class _Reader:
 
     def shape(self, value: Any, depth: int) -> dict[str, Any]:
         self.nodes += 1
-        kind = _KINDS.get(type(value), "object")
+        kind = kind_of(value)
         if depth >= _DEEPEST or self.nodes > _MOST_NODES:
             return {"type": kind}
         if kind == "array":
@@ -286,14 +287,3 @@ def _is_field(name: Any) -> bool:
 
 _NO_SIZE = ResultSize()
 _MAP: dict[str, Any] = {"type": "object"}
-_KINDS = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    bytes: "string",
-    list: "array",
-    tuple: "array",
-    dict: "object",
-}

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolDefinitionError
-from moonbox.languages.names import RESERVED_WORDS
+from moonbox.languages.language import RESERVED_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from moonbox.languages.names import is_identifier
+from moonbox.languages.language import is_identifier
 from moonbox.suggest import nearest, suggestion
 from moonbox.tools.document import Document, Kinds, Schema, accepts, kind_of
 from moonbox.tools.signature import type_text

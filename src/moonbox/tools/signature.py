@@ -17,7 +17,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
-from moonbox.languages.names import is_identifier
+from moonbox.languages.language import is_identifier
 from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
 

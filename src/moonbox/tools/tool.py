@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import types
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
@@ -15,6 +16,11 @@ from moonbox.tools.function import CallPlan, injections, inspect_function, is_as
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import check_name
 from moonbox.tools.results import convert
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Policy", "Tool", "changed_parts", "fingerprint", "tool"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +39,6 @@ else:  # without the defaults, which only type checkers need: `Tool` alone is a 
 
     P, R = ParamSpec("P"), TypeVar("R", covariant=True)
 
-__all__ = ["Policy", "Tool", "tool"]
 
 Policy = Literal["auto", "approve", "direct"]
 _POLICIES: tuple[str, ...] = get_args(Policy)
@@ -299,3 +304,38 @@ def _check_number(name: str, what: str, value: Any, kind: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < float("inf"):
         wanted = "a whole number of at least 1" if kind is int else "a number of seconds above 0"
         raise ToolDefinitionError(f"tool {name!r}: {what} must be {wanted}, not {value!r}")
+
+
+def fingerprint(tool: Tool) -> dict[str, str]:
+    """A hash for each part that a person's decision may rest on."""
+    parts: dict[str, Any] = {
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "result": tool.returns,
+        "hints": tool.hints.to_dict(),
+        "origin": dict(tool.meta),
+        "code": _code(tool.call),
+    }
+    return {name: _hash(part) for name, part in parts.items()}
+
+
+def changed_parts(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the parts that differ."""
+    return tuple(name for name in after if before.get(name) != after[name])
+
+
+def _hash(part: Any) -> str:
+    import hashlib  # it loads OpenSSL
+
+    text = json.dumps(part, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _code(call: Any) -> list[str]:
+    """What the callable is, as far as that can be told: the same function defined again is the same."""
+    inner = getattr(call, "__wrapped__", None) or getattr(call, "func", None) or getattr(call, "__func__", None) or call
+    code = getattr(inner, "__code__", None)
+    name = f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', type(inner).__qualname__)}"
+    if code is None:
+        return [name]
+    return [name, code.co_code.hex(), *(repr(item) for item in code.co_consts if not hasattr(item, "co_code"))]

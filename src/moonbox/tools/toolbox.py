@@ -246,21 +246,21 @@ class Toolbox:
     @classmethod
     def from_langchain(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
         """Tools that you have in LangChain: `@tool` functions, StructuredTools, any BaseTool."""
-        from moonbox.tools.importers_frameworks import from_langchain
+        from moonbox.tools.importers import from_langchain
 
         return cls(from_langchain(tools, **options))
 
     @classmethod
     def from_llamaindex(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
         """Tools that you have in LlamaIndex: FunctionTools, QueryEngineTools, any BaseTool."""
-        from moonbox.tools.importers_frameworks import from_llamaindex
+        from moonbox.tools.importers import from_llamaindex
 
         return cls(from_llamaindex(tools, **options))
 
     @classmethod
     def from_pydantic_ai(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
         """Tools that you have in Pydantic AI: `pydantic_ai.Tool`s and FunctionToolsets."""
-        from moonbox.tools.importers_frameworks import from_pydantic_ai
+        from moonbox.tools.importers import from_pydantic_ai
 
         return cls(from_pydantic_ai(tools, **options))
 

@@ -186,6 +186,9 @@ static PyTypeObject WIRE = {
     .tp_members = WIRE_MEMBERS,
 };
 
+/* Raised with every change of what Python calls here; link.py has the same. */
+enum { REVISION = 2 };
+
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_wire", NULL, -1, NULL, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__wire(void) {
@@ -193,5 +196,6 @@ PyMODINIT_FUNC PyInit__wire(void) {
   PyObject *module = PyType_Ready(&WIRE) < 0 ? NULL : PyModule_Create(&MODULE);
   if (module && PyModule_AddObjectRef(module, "Wire", (PyObject *)&WIRE) < 0) Py_CLEAR(module);
   if (module && PyModule_AddIntConstant(module, "MAY_SPIN", has_quota) < 0) Py_CLEAR(module);
+  if (module && PyModule_AddIntConstant(module, "REVISION", REVISION) < 0) Py_CLEAR(module);
   return module;
 }

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Gone", "Link", "Unread"]
 
-WIRE: Any = getattr(extension("worker._wire"), "Wire", None)  # an extension that was built before this has none
+_NATIVE = extension("worker._wire")
+WIRE: Any = _NATIVE.Wire if getattr(_NATIVE, "REVISION", 0) == 2 else None  # not one that was built before this
 """Makes the native exchange of a socket, which reads the system's clock by itself; None where there is none."""
 
 _CHUNK = 1 << 18
+_GREETING = 1 << 14  # bytes; a greeting is shorter
 _LARGEST_FRAME = 1 << 20
-_HEADER = HEADER.size
 _LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
 
 
@@ -76,6 +77,8 @@ class Link:
         """What the worker was configured with last; None for what its source gives every worker."""
         self.memory = 0
         """Bytes that its scripts may hold; 0 for what its source gives every worker."""
+        self.renewable = False
+        """Its last run ended so that RENEW undoes all of it."""
         self.closed = False
         self._process = process
         self._sock = sock
@@ -139,14 +142,13 @@ class Link:
                 if got[0] != READY and len(got[1]) <= reader.largest:
                     return got
                 return self._after(reader.take(HEADER.pack(got[0], len(got[1])) + got[1]), deadline)
-            if type(got) is bytes and got:
-                return self._after(reader.take(got), deadline)
-            if type(got) is int:
-                data = data[got:]
-            elif got is None:
+            if got is None:
                 return None
-            elif got == b"":
-                raise Gone
+            if type(got) is bytes:
+                if not got:
+                    raise Gone
+                return self._after(reader.take(got), deadline)
+            data = data[got:]
         # Half a frame would make the worker useless, so that there may be more time to send than to receive.
         if data and not self.send(data, give_up):
             raise Unread
@@ -232,19 +234,21 @@ class Link:
             return False
         reader = self.reader
         try:
-            if self.greeting is not None and not reader.buffer:  # the usual case, without an exception
+            while self.greeting is None:
+                if not self._poll.poll(0):
+                    return True  # it is on its way
+                data = self._sock.recv(_GREETING)
+                frame = reader.take(data)
+                if not data or (frame is not None and frame[0] != READY):
+                    return False
+                self.greeting = None if frame is None else frame[1]
+            if not reader.buffer:  # the usual case, without an exception
                 if self._wire is not None and self._bell is None and self._wire.is_quiet():
                     return True
                 ready = self._poll.poll(0)
                 if not ready or (self._bell is not None and self._has_rung(ready) and len(ready) == 1):
                     return True
-            while self.greeting is None and self._read():
-                frame = reader.next()
-                if frame is not None and frame[0] == READY:
-                    self.greeting = frame[1]
-                elif frame is not None:
-                    return False
-            return self.greeting is None or not (reader.buffer or self._read())
+            return not (reader.buffer or self._read())
         except (WorkerError, OSError, ValueError):
             return False
 
@@ -299,6 +303,10 @@ class Link:
         """It is about to be used: it counts as idle from now on only."""
         self._idle_since = monotonic()
 
+    def is_idle_since(self, moment: float) -> bool:
+        """Whether nobody has used it since then."""
+        return not self._users and self._idle_since <= moment
+
     def freeze_idle(self, before: float) -> bool:
         """Freeze the worker if nobody has used it since then. False: it has to be looked at again."""
         with self._using:
@@ -311,25 +319,22 @@ class Link:
     def hang_up(self) -> None:
         """Nothing more goes either way: whoever waits here is told that the worker is gone, and the worker ends."""
         with self._using:
-            self._hang_up()
+            self._end(tell=True)
 
-    def _hang_up(self) -> None:
+    def _end(self, *, tell: bool) -> None:
         if not self.closed:
             self.closed = True
-            with contextlib.suppress(OSError):
-                self._sock.shutdown(socket.SHUT_RDWR)
+            if tell:
+                with contextlib.suppress(OSError):
+                    self._sock.shutdown(socket.SHUT_RDWR)
             self._control.release()
 
     def close(self) -> None:
         """Hang up, and let go of the sockets as soon as nobody uses them."""
         with self._using:
-            if self._users:
-                self._hang_up()
-                return
-            if not self.closed:  # nobody waits, who would have to be told
-                self.closed = True
-                self._control.release()
-            self._release()
+            self._end(tell=self._users > 0)
+            if not self._users:
+                self._release()
 
     def kill(self) -> str:
         """End the worker now, and close; words for how it had ended."""

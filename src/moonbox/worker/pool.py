@@ -50,22 +50,27 @@ class Pool:
         self._spares: deque[Link] = deque()
         self._live = 0  # handed out, spare, or being made
         self._closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._waiting = 0  # threads that wait for a change, the housekeeper included
         self._out: set[Link] = set()
         self._awaiting: list[Future[None]] = []
+        self._renewable: deque[Link] = deque()  # have served one-off runs, and may serve others, as new
         self._retired: deque[Link] = deque()  # of those that are out: nobody needs them any more
         self._housekeeper: threading.Thread | None = None
         self._some_awake = False  # of those that are out: to be looked at again
 
-    def checkout(self, timeout: float | None) -> Link:
-        """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
-        link = self.try_spare() or self.try_checkout()
+    def checkout(self, timeout: float | None, *, used: bool = False) -> Link:
+        """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds.
+
+        With `used`, it may be one that has been given back and is to be renewed.
+        """
+        link = (self._try_used() if used else None) or self.try_spare() or self.try_checkout()
         deadline = None if timeout is None else time.monotonic() + timeout
         while link is None:
-            with self._changed:
+            with self._lock:
                 self._check_open()
-                if not self._spares and not self._retired and self._live >= self._most:
+                if not self._spares and not self._retired and not self._renewable and self._live >= self._most:
                     rest = None if deadline is None else deadline - time.monotonic()
                     if (rest is not None and rest <= 0) or not self._wait(rest):
                         raise self._all_in_use(timeout)
@@ -73,7 +78,7 @@ class Pool:
             link = self.try_checkout()
         return link
 
-    async def acheckout(self, timeout: float | None) -> Link:
+    async def acheckout(self, timeout: float | None, *, used: bool = False) -> Link:
         """The same, awaited. Cancelled, it leaves no worker behind."""
         import asyncio
 
@@ -81,7 +86,7 @@ class Pool:
             async with asyncio.timeout(timeout):
                 while True:
                     change = self._next_change()
-                    link = self.try_spare() or await self._try_elsewhere()
+                    link = (self._try_used() if used else None) or self.try_spare() or await self._try_elsewhere()
                     if link is not None:
                         return link
                     await asyncio.wrap_future(change)
@@ -120,14 +125,15 @@ class Pool:
         """Done when a worker may have become free."""
         from concurrent.futures import Future
 
-        with self._changed:
+        with self._lock:
             self._check_open()
             self._awaiting.append(Future())
             return self._awaiting[-1]
 
     def _tell(self) -> None:
         """To those who wait: a worker may have become free. The lock is held."""
-        self._notify()
+        if self._waiting:
+            self._changed.notify_all()
         if not self._awaiting:
             return
         awaiting, self._awaiting = self._awaiting, []
@@ -145,10 +151,6 @@ class Pool:
         finally:
             self._waiting -= 1
 
-    def _notify(self) -> None:
-        if self._waiting:  # it takes longer than the rest of what a worker needs of its pool
-            self._changed.notify_all()
-
     def _all_in_use(self, timeout: float | None) -> PoolTimeout:
         return PoolTimeout(
             f"all {self._most} workers are in use and none became free within {timeout:g} s; "
@@ -157,7 +159,7 @@ class Pool:
 
     def try_spare(self) -> Link | None:
         """A spare worker if there is one; never blocks."""
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise ClosedError("the Sandbox is closed")
             while self._spares:
@@ -166,29 +168,60 @@ class Pool:
                     self._hand_out(link)
                     self._wake_housekeeper()
                     return link
-                link.close()
-                self._live -= 1
-                self._tell()
+                self._forget(link)
         return None
+
+    def _try_used(self) -> Link | None:
+        """One that has been given back, the latest first: the others may end."""
+        with self._lock:
+            while self._renewable:
+                link = self._renewable.pop()
+                if link.alive():
+                    self._hand_out(link)
+                    return link
+                self._forget(link)
+        return None
+
+    def _forget(self, link: Link) -> None:
+        """One that nobody has ends. The lock is held."""
+        link.close()
+        self._live -= 1
+        self._tell()
 
     def try_checkout(self) -> Link | None:
         """A worker if one can be had without waiting for another to be returned."""
         link = self.try_spare()
         if link is not None:
             return link
-        with self._changed:
+        with self._lock:
             self._check_open()
             if self._live >= self._most and self._retired:
                 self.discard(self._retired.popleft())
+            elif self._live >= self._most and self._renewable:
+                self._forget(self._renewable.popleft())
             if self._live >= self._most:
                 return None
             self._live += 1
             self._wake_housekeeper()
         return self._make(out=True)
 
+    def give_back(self, link: Link) -> None:
+        """A worker that may serve another one-off run; it ends if none comes soon."""
+        with self._lock:
+            if not self._closed and link in self._out:
+                self._out.discard(link)
+                self._renewable.append(link)
+                if not self._some_awake:  # else it looks by itself before long
+                    self._some_awake = True
+                    self._wake_housekeeper()
+                if self._live >= self._most:
+                    self._tell()
+                return
+        self.discard(link)
+
     def retire(self, link: Link) -> None:
         """An idle worker that is no longer needed. It ends a moment later: its end would slow down what runs next."""
-        with self._changed:
+        with self._lock:
             if self._want_spares and self._live < self._most and not self._closed and link in self._out:
                 self._retired.append(link)
                 self._wake_housekeeper()
@@ -198,7 +231,7 @@ class Pool:
     def discard(self, link: Link) -> None:
         """A worker that is no longer needed, dead or alive, ends now."""
         link.close()
-        with self._changed:
+        with self._lock:
             if link in self._out:
                 self._out.discard(link)
                 self._live -= 1
@@ -207,41 +240,43 @@ class Pool:
     def configure(self, config: dict[str, Any]) -> None:
         """Change what new workers start with; spares made before are replaced."""
         self._source.configure(config)
-        with self._changed:
+        with self._lock:
             stale, self._spares = self._spares, deque()
+            stale.extend(self._renewable)
+            self._renewable.clear()
             self._live -= len(stale)
             self._tell()
         for link in stale:
             link.close()
 
     def counts(self) -> PoolCounts:
-        with self._changed:
+        with self._lock:
             return PoolCounts(self._live, len(self._out), tuple(link.pid for link in self._spares))
 
     def prime(self) -> None:
         """Make a spare now; raises what stands against it."""
-        with self._changed:
+        with self._lock:
             self._check_open()
             self._live += 1
         self._make(out=False)
 
     def warm(self) -> None:
         """Begin to make spares in the background."""
-        with self._changed:
+        with self._lock:
             if not self._closed:
                 self._wake_housekeeper()
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
             self._tell()
-            links = [*self._spares, *self._out]
+            links = [*self._spares, *self._out, *self._renewable]
             housekeeper = self._housekeeper
         if housekeeper is not None and housekeeper is not threading.current_thread():
             housekeeper.join()
-        links = list({*links, *self._spares, *self._out})
+        links = list({*links, *self._spares, *self._out, *self._renewable})
         for link in links:
             link.close()
         self._source.close()
@@ -254,12 +289,12 @@ class Pool:
         try:
             link = self._source.spawn()
         except BaseException:
-            with self._changed:
+            with self._lock:
                 self._live -= 1
                 self._tell()
             raise
         link.on_thaw = self._look_again
-        with self._changed:
+        with self._lock:
             if out:
                 self._hand_out(link)
                 self._wake_housekeeper()
@@ -275,9 +310,10 @@ class Pool:
 
     def _look_again(self) -> None:
         """A frozen worker is used again."""
-        with self._changed:
+        with self._lock:
             self._some_awake = True
-            self._notify()
+            if self._waiting:
+                self._changed.notify_all()
 
     def _wants_spare(self) -> bool:
         return len(self._spares) < self._want_spares and self._live < self._most
@@ -287,13 +323,14 @@ class Pool:
             if self._housekeeper is None:
                 self._housekeeper = threading.Thread(target=self._keep_house, name="moonbox-pool", daemon=True)
                 self._housekeeper.start()
-            self._notify()
+            if self._waiting:
+                self._changed.notify_all()
 
     def _keep_house(self) -> None:
-        """In a thread: make spares, end those that are retired, and freeze those that are idle."""
+        """In a thread: make spares, end those that are retired, and freeze or end those that are idle."""
         looked = time.monotonic()
         while True:
-            with self._changed:
+            with self._lock:
                 while not (self._closed or self._retired or self._wants_spare()):
                     rest = looked + REST - time.monotonic() if self._some_awake else None
                     if rest is not None and rest <= 0:
@@ -302,7 +339,7 @@ class Pool:
                 in_no_hurry = bool(self._spares) or not self._wants_spare()
             if in_no_hurry:
                 time.sleep(BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
-            with self._changed:
+            with self._lock:
                 if self._closed:
                     return
                 retired, self._retired = self._retired, deque()
@@ -318,12 +355,15 @@ class Pool:
                 self.discard(link)
 
     def _freeze_idle(self, before: float) -> None:
-        with self._changed:
-            self._some_awake = False
+        with self._lock:
+            for link in [link for link in self._renewable if link.is_idle_since(before)]:
+                self._renewable.remove(link)
+                self._forget(link)
+            self._some_awake = bool(self._renewable)
             links = list(self._out)
         settled = [link.freeze_idle(before) for link in links]
         if not all(settled):
-            with self._changed:
+            with self._lock:
                 self._some_awake = True
 
     def _make_spare(self) -> None:
@@ -331,5 +371,5 @@ class Pool:
             self._make(out=False)
         except (WorkerError, OSError):
             # The next checkout makes its own attempt and reports; trying again at once would only spin.
-            with self._changed:
+            with self._lock:
                 self._wait(0.5)

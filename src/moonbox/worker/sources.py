@@ -169,7 +169,8 @@ class ProcessSource:
         except OSError as problem:
             raise _cannot_start(problem) from problem
         wait_at_most(ours, _START_SECONDS)
-        boot = _boot(theirs.fileno(), their_notes.fileno(), self._group_to_join())
+        renewable = bool(self._config.get("renewable"))
+        boot = _boot(theirs.fileno(), their_notes.fileno(), self._group_to_join(), renewable=renewable)
         with theirs, their_notes:
             try:
                 self._process = subprocess.Popen(
@@ -298,14 +299,15 @@ def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
     return WorkerShortage(f"a worker cannot be started: {where}{shortage(problem) or problem}")
 
 
-def _boot(fd: int, notes: int, group: tuple[str | None, str]) -> str:
+def _boot(fd: int, notes: int, group: tuple[str | None, str], *, renewable: bool) -> str:
     """The zygote's program: only the folders of moonbox and lupa are on its path."""
     import lupa
 
     import moonbox
 
     folders = [module.__path__[0].rpartition(os.sep)[0] for module in (moonbox, lupa)]
-    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, group={group!r}, native={wanted()})"
+    options = f"group={group!r}, native={wanted()}, renewable={renewable}"
+    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, {options})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
 

@@ -38,15 +38,16 @@ _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 
 _EMFILE = 24
 _MOST_PLANS = 64
 _SLACK = 32 << 20
-_NATIVE_REVISION = 3
+_NATIVE_REVISION = 4
 _FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
 
-def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = True) -> None:
+def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = True, renewable: bool = False) -> None:
     """Serve until the host hangs up; `fd` and `notes` are our ends of its sockets.
 
     `group` is the control group to go into, as `jail.prepare` takes it. `native`: use it, if built.
+    `renewable`: workers serve one-off runs one after another, each in a state that is as new.
     """
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
@@ -55,15 +56,17 @@ def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = T
     extension = _load_native() if native else None
     engine = create_engine(extension)
     sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
+    heap = _heap_start() if renewable else 0  # before it hides from /proc
     prepared = jail.prepare(for_forks=True, group=group)
-    _Zygote(*sockets, engine, jail, prepared, extension if engine.is_native else None).serve()
+    _Zygote(*sockets, engine, jail, prepared, extension if engine.is_native else None, heap).serve()
 
 
 class _Zygote:
     def __init__(
-        self, host: _socket.socket, notes: _socket.socket, vm: Any, jail: Any, prepared: Any, native: Any
+        self, host: _socket.socket, notes: _socket.socket, vm: Any, jail: Any, prepared: Any, native: Any, heap: int
     ) -> None:
         self._host = host
+        self._heap = heap
         self._notes = notes
         self._unread = b""
         self._vm = vm
@@ -127,6 +130,7 @@ class _Zygote:
                     self._pid,
                     *jail.calls,
                     jail.greeting,
+                    self._heap,
                 )
             except OSError as problem:
                 if not self._answer(_failed(problem)):
@@ -378,6 +382,16 @@ def _load_native() -> Any:
     except ImportError:
         return None
     return _native if getattr(_native, "REVISION", 0) == _NATIVE_REVISION else None
+
+
+def _heap_start() -> int:
+    """Where the heap of this process begins; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/maps", "rb") as file:  # noqa: PTH123 - pathlib is slow to import here
+            line = next((line for line in file if line.rstrip().endswith(b"[heap]")), b"0-")
+    except OSError:
+        return 0
+    return int(line.partition(b"-")[0], 16)
 
 
 def _ignore_interrupts() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pathspec import GitIgnoreSpec
 
 from moonbox.errors import ConfigError, UsageError
-from moonbox.knowledge.items import Failed, Item, iso_time
+from moonbox.knowledge.records import Failed, Item, iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

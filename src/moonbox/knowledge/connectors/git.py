@@ -16,12 +16,12 @@ from moonbox.knowledge.connectors.files import DOCUMENTS, Globs, document_item, 
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of
-from moonbox.knowledge.items import Failed, Skipped, Total, Unchanged
+from moonbox.knowledge.records import Failed, Skipped, Total, Unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from moonbox.knowledge.items import Scanned
+    from moonbox.knowledge.records import Scanned
 
 __all__ = ["Git", "Repository"]
 

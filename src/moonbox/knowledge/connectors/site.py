@@ -1,26 +1,88 @@
-"""What a web site tells programs: the pages in its sitemaps, and what its robots.txt forbids."""
+"""A web site: its pages, fetched with the bounded HTTP client, its sitemaps, and what its robots.txt forbids."""
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 from urllib.robotparser import RobotFileParser
 from xml.parsers import expat
 
+from moonbox._version import __version__
 from moonbox.errors import MoonboxError
-from moonbox.knowledge.connectors.fetching import FetchError, gunzip
+from moonbox.net.addresses import InvalidURL, NetError, parse_target
+from moonbox.net.client import Client, PublicAddresses, Request, Response, unpack_gzip
 
 if TYPE_CHECKING:
-    from moonbox.knowledge.connectors.fetching import Fetch, Response
+    from collections.abc import Mapping
 
-__all__ = ["Robots", "Sitemap", "read_sitemap"]
+__all__ = ["Fetch", "FetchError", "Fetcher", "Response", "Robots", "Sitemap", "gunzip", "read_sitemap"]
 
+_HEADERS = {"user-agent": f"moonbox/{__version__}", "accept": "text/html, text/plain, application/pdf, */*;q=0.5"}
 MAX_UNPACKED = 50_000_000
 MAX_ENTRIES = 50_000
 MAX_ADDRESS = 2_000
 MAX_ROBOTS = 500_000
+
+
+class FetchError(OSError):
+    """The page could not be fetched; the message says why."""
+
+
+class Fetch(Protocol):
+    """Anything that gets a page; raises OSError or a MoonboxError. Called from several threads."""
+
+    def __call__(self, url: str, headers: Mapping[str, str]) -> Response: ...
+
+
+class Fetcher:
+    """Pages, bounded in size and time, and only from public addresses unless private ones are allowed."""
+
+    def __init__(self, *, max_size: int, timeout: float, allow_private: bool = False) -> None:
+        self._max_size, self._timeout = max_size, timeout
+        self._client = Client(PublicAddresses(allow_private), extra="web", purpose="a web source")
+
+    def __call__(self, url: str, headers: Mapping[str, str]) -> Response:
+        given = tuple((name, value.encode()) for name, value in {**_HEADERS, **headers}.items())
+        try:
+            request = Request(parse_target(_ascii(url)), headers=given)
+            return self._client.send(request, timeout=self._timeout, max_bytes=self._max_size)
+        except NetError as problem:
+            advice = " (set allow_private to fetch it)" if problem.code == "not_allowed" else ""
+            raise FetchError(problem.message + advice) from None
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> Fetcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def gunzip(data: bytes, most: int) -> bytes:
+    """Unpacked data; raises FetchError when there is more than `most` of it."""
+    try:
+        return unpack_gzip(data, most)
+    except NetError as problem:
+        raise FetchError(problem.message.replace("the response", "the file")) from None
+
+
+def _ascii(url: str) -> str:
+    """A URL as people write it in the form in which it is sent: an international host name, spaces in the path."""
+    scheme, slashes, rest = url.partition("://")
+    end = re.search(r"[/?#]|$", rest)
+    assert end is not None  # the end of the text always matches
+    authority, path = rest[: end.start()], rest[end.start() :]
+    if not authority.isascii():
+        try:
+            authority = authority[:300].encode("idna").decode()
+        except UnicodeError:
+            raise InvalidURL(url, "the host is not a valid international name") from None
+    return f"{scheme}{slashes}{authority}{path.replace(' ', '%20')}"
 
 
 @dataclass(slots=True)

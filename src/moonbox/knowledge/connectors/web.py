@@ -13,18 +13,17 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, MoonboxError
-from moonbox.knowledge.connectors.fetching import Fetch, Fetcher, Response
 from moonbox.knowledge.connectors.files import Globs, document_item
-from moonbox.knowledge.connectors.site import MAX_UNPACKED, Robots, read_sitemap
+from moonbox.knowledge.connectors.site import MAX_UNPACKED, Fetch, Fetcher, Response, Robots, read_sitemap
 from moonbox.knowledge.errors import KnowledgeError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of, kind_of_type
-from moonbox.knowledge.items import Failed, Skipped, Total, Unchanged
+from moonbox.knowledge.records import Failed, Skipped, Total, Unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from moonbox.knowledge.items import Scanned
+    from moonbox.knowledge.records import Scanned
 
 __all__ = ["Web", "WebOptions"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from moonbox.errors import UsageError
-from moonbox.knowledge.items import iso_time
+from moonbox.knowledge.records import iso_time
 from moonbox.knowledge.text import clean
 
 __all__ = [

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.language import Language
-from moonbox.languages.names import RESERVED_WORDS
+from moonbox.languages.language import RESERVED_WORDS, Language
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -21,7 +20,7 @@ _FEATURES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getme
 
 
 def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
-    from moonbox.languages.lua.explain import explain  # only a run that failed needs it
+    from moonbox.languages.lua.explain.compose import explain  # only a run that failed needs it
 
     return explain(error, sources=sources, tools=tools, limits=limits)
 

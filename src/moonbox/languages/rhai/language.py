@@ -50,14 +50,14 @@ def runtime_source() -> str:
 
 
 def _completeness() -> Callable[[str], bool]:
-    from moonbox.languages.translation import completeness_of
+    from moonbox.languages.explanations import completeness_of
 
     return completeness_of(runtime_source)
 
 
 def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
-    from moonbox.languages.rhai.hints import rhai_hint  # only a run that failed needs them
-    from moonbox.languages.translation import explain_translated
+    from moonbox.languages.explanations import explain_translated
+    from moonbox.languages.rhai.vocabulary import rhai_hint  # only a run that failed needs them
 
     explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
     source = list(sources.values())[-1] if sources else ""

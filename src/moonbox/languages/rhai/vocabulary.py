@@ -1,4 +1,4 @@
-"""The words of Rhai: its functions, and what other languages write in their place; see vocabulary.toml."""
+"""The words of Rhai, and hints for its errors: its functions, and what other languages write; see vocabulary.toml."""
 
 from __future__ import annotations
 
@@ -10,11 +10,37 @@ from typing import TYPE_CHECKING
 
 from moonbox.dataclass import dataclass
 from moonbox.languages.program import Vocabulary
+from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RhaiWords", "rhai_vocabulary", "rhai_words"]
+    from moonbox.errors import ScriptError
+    from moonbox.limits import Limits
+
+__all__ = ["RhaiWords", "rhai_hint", "rhai_vocabulary", "rhai_words"]
+
+_NOT_FOUND = re.compile(r"Function not found: ([A-Za-z_]\w{0,60}) \(?")
+_ON_NOTHING = re.compile(r"Function not found: ([-+*/%<>=!]{1,3}) \((?:\(\)|\(\), .{1,40}|.{1,40}, \(\))\)")
+_NOT_NOTHING = "a missing value is (), which is not false: write x == ()"
+_WITH_NOTHING = "one of the values is missing, (): give it a default, as in (x ?? 0) + 1"
+_NO_VARIABLE = re.compile(r"Variable not found: ([A-Za-z_]\w{0,60})\b")
+_DECLARED = re.compile(r"\b(?:let|const|fn)\s{1,20}([A-Za-z_]\w{0,60})")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w{0,60}\s*=(?!=)[^;\n]{1,80}")
+_MACRO = re.compile(r"'([A-Za-z_]\w{0,60})!' cannot run")
+_RESERVED = re.compile(r"'([A-Za-z_]\w{0,60})' is a reserved keyword")
+_KEY_BEFORE = re.compile(r"(?:#\{|,)\s*\Z")
+_FARTHEST = 20_000  # characters of a script that are searched for names
+_RECURSION = "a function calls itself too often: add a case that returns without another call, or use a loop"
+_FIELDS = {
+    "time": "timeout",
+    "operations": "max_operations",
+    "calls": "max_tool_calls",
+    "memory": "max_memory",
+    "output": "max_output",
+    "string": "max_string",
+    "array": "max_array",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +115,59 @@ def rhai_vocabulary() -> Vocabulary:
             "search": 'docs_search("words")',
         },
     )
+
+
+def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:
+    """A better hint than the error has; None where there is none."""
+    if error.kind == "limit":
+        return _limit(error, limits)
+    words = rhai_words()
+    if match := _RESERVED.search(error.message):
+        return _as_key(match[1], error, source)
+    if match := _MACRO.search(error.message):
+        form = words.foreign_functions.get(match[1])
+        return f"there are no macros; {form}" if form else f"there are no macros: write {match[1]}(…)"
+    if error.hint is None and (match := _ON_NOTHING.search(error.message)):
+        return _NOT_NOTHING if match[1] == "!" else _WITH_NOTHING
+    if error.hint is None and (match := _NOT_FOUND.search(error.message)):
+        form = words.foreign_methods.get(match[1])
+        if form is not None:
+            return words.foreign_method(match[1], "list", ())
+        return words.foreign_functions.get(match[1])
+    if error.hint is None and (match := _NO_VARIABLE.search(error.message)):
+        return words.advice(match[1], called=False) or _undeclared(match[1], error, source)
+    return None
+
+
+def _undeclared(name: str, error: ScriptError, source: str) -> str | None:
+    """`x = 1` without `let`, or a name that is spelled otherwise elsewhere."""
+    lines = source.splitlines()
+    line = lines[error.line - 1] if error.line is not None and error.line <= len(lines) else ""
+    assignment = _ASSIGNED.match(line, (error.column or 1) - 1)
+    if assignment is not None:
+        return f"a variable is declared before it is assigned; write: let {assignment[0].rstrip()};"
+    return did_you_mean(nearest(name, set(_DECLARED.findall(source[:_FARTHEST])) - {name}))
+
+
+def _as_key(word: str, error: ScriptError, source: str) -> str | None:
+    """`#{match: 1}` and `map.match`."""
+    lines = source.splitlines()
+    if error.line is None or error.column is None or error.line > len(lines):
+        return None
+    before = lines[error.line - 1][: error.column - 1]
+    behind = lines[error.line - 1][error.column - 1 + len(word) :].lstrip()
+    if before.rstrip().endswith("."):
+        return f'a reserved word as a name is written in quotes: map["{word}"]'
+    if behind.startswith(":") and (_KEY_BEFORE.search(before) or not before.strip()):
+        return f'a reserved word as a name is written in quotes: #{{"{word}": …}}'
+    return None
+
+
+def _limit(error: ScriptError, limits: Limits) -> str | None:
+    if error.limit == "depth" and error.message.startswith("Stack overflow"):
+        return _RECURSION
+    field = _FIELDS.get(error.limit or "")
+    if field is None or field in error.message or field in (error.hint or "") or error.hint is None:
+        return None
+    hint = "keep fewer elements: work on parts, and keep only what is needed" if error.limit == "array" else error.hint
+    return f"{field} is {getattr(limits, field)}: {hint}"

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.auth.provider import AccessToken
 
 from moonbox.config.serve import check_url
+from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
-from moonbox.net.errors import NetError
-from moonbox.net.urls import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitResult, ErrorData, InputRequiredResult
 
-from moonbox.audit.terminal import visible
 from moonbox.errors import Denied
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.notifications import CallProgress, Relay
@@ -32,7 +31,7 @@ from moonbox.mcp.server.questions import (
     send_log,
 )
 from moonbox.sandbox.decisions import Decision
-from moonbox.wording import counted
+from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

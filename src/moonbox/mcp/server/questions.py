@@ -25,10 +25,10 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from moonbox.audit.terminal import visible
 from moonbox.errors import Denied
 from moonbox.sandbox.decisions import Decision
 from moonbox.tools.signature import first_sentence
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

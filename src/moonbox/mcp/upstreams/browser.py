@@ -14,7 +14,6 @@ from urllib.parse import parse_qs, urlsplit
 from mcp.shared.auth import AuthorizationCodeResult
 from mcp_types import ElicitRequest, ElicitRequestURLParams, ElicitResult
 
-from moonbox.audit.terminal import visible
 from moonbox.errors import ToolError, UsageError
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
@@ -22,6 +21,7 @@ from moonbox.mcp.upstreams.connection import connect, make_transport
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.login import LoginRequired, Person, make_auth
 from moonbox.sandbox.record import CLOCK
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -23,9 +23,9 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from moonbox.audit.terminal import visible
 from moonbox.mcp.caller import CALLER
 from moonbox.sandbox.record import CLOCK, RunClock
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

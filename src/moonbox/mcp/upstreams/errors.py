@@ -9,15 +9,24 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, URL_ELICITATION_REQUIRED
 
-from moonbox.audit.terminal import visible
 from moonbox.errors import ArgumentError, ToolError
 from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.tools.results import scrub
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from moonbox.mcp.upstreams.connection import Transport
 
-__all__ = ["ConnectionLost", "call_error", "describe", "is_lost", "lost_during_call", "timed_out", "unavailable"]
+__all__ = [
+    "ConnectionLost",
+    "call_error",
+    "describe",
+    "is_lost",
+    "lost_during_call",
+    "start_failure",
+    "timed_out",
+    "unavailable",
+]
 
 _SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
 """What the SDK says for an HTTP status; the status itself says more."""
@@ -93,6 +102,18 @@ def _with_urls(message: str, data: Any) -> str:
     requests = data.get("elicitations") if isinstance(data, dict) else None
     urls = [item["url"] for item in requests or () if isinstance(item, dict) and isinstance(item.get("url"), str)]
     return f"{message}: a person must first open {', '.join(urls[:3])}" if urls else message
+
+
+def start_failure(problem: BaseException, transport: Transport, seconds: float) -> str:
+    """Why a server could not be started or reached, with its last line of output."""
+    if isinstance(problem, TimeoutError):
+        reason = f"it did not answer within {seconds:g} s"
+    elif transport.ended.is_set():
+        return transport.end_reason()
+    else:
+        reason = describe(problem, transport.refusal)
+    last = transport.output.last_line()
+    return f"{reason}; its last output: {last}" if last else reason
 
 
 def lost_during_call(name: str, transport: Transport, problem: BaseException, *, harmless: bool) -> ToolError:

@@ -21,10 +21,10 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
-from moonbox.audit.terminal import visible
 from moonbox.mcp.streams import MessageReader, MessageWriter
 from moonbox.mcp.upstreams.errors import ConnectionLost
 from moonbox.tools.results import scrub
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine

@@ -207,13 +207,13 @@ def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: M
         value = result.structured_content
         if _is_wrapped(result, schema) and isinstance(value, dict) and set(value) == {"result"}:
             value = value["result"]
-        _check_told_as_data(value)
+        _check_failure_as_data(value)
         return value
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     others = [reference(block, media) for block in result.content if not isinstance(block, TextContent)]
     if not others:
         if len(texts) == 1 and '"isError"' in texts[0]:
-            _check_told_as_data(_json(texts[0]))
+            _check_failure_as_data(_json(texts[0]))
         return _text_value(texts)
     if len(others) == 1 and not texts:
         return others[0]
@@ -224,11 +224,11 @@ def _is_wrapped(result: CallToolResult, schema: dict[str, Any] | None) -> bool:
     """FastMCP says so in the tool's result schema, or with the result itself."""
     if schema is not None and schema.get(_WRAPPED):
         return True
-    told = (result.meta or {}).get("fastmcp")
-    return isinstance(told, dict) and told.get("wrap_result") is True
+    meta = (result.meta or {}).get("fastmcp")
+    return isinstance(meta, dict) and meta.get("wrap_result") is True
 
 
-def _check_told_as_data(value: Any) -> None:
+def _check_failure_as_data(value: Any) -> None:
     """Raises ToolError where the value is itself the result of a call that failed: a server passed it on as data."""
     if not (isinstance(value, dict) and value.get("isError") is True and isinstance(value.get("content"), list)):
         return
@@ -276,9 +276,9 @@ def reference(block: ContentBlock, store: MediaStore | None) -> dict[str, Any] |
 
 def _medium(data: str, kind: str, name: str, store: MediaStore | None) -> Media | None:
     """None where a server sends what is no base64, or too much; what is no MIME type is guessed."""
-    for told in (kind, ""):
+    for mime_type in (kind, ""):
         with contextlib.suppress(UsageError):
-            medium = Media.from_base64(data, told, name)
+            medium = Media.from_base64(data, mime_type, name)
             try:
                 if store is not None:
                     store.keep(medium)

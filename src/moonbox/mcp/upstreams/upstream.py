@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ToolError
+from moonbox.mcp.upstreams import errors
 from moonbox.mcp.upstreams.browser import ServerLogin
 from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures, named_logger, progress_reporter, redacted
 from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
-from moonbox.mcp.upstreams.errors import call_error, describe, is_lost, lost_during_call, timed_out, unavailable
 from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.mcp.upstreams.status import AvailabilityLog, Status, Timing, server_icons
 from moonbox.secrets import SecretRedactor
@@ -182,21 +182,13 @@ class Upstream:
                 self._availability.ready(self.status)
                 await self._follow(connection)
                 return transport.end_reason()
-        except TimeoutError:
-            return self._with_output(f"it did not answer within {self.settings.start_timeout:g} s")
         except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise costs only that server
-            if transport.ended.is_set():
-                return transport.end_reason()
-            return self._with_output(describe(problem, transport.refusal))
+            if not transport.ended.is_set() and (self._login.required or " 401 " in f"{transport.refusal} "):
+                self._login.required = True
+                return str(LoginRequired(self.settings.name))
+            return errors.start_failure(problem, transport, self.settings.start_timeout)
         finally:
             self._connection = None
-
-    def _with_output(self, reason: str) -> str:
-        if self._login.required or (self._transport is not None and " 401 " in f"{self._transport.refusal} "):
-            self._login.required = True
-            return str(LoginRequired(self.settings.name))
-        last = self._transport.output.last_line() if self._transport is not None else ""
-        return f"{reason}; its last output: {last}" if last else reason
 
     async def _follow(self, connection: Connection) -> None:
         """Keep the tools of a live connection up to date until it ends."""
@@ -235,7 +227,7 @@ class Upstream:
                 if self._subscribed:
                     await connection.subscribe(self._subscribed)
         except Exception as problem:  # noqa: BLE001 - a server that refuses these is of use without them
-            log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, describe(problem))
+            log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, errors.describe(problem))
 
     def _log(self, params: LoggingMessageNotificationParams) -> None:
         self.callbacks.log(redacted(named_logger(params, self.settings.namespace), self._hide))
@@ -296,7 +288,7 @@ class Upstream:
             await self._ready_connection()
         elif self._connection is None:
             self._start_requested.set()
-            raise unavailable(self.status.why())
+            raise errors.unavailable(self.status.why())
         names = ", ".join(tool.path for tool in self.toolbox)
         return f"the MCP server '{self.settings.name}' is available now; its tools are: {names}"
 
@@ -371,10 +363,12 @@ class Upstream:
                         if self._login.required:
                             connection.broken.set()
                             raise self._login.error() from problem
-                        if not is_lost(problem):
-                            raise call_error(problem, self.settings.name, connection.transport.refusal) from problem
+                        if not errors.is_lost(problem):
+                            raise errors.call_error(
+                                problem, self.settings.name, connection.transport.refusal
+                            ) from problem
                         connection.broken.set()
-                        raise lost_during_call(
+                        raise errors.lost_during_call(
                             self.settings.name, connection.transport, problem, harmless=harmless
                         ) from problem
                     finally:
@@ -382,7 +376,7 @@ class Upstream:
         except TimeoutError:
             if (live := self._connection) is not None and not live.broken.is_set():
                 self._health_check = asyncio.create_task(live.end_unless_healthy(self._timing.health_check))
-            raise timed_out(self.settings.name, what, seconds) from None
+            raise errors.timed_out(self.settings.name, what, seconds) from None
 
     async def _ready_connection(self) -> Connection:
         """The live connection; a start that is in progress or due soon is waited for."""
@@ -391,12 +385,12 @@ class Upstream:
             soon = status.retry_at is not None and status.retry_at - time.monotonic() <= self._timing.worth_waiting
             hopeless = status.state in ("closed", "off") or bool(self.settings.problem)
             if hopeless or (status.state == "retrying" and not soon):
-                raise unavailable(status.why(), retryable=status.state == "retrying")
+                raise errors.unavailable(status.why(), retryable=status.state == "retrying")
             if status.state == "failed" and self._start_requested.is_set():
-                raise unavailable(status.why())
+                raise errors.unavailable(status.why())
             if status.state in ("idle", "starting", "failed"):
                 self._start_requested.set()
             await self._status_changed.wait()
             if self.status.state in ("retrying", "failed") and status.state in ("starting", "failed", "idle"):
-                raise unavailable(self.status.why())
+                raise errors.unavailable(self.status.why())
         return self._connection

@@ -13,9 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 from moonbox._version import __version__
 from moonbox.mcp.upstreams.errors import ConnectionLost
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
-from moonbox.net.addresses import is_loopback, parse_address, why_refused
-from moonbox.net.bodies import ByteBudget, is_compressed
-from moonbox.net.errors import NetError
+from moonbox.net.addresses import NetError, is_loopback, parse_address, why_refused
+from moonbox.net.client import ByteBudget, is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

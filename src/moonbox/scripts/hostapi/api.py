@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from moonbox.errors import Denied, MissingExtra, ScriptError, ToolError
 from moonbox.scripts.hostapi import crypto, csv, encoding, fs, http, log, regex, secrets
 from moonbox.scripts.hostapi import time as time_functions
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, HostLimits, HttpOptions
 from moonbox.scripts.hostapi.grants import Grants
-from moonbox.scripts.hostapi.limits import HostLimits, HttpOptions
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from moonbox.scripts.hostapi.functions import Host, HostFunction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from moonbox.scripts.hostapi.limits import HostLimits
+    from moonbox.scripts.hostapi.functions import HostLimits
 
 __all__ = ["functions"]
 

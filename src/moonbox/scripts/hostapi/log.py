@@ -15,7 +15,7 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from moonbox.scripts.hostapi.limits import HostLimits
+    from moonbox.scripts.hostapi.functions import HostLimits
 
 __all__ = ["LogRecord", "ScriptLog", "functions"]
 

@@ -9,14 +9,13 @@ from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.net.addresses import why_refused
 from moonbox.scripts.hostapi.arguments import Parameter
 from moonbox.scripts.hostapi.functions import Host, HostFunction
-from moonbox.scripts.hostapi.grants import not_granted
-from moonbox.scripts.hostapi.host_patterns import grant_text
+from moonbox.scripts.hostapi.grants import grant_text, not_granted
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from moonbox.net.urls import Target
+    from moonbox.net.addresses import Target
     from moonbox.scripts.hostapi.grants import Grants, SecretGrant
 
 __all__ = ["HANDLE_KEY", "SecretStore", "contains_handle", "functions", "is_handle"]

@@ -53,11 +53,11 @@ class Prepared:
         return on_linux(self.libc)
 
     @staticmethod
-    def made(made: Made | str) -> Made:
+    def made(part: Made | str) -> Made:
         """The ruleset or the filter, if there is one."""
-        if isinstance(made, str):
-            raise Unavailable(made)
-        return made
+        if isinstance(part, str):
+            raise Unavailable(part)
+        return part
 
 
 def prepare(*, for_forks: bool = False, group: tuple[str | None, str] = NO_GROUP) -> Prepared:

@@ -58,19 +58,19 @@ def _probe_in(group: str | None, detail: str) -> tuple[Layer, ...]:
         theirs.close()
         ours.settimeout(SECONDS)
         try:
-            told = _read_layers(ours)
+            layers = _read_layers(ours)
         finally:
             complaint = _reaped(child)
     why = _ending(child.returncode, complaint)
-    return tuple(told.get(name, Layer(name, False, why)) for name in LAYERS)
+    return tuple(layers.get(name, Layer(name, False, why)) for name in LAYERS)
 
 
 def run_probe() -> None:
     """The probing process: put each layer in force, try to get past it, tell the outcome."""
-    told = socket.socket(fileno=int(sys.argv[2]))
+    channel = socket.socket(fileno=int(sys.argv[2]))
 
     def tell(layer: Layer) -> Layer:
-        told.sendall(json.dumps([layer.name, layer.active, layer.detail]).encode() + b"\n")
+        channel.sendall(json.dumps([layer.name, layer.active, layer.detail]).encode() + b"\n")
         return layer
 
     libc = load_libc()
@@ -81,7 +81,7 @@ def run_probe() -> None:
     _go_on_in_a_fork()  # as a worker is one: processes that have left the machine's numbers start no threads
     config = JailConfig(
         prepared=prepared,
-        keep_fds=(told.fileno(),),
+        keep_fds=(channel.fileno(),),
         parent_pid=int(sys.argv[3]),
         memory=MEMORY,
         memory_slack=SLACK,

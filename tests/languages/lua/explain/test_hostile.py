@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moonbox.languages.language import EngineError
-from moonbox.languages.lua.explain import explain
-from moonbox.languages.lua.explain.compose import compose
+from moonbox.languages.lua.explain.compose import compose, explain
 from moonbox.limits import Limits
 from tests.languages.lua.explain.bench import MOST_CALLS, Bench, calls_made
 

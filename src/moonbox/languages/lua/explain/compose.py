@@ -1,17 +1,17 @@
-"""An engine's error turned into the error that the model reads."""
+"""Errors that teach: what the engine reports of a failed run, in words for the model that must correct its script."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
-from moonbox.languages.limits import limit_hint, limit_message
-from moonbox.languages.lua.explain.environment import Tools
+from moonbox.languages.explanations import limit_hint, limit_message
 from moonbox.languages.lua.explain.location import Location, frames_of, locate, render, split_prefix
 from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied, with_value
 from moonbox.languages.lua.explain.syntax_errors import explain_syntax
 from moonbox.languages.lua.explain.values import RuntimeFailure
 from moonbox.languages.lua.syntax.listing import Listing
+from moonbox.languages.lua.vocabulary import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -19,23 +19,28 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["LONGEST_MESSAGE", "LONGEST_NAME", "bare", "compose"]
+__all__ = ["LONGEST_MESSAGE", "LONGEST_NAME", "compose", "explain"]
 
 LONGEST_MESSAGE = 4_000
 LONGEST_NAME = 200
 _STRINGS = "build long strings with table.concat, not with .. in a loop"
 
 
-def compose(
-    error: EngineError,
-    *,
-    sources: Mapping[str, str],
-    tools: Collection[str],
-    limits: Limits,
-    chunk: str | None = None,
-) -> ScriptError:
-    """The error with everything that can be said about it; see `moonbox.languages.lua.explain.explain`."""
-    current = chunk or next(reversed(list(sources)), "script")
+def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
+    """Say what went wrong, where, and what to write instead.
+
+    `sources` maps the chunks of a Repl's runs (`script`, `script#2`, …) to their text, as far as they are kept; the run
+    that failed is the last of them. `tools` are the paths of the tools that the script can call.
+    """
+    try:
+        return compose(error, sources=sources, tools=tools, limits=limits)
+    except Exception:  # noqa: BLE001 - a flaw in a hint must never cost the error that it is about
+        return _bare(error)
+
+
+def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
+    """The error with everything that can be said about it."""
+    current = next(reversed(list(sources)), "script")
     listings = {name: Listing(source) for name, source in sources.items()}
     raw = error.message[: LONGEST_MESSAGE + 200].partition("\nstack traceback:\n\t[C]")[0]
     message_text, prefix = split_prefix(raw, current)
@@ -52,7 +57,7 @@ def compose(
     return _runtime(error, message_text, location, listings, current, Tools(tools))
 
 
-def bare(error: EngineError) -> ScriptError:
+def _bare(error: EngineError) -> ScriptError:
     """The error in the engine's own words alone."""
     limit = error.limit if error.limit in LIMIT_NAMES else None
     kind = {"stop": "limit" if limit else "cancelled"}.get(error.kind, error.kind)

@@ -29,6 +29,7 @@ _RULES: tuple[Rule, ...] = (
     *tables.RULES,
     *blocks.RULES,
     *tables.EXPRESSION_RULES,
+    statements.misspelled,
 )
 """In the order in which they are asked; the first that knows something answers."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from moonbox.languages.names import RESERVED_WORDS
+from moonbox.languages.language import RESERVED_WORDS
 
 __all__ = ["Token", "bad_escape", "tokenize"]
 

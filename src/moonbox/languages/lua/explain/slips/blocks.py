@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.choices import choice_in
 from moonbox.languages.lua.explain.corrections import block_colon, corrected, is_lua, with_line
-from moonbox.languages.lua.explain.loops import lua_loop
+from moonbox.languages.lua.explain.rewrites import choice_in, lua_loop
 from moonbox.languages.lua.explain.slips import Advice, FailurePoint, Rule
 from moonbox.languages.lua.syntax.parser import parse
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from moonbox.languages.lua.explain.corrections import DECLARATIONS, corrected, with_line
 from moonbox.languages.lua.explain.slips import Advice, FailurePoint, Rule
 from moonbox.languages.lua.syntax.parser import expression_end
+from moonbox.suggest import nearest
 
-__all__ = ["RULES", "TRY"]
+__all__ = ["RULES", "TRY", "misspelled"]
 
 TRY = "Lua has no try; use: local ok, result = pcall(function() … end) if not ok then … end"
 _IMPORT = "nothing has to be imported: string, table, math, utf8, os, json, docs and tools are already available"
@@ -90,12 +91,12 @@ def _destructured(point: FailurePoint) -> str | None:
 
 
 def _elif(point: FailurePoint) -> Advice | None:
-    word = point.tokens[point.statement]
-    if word.text not in ("elif", "elsif", "elseIf") or word.kind != "name" or not point.within("if"):
-        return None
-    return Advice(
-        with_line(f"Lua writes elseif, not {word.text}", corrected(point.listing, word.line)), point.statement
-    )
+    for index in (point.statement, point.index):  # behind a return on the same line it is not where a statement begins
+        word = point.tokens[index]
+        if word.text in ("elif", "elsif", "elseIf") and word.kind == "name" and point.within("if"):
+            written = corrected(point.listing, word.line)
+            return Advice(with_line(f"Lua writes elseif, not {word.text}", written), index)
+    return None
 
 
 def _statement_word(point: FailurePoint) -> Advice | None:
@@ -338,6 +339,18 @@ def _parameters(point: FailurePoint, opener: int) -> list[str] | None:
         return None
     return [point.tokens[first].text for first, _ in parts]
 
+
+def misspelled(point: FailurePoint) -> Advice | None:
+    """`retrun x`, `if x tehn`."""
+    for index in (point.index, point.statement):
+        word = point.tokens[index]
+        keywords = nearest(word.text, _LONG_KEYWORDS) if word.kind == "name" else []
+        if keywords and point.index <= index + 1:
+            return Advice(f"did you mean {keywords[0]}?", index)
+    return None
+
+
+_LONG_KEYWORDS = ("else", "elseif", "function", "local", "repeat", "return", "then", "until", "while")
 
 RULES: tuple[Rule, ...] = (
     _continue,

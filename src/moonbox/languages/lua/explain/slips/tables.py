@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from moonbox.languages.language import is_identifier
 from moonbox.languages.lua.explain.corrections import with_line
 from moonbox.languages.lua.explain.slips import Advice, FailurePoint, Rule
 from moonbox.languages.lua.explain.values import operand_before
 from moonbox.languages.lua.syntax.parser import expression_end, expressions_end
-from moonbox.languages.names import is_identifier
 
 __all__ = ["EXPRESSION_RULES", "RULES"]
 

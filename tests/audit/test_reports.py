@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moonbox.audit.records import Call, CallError, Run, Usage
-from moonbox.audit.terminal import seconds, size, visible
-from moonbox.audit.timeline import bars, timeline, timeline_text
+from moonbox.audit.reports import bars, timeline, timeline_text
+from moonbox.wording import seconds, size, visible
 
 
 def test_calls_are_bars_at_their_time_and_batches_overlap() -> None:

@@ -1,0 +1,241 @@
+"""Reports on runs: the timeline of one, what one spared the model's context, and the comparison of two."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.compact import short
+from moonbox.values import to_jsonable
+from moonbox.wording import counted, seconds, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.text import Text
+
+    from moonbox.audit.records import Call, Run
+
+__all__ = ["Bar", "CallPair", "Comparison", "Economy", "bars", "compare", "economy_of", "timeline", "timeline_text"]
+
+MARKS = {"ok": "✓", "error": "✗", "denied": "⊘", "timeout": "!", "cancelled": "∅", "in_flight": "…"}
+STYLES = {
+    "ok": "green",
+    "error": "red",
+    "denied": "yellow",
+    "timeout": "red",
+    "cancelled": "yellow",
+    "in_flight": "cyan",
+}
+_MAX_LINES = 2_000
+_MAX_CALLS = 500
+_CONTEXT = 3
+_ARGUMENT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One row: what was called, and where on the line it stands, in cells."""
+
+    call: Call
+    label: str
+    before: int
+    waiting: int
+    running: int
+    after: int
+
+    @property
+    def drawing(self) -> str:
+        """Spaces, the wait for a slot or a person as ░, the time inside the tool as █."""
+        return " " * self.before + "░" * self.waiting + "█" * self.running + " " * self.after
+
+    @property
+    def status(self) -> str:
+        """What came of it, in words when it was not simply done."""
+        call = self.call
+        if call.ok:
+            return MARKS["ok"]
+        words = call.error.code if call.error and call.status == "error" else call.status.replace("_", " ")
+        return f"{MARKS.get(call.status, '?')} {visible(words, keep='')[:30]}"
+
+
+def bars(run: Run, cells: int, *, max_rows: int = 100, label_width: int = 24) -> tuple[Bar, ...]:
+    """A bar for each of the first `max_rows` calls, on a line of `cells` cells that stands for the whole run."""
+    start, end = _span(run)
+    per_cell = (end - start) / cells if end > start else 1.0
+    return tuple(_bar(call, start, per_cell, cells, label_width) for call in run.calls[:max_rows])
+
+
+def timeline(run: Run, width: int = 100, *, max_rows: int = 100) -> list[str]:
+    """The timeline as plain lines: a scale, a row for each call, and how many calls are not shown."""
+    return [line.plain for line in timeline_text(run, width, max_rows=max_rows)]
+
+
+def timeline_text(run: Run, width: int = 100, *, max_rows: int = 100) -> list[Text]:
+    """The same lines with colours, for rich."""
+    from rich.text import Text
+
+    if not run.calls:
+        return []
+    label_width = min(max(len(visible(call.tool, keep="")) for call in run.calls[:max_rows]), max(8, width // 4))
+    number_width = len(str(run.calls[-1].index))
+    status_width = max(len(bar.status) for bar in bars(run, 1, max_rows=max_rows))
+    cells = max(10, width - number_width - label_width - 3 - _ROOM_FOR_TIME - status_width)
+    start, end = _span(run)
+    scale = f"{'0':<{cells - len(seconds(end - start))}}{seconds(end - start)}"
+    lines = [Text(f"{'':{number_width}} {'':{label_width}} {scale}", style="dim")]
+    for bar in bars(run, cells, max_rows=max_rows, label_width=label_width):
+        style = STYLES.get(bar.call.status, "default")
+        line = Text(f"{bar.call.index:>{number_width}} ", style="dim")
+        line.append(f"{bar.label:<{label_width}} ", style="default")
+        line.append(bar.drawing, style=style)
+        line.append(f" {seconds(bar.call.duration):>{_ROOM_FOR_TIME - 1}} ", style="default")
+        line.append(bar.status, style=style)
+        lines.append(line)
+    hidden = len(run.calls) - max_rows
+    if hidden > 0:
+        lines.append(Text(f"{'':{number_width}} … {counted(hidden, 'more call')}", style="dim"))
+    return lines
+
+
+_ROOM_FOR_TIME = 9
+
+
+def _span(run: Run) -> tuple[float, float]:
+    """From the start of the run to the end of whatever ended last."""
+    start = min([call.started for call in run.calls] + ([run.started] if run.started else []))
+    ends = [call.started + call.queued + call.duration for call in run.calls]
+    return start, max(*ends, run.started + run.usage.wall if run.started else 0.0, start)
+
+
+def _bar(call: Call, start: float, per_cell: float, cells: int, label_width: int) -> Bar:
+    def cell(moment: float) -> int:
+        return min(cells, max(0, round((moment - start) / per_cell)))
+
+    begun = min(cell(call.started), cells - 1)
+    entered = min(max(cell(call.started + call.queued), begun), cells - 1)
+    left = max(cell(call.started + call.queued + call.duration), entered + 1)  # never invisible
+    if call.status == "in_flight":
+        left = cells
+    label = visible(call.tool, keep="")
+    if len(label) > label_width:
+        label = label[: label_width - 1] + "…"
+    return Bar(call, label, before=begun, waiting=entered - begun, running=left - entered, after=cells - left)
+
+
+@dataclass(frozen=True, slots=True)
+class Economy:
+    """Tokens, as a counter estimates them."""
+
+    calls: int
+    direct: int
+    """Every call's name, arguments and result, as if the model had made the calls one by one."""
+    script: int
+    """The script and the answer that the model was shown."""
+    answer: int
+    """The answer alone."""
+
+    @property
+    def spared(self) -> int:
+        """How many tokens the script spared; negative where direct calls would have been cheaper."""
+        return self.direct - self.script
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "spared": self.spared}
+
+
+def economy_of(run: Run, answer: str, count: Callable[[str], int]) -> Economy:
+    """The economy of a run whose model was shown this answer."""
+    direct = sum(count(_as_direct_call(call)) for call in run.calls)
+    tokens = count(answer)
+    return Economy(len(run.calls), direct, count(run.source) + tokens, tokens)
+
+
+def _as_direct_call(call: Call) -> str:
+    result = call.result if call.error is None else f"{call.error.code}: {call.error.message}"
+    message = [call.tool, to_jsonable(call.arguments), to_jsonable(result)]
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class CallPair:
+    """A call that both runs made, or that only one did: then the other's status and duration are None."""
+
+    tool: str
+    arguments: str
+    a_status: str | None
+    a_duration: float | None
+    b_status: str | None
+    b_duration: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What differs between the run `a` and the run `b`."""
+
+    figures: dict[str, tuple[float, float]]
+    diff: tuple[tuple[str, str], ...]
+    """Lines of the scripts with "+", "-" or " " in front; empty where the scripts are the same."""
+    calls: tuple[CallPair, ...]
+    hidden_calls: int
+    """Calls that are left out here because there are too many."""
+    same_values: bool
+    same_output: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare(a: Run, b: Run) -> Comparison:
+    """Compare two runs, the earlier first."""
+    hidden = max(0, len(a.calls) - _MAX_CALLS) + max(0, len(b.calls) - _MAX_CALLS)
+    return Comparison(
+        figures=_figures(a, b),
+        diff=tuple(_diff(a.source, b.source)),
+        calls=tuple(_pairs(a.calls[:_MAX_CALLS], b.calls[:_MAX_CALLS])),
+        hidden_calls=hidden,
+        same_values=a.values == b.values,
+        same_output=a.output == b.output,
+    )
+
+
+def _figures(a: Run, b: Run) -> dict[str, tuple[float, float]]:
+    def of(run: Run) -> dict[str, float]:
+        usage = run.usage
+        return {
+            "wall": usage.wall,
+            "cpu": usage.cpu,
+            "operations": usage.operations or 0,
+            "peak_memory": usage.peak_memory,
+            "calls": len(run.calls),
+            "failed_calls": sum(not call.ok for call in run.calls),
+            "bytes_in": usage.bytes_in,
+            "bytes_out": usage.bytes_out,
+            "output": len(run.output),
+        }
+
+    first, second = of(a), of(b)
+    return {name: (first[name], second[name]) for name in first}
+
+
+def _diff(a: str, b: str) -> Iterator[tuple[str, str]]:
+    if a == b:
+        return
+    lines = difflib.unified_diff(a.splitlines()[:_MAX_LINES], b.splitlines()[:_MAX_LINES], lineterm="", n=_CONTEXT)
+    for number, line in enumerate(lines):
+        if number >= 2:  # the first two name the files
+            yield (" ", line) if line.startswith("@@") else (line[:1], line[1:])
+
+
+def _pairs(a: Sequence[Call], b: Sequence[Call]) -> Iterator[CallPair]:
+    """The calls in order; those with the same tool and arguments stand side by side."""
+    first, second = ([(call.tool, short(call.arguments, _ARGUMENT_CHARS)) for call in calls] for calls in (a, b))
+    for _, i, j, k, m in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        same = first[i:j] == second[k:m]
+        for x, y in zip(range(i, j), range(k, m), strict=True) if same else ():
+            yield CallPair(*first[x], a[x].status, a[x].duration, b[y].status, b[y].duration)
+        if not same:
+            yield from (CallPair(*first[x], a[x].status, a[x].duration, None, None) for x in range(i, j))
+            yield from (CallPair(*second[y], None, None, b[y].status, b[y].duration) for y in range(k, m))
