@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 
 def count_calls(job: Callable[[], Any]) -> int:
@@ -21,6 +21,23 @@ def count_calls(job: Callable[[], Any]) -> int:
     sys.setprofile(watch)
     try:
         job()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+async def count_awaited(job: Callable[[], Awaitable[Any]]) -> int:
+    """The same for an awaited job, with whatever else its event loop does meanwhile."""
+    calls = 0
+
+    def watch(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        await job()
     finally:
         sys.setprofile(before)
     return calls

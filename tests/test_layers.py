@@ -131,14 +131,7 @@ def test_a_worker_imports_little(path: Path) -> None:
     for name in imports(path):
         top = name.split(".")[0]
         if top == "moonbox":
-            assert name == "moonbox" or name.split(".")[1] in {
-                "errors",
-                "limits",
-                "values",
-                "languages",
-                "worker",
-                "suggest",
-            }, name
+            assert name == "moonbox" or name.split(".")[1] in {*OF_THE_WORKER, "suggest"}, name
         else:
             assert top == "lupa" or top in sys.stdlib_module_names, f"{path.name} imports {name} in a worker"
 

@@ -21,7 +21,7 @@ CALLS = 400
 BATCH = 20
 ROWS = 20_000
 SLOW = 0.05
-ONE_OFF = 40
+ONE_OFF = 500
 LUA_FIB = "function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end"
 LUA_LOOP = "function loop(n) local t = 0 for i = 1, n do t = t + i % 7 end return t end"
 

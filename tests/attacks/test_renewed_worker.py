@@ -116,7 +116,7 @@ def source() -> Iterator[ProcessSource]:
 def link(source: ProcessSource) -> Iterator[Link]:
     with closing(source.spawn()) as link:
         link.wait_until_ready(time.monotonic() + SECONDS)
-        assert run(link, "return 1")[0] == protocol.RENEWABLE
+        assert run(link, "return 1", before=RENEW)[0] == protocol.RENEWABLE
         yield link
 
 
@@ -142,7 +142,7 @@ def fresh(source: ProcessSource) -> tuple[int, int, int, bytes]:
     """What a worker sees that has never run anything."""
     with closing(source.spawn()) as link:
         link.wait_until_ready(time.monotonic() + SECONDS)
-        return told(run(link, LOOK))
+        return told(run(link, LOOK, before=RENEW))
 
 
 @pytest.mark.parametrize("left", LEFT_BEHIND)
@@ -235,7 +235,7 @@ def test_the_memory_is_the_same_byte_for_byte(left: str, link: Link) -> None:
 )
 def test_what_is_not_ordinary_ends_the_process(source: str, limits: dict[str, Any]) -> None:
     with worker(**limits) as link:
-        assert run(link, source)[0] in (protocol.VALUE, protocol.DONE)
+        assert run(link, source, before=RENEW)[0] in (protocol.VALUE, protocol.DONE)
         with pytest.raises(Gone):
             run(link, "return 1", before=RENEW)
 
@@ -243,15 +243,21 @@ def test_what_is_not_ordinary_ends_the_process(source: str, limits: dict[str, An
 def test_a_worker_that_python_has_configured_is_not_renewed() -> None:
     with worker() as link:
         inputs = protocol.pack(protocol.CONFIGURE, {"inputs": []})
-        assert run(link, "return 1", before=inputs)[0] == protocol.VALUE
+        assert run(link, "return 1", before=RENEW + inputs)[0] == protocol.VALUE
 
 
-def test_a_run_that_was_interrupted_is_the_last() -> None:
+def test_a_worker_that_was_told_to_stop_does_not_serve_again() -> None:
     with worker() as link:
-        link.interrupt(7, protocol.REASON_CANCELLED)  # of another run: too late, or too early
         deadline = time.monotonic() + SECONDS
-        while run(link, "return 1")[0] == protocol.RENEWABLE:
+        kind = protocol.RENEWABLE
+        while kind == protocol.RENEWABLE:
             assert time.monotonic() < deadline
+            link.interrupt(7, protocol.REASON_CANCELLED)  # of another run: too late, or too early
+            try:
+                kind, _ = run(link, "return 1", before=RENEW)
+            except Gone:
+                return
+        assert kind == protocol.VALUE
 
 
 def test_an_answer_to_an_earlier_run_answers_no_other(link: Link) -> None:
@@ -286,6 +292,13 @@ def test_known_escapes_leave_nothing(source: ProcessSource, fresh: tuple[int, in
                 continue
             link.close()  # it failed, or makes calls: the host would not have the worker serve again
             link = source.spawn()
-            link.renewable = run(link, "return 1")[0] == protocol.RENEWABLE
+            link.renewable = run(link, "return 1", before=RENEW)[0] == protocol.RENEWABLE
     link.close()
     assert renewed > 20
+
+
+def test_a_worker_that_has_run_something_does_not_begin_to_be_renewed() -> None:
+    with worker() as link:
+        assert run(link, "left = 1")[0] == protocol.VALUE
+        with pytest.raises(Gone):
+            run(link, "return 1", before=RENEW)

@@ -10,16 +10,20 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import CallToolResult, TextContent
 
 from moonbox import CodeMode, Sandbox, tool
 from moonbox.mcp.caller import approve, watch
 from moonbox.mcp.server.events import PLAIN, ResumableSessions
 from moonbox.mcp.server.plain import PlainAnswers
 from moonbox.mcp.server.server import MoonboxServer
+from tests.counting import count_awaited
 from tests.mcp.mcp_driver import SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 VERSION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
@@ -95,12 +99,12 @@ class Served:
         """How many requests PlainAnswers left to the SDK."""
 
     async def answer(self, sent: tuple[bytes, list[tuple[bytes, bytes]]]) -> tuple[int, str, Any]:
-        return await self._exchange(self._plain, *sent)
+        return await exchange(self._plain, *sent)
 
     async def sdk_answer(self, sent: tuple[bytes, list[tuple[bytes, bytes]]]) -> tuple[int, str, Any]:
         before = PLAIN.set(True)
         try:
-            return await self._exchange(self._sdk.handle_request, *sent)
+            return await exchange(self._sdk.handle_request, *sent)
         finally:
             PLAIN.reset(before)
 
@@ -108,38 +112,39 @@ class Served:
         self.sdk_requests += 1
         await self._sdk.handle_request(scope, receive, send)
 
-    async def _exchange(self, app: Any, content: bytes, headers: Any) -> tuple[int, str, Any]:
-        """Status, type and content of the answer, without what is random in it."""
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/mcp",
-            "query_string": b"",
-            "scheme": "http",
-            "http_version": "1.1",
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 80),
-            "headers": headers,
-        }
-        messages = [{"type": "http.request", "body": content, "more_body": False}]
-        sent: list[Any] = []
 
-        async def receive() -> Any:
-            return messages.pop() if messages else await asyncio.Event().wait()
+async def exchange(app: Any, content: bytes, headers: Any) -> tuple[int, str, Any]:
+    """Status, type and content of the answer, without what is random in it."""
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/mcp",
+        "query_string": b"",
+        "scheme": "http",
+        "http_version": "1.1",
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+        "headers": headers,
+    }
+    messages = [{"type": "http.request", "body": content, "more_body": False}]
+    sent: list[Any] = []
 
-        async def send(message: Any) -> None:
-            sent.append(message)
+    async def receive() -> Any:
+        return messages.pop() if messages else await asyncio.Event().wait()
 
-        async with asyncio.timeout(SECONDS):
-            await app(scope, receive, send)
-        text = b"".join(message.get("body", b"") for message in sent).decode()
-        told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        assert told.get("content-length", str(len(text))) == str(len(text))
-        try:
-            data = json.loads(text)
-        except ValueError:
-            data = text
-        return sent[0]["status"], told.get("content-type", ""), data
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async with asyncio.timeout(SECONDS):
+        await app(scope, receive, send)
+    text = b"".join(message.get("body", b"") for message in sent).decode()
+    told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    assert told.get("content-length", str(len(text))) == str(len(text))
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = text
+    return sent[0]["status"], told.get("content-type", ""), data
 
 
 @asynccontextmanager
@@ -322,3 +327,22 @@ def test_a_plain_call_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     lines = [record for record in caplog.records if record.name == "moonbox.mcp"]
     fields = [(line.getMessage(), getattr(line, "fields", {}).get("result")) for line in lines]
     assert fields == [("request begins", None), ("request", "ok")] * 2
+
+
+def test_a_plain_call_takes_less_of_the_event_loop_than_a_tool_of_the_sdk_that_does_nothing() -> None:
+    """Counted in calls of functions in the loop's thread; the least of several, because timers may fire in between."""
+
+    async def call_nothing(_: Any, __: Any) -> CallToolResult:
+        return CallToolResult(content=[TextContent(text="10")])
+
+    async def least(answer: Callable[[], Awaitable[Any]]) -> int:
+        return min([await count_awaited(answer) for _ in range(10)])
+
+    async def work() -> None:
+        bare = StreamableHTTPSessionManager(Server("bare", on_call_tool=call_nothing))
+        async with served() as both, bare.run():
+            nothing = await least(lambda: exchange(bare.handle_request, *request()))
+            script = await least(lambda: both.answer(request("return 1")))
+            assert script < nothing
+
+    asyncio.run(work())

@@ -57,7 +57,7 @@ class HeldWorker:
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""
-        renewal = _RENEW if link.renewable and self._once else b""
+        renewal = _RENEW if self._once else b""  # it is new, or was given back
         link.renewable = False
         mark = toolbox, toolbox.revision, additions.revision, limits
         if link.configured == mark:

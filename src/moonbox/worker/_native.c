@@ -1337,7 +1337,7 @@ typedef struct {
 
 typedef struct {
   Range ranges[MOST_RANGES];
-  int count, hot_count;
+  int count, hot_count, begun;
   char *copy, *writable; /* for reading; for writing, while it is made */
   size_t size;
   char *heap_end;
@@ -1418,20 +1418,17 @@ static long faults_so_far(int whose) {
   return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* Whether the page has been written to since it was dropped: to write to it now then takes no page fault. */
-static int was_written(char *page) {
-  long before = faults_so_far(RUSAGE_THREAD);
-  *(volatile char *)page = *(volatile char *)page;
-  return before == faults_so_far(RUSAGE_THREAD);
-}
-
-/* After a run: which pages has it written to? */
+/* After a run: which pages has it written to? To write to one of them again takes no page fault. */
 static void find_hot_pages(Renewal *r) {
+  long before = faults_so_far(RUSAGE_THREAD), now;
   r->lessons++;
   r->hot_count = 0;
   for (int i = 0; i < r->count; i++)
-    for (size_t at = 0; at < r->ranges[i].size && r->hot_count < MOST_HOT; at += PAGE) {
-      if (!was_written(r->ranges[i].start + at)) continue;
+    for (size_t at = 0; at < r->ranges[i].size && r->hot_count < MOST_HOT; at += PAGE, before = now) {
+      volatile char *page = r->ranges[i].start + at;
+      *page = *page;
+      now = faults_so_far(RUSAGE_THREAD);
+      if (now != before) continue;
       r->hot[r->hot_count].page = r->ranges[i].start + at;
       r->hot[r->hot_count++].copy = r->copy + r->ranges[i].offset + at;
     }
@@ -1455,22 +1452,12 @@ static void drop_all_but_hot(Renewal *r) {
   }
 }
 
-/* Bring the memory back. Nothing here may use what is being brought back but to write it: the rest of what the host has
- * sent, which follows the request for this, is kept beside. */
+/* Bring the memory back. Nothing here may use what is being brought back but to write it. */
 static void renew(Renewal *r) {
-  size_t unread = W.in.size - W.in_start;
-  Spin spin = W.spin; /* how long the host takes, and not what a script did */
-  if (unread > sizeof r->unread) _exit(72);
-  memcpy(r->unread, W.in.data + W.in_start, unread);
   if (faults_so_far(RUSAGE_SELF) != r->faults) drop_all_but_hot(r);
   for (int hot = 0; hot < r->hot_count; hot++) memcpy(r->hot[hot].page, r->hot[hot].copy, PAGE);
   if (syscall(SYS_brk, r->heap_end) != (long)(intptr_t)r->heap_end) _exit(72);
   r->faults = faults_so_far(RUSAGE_SELF);
-  if (unread > W.in.room) _exit(72);
-  memcpy(W.in.data, r->unread, unread);
-  W.in.size = unread;
-  W.in_start = 0;
-  W.spin = spin;
 }
 #else
 static Renewal *prepare_renewal(uint64_t heap) {
@@ -1489,15 +1476,37 @@ static void renew(Renewal *r) {
 
 static void rehearse(void);
 
-/* The memory as it is after a first run, which nobody hears of, is what this worker begins every run with. */
-static void begin_renewals(Renewal *r) {
-  rehearse();
-  W.has_run = 0;
-  W.can_renew = 1;
-  W.in.size = W.in_start = 0;
-  if (!take_copy(r)) _exit(72);
-  rehearse();
-  renew(r);
+/* What the host has sent after the request at hand, kept beside while the buffer is changed; how much it is. */
+static size_t keep_unread(Renewal *r) {
+  size_t unread = W.in.size - W.in_start;
+  if (unread > sizeof r->unread) _exit(72);
+  memcpy(r->unread, W.in.data + W.in_start, unread);
+  return unread;
+}
+
+static void put_unread_back(const Renewal *r, size_t unread) {
+  if (unread > W.in.room) _exit(72);
+  memcpy(W.in.data, r->unread, unread);
+  W.in.size = unread;
+  W.in_start = 0;
+}
+
+/* RENEW: the first time the memory is kept as it is now, before any script has run; then it is brought back. */
+static void begin_or_renew(Renewal *r) {
+  size_t unread = keep_unread(r);
+  if (r->begun) {
+    Spin spin = W.spin; /* how long the host takes, and not what a script did */
+    renew(r);
+    W.spin = spin;
+  } else {
+    memset(W.in.data, 0, W.in.size);
+    W.in.size = W.in_start = 0;
+    W.can_renew = 1;
+    if (!take_copy(r)) _exit(72);
+    r->begun = 1;
+    r->faults = -1; /* the first renewal drops everything */
+  }
+  put_unread_back(r, unread);
 }
 
 /* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force around
@@ -1522,18 +1531,18 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
     if (!after) _exit(70);
     return Py_BuildValue("((NN)O)", before, after, Py_None);
   }
-  if (renewal) begin_renewals(renewal);
-  else rehearse();
+  rehearse();
   if (!send_frame(READY, greeting, (size_t)greeting_size)) _exit(0);
   int kind;
   char *payload;
   size_t length;
   while (receive(&kind, &payload, &length) > 0) {
-    if (kind == RENEW && renewal && W.can_renew) {
-      renew(renewal);
+    if (kind == RENEW) {
+      if (!renewal) continue; /* it is never told that this can be done */
+      if (W.early_number || (renewal->begun ? !W.can_renew : W.has_run)) break; /* the host does not ask for that */
+      begin_or_renew(renewal);
       continue;
     }
-    if (kind == RENEW) break; /* it was not told that this can be done */
     if (kind == ANSWERS || kind == HALT) continue; /* to a run that has ended */
     if (kind != RUN) {
       wake_python();

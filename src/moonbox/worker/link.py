@@ -67,8 +67,7 @@ class Link:
         cpu_clock: int | None = None,
     ) -> None:
         self.pid = pid
-        self._cpu_clock = cpu_clock
-        self._cpu = 0.0
+        self._cpu_clock, self._cpu = cpu_clock, 0.0
         self.native = native
         """The worker's loop is the native one, which reads MessagePack."""
         self.greeting: bytes | None = None
@@ -89,9 +88,8 @@ class Link:
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         self._using = threading.Lock()
-        self._users = 0
+        self._users, self._frozen = 0, False
         self._idle_since = monotonic()
-        self._frozen = False
         self.on_thaw: Callable[[], object] | None = None
         """Called when a frozen worker is used again."""
         self._bell: tuple[socket.socket, socket.socket] | None = None
@@ -116,9 +114,7 @@ class Link:
         """What the worker said of its jail."""
         from moonbox.worker.jail import Layer
 
-        lines = (self.greeting or b"").decode("utf-8", "replace").splitlines()
-        parts = [line.split("\t") for line in lines]
-        return tuple(Layer(part[0], part[1] == "1", part[2]) for part in parts if len(part) == 3)
+        return Layer.read(self.greeting or b"")
 
     @property
     def cpu(self) -> Callable[[], float] | None:

@@ -8,7 +8,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         ANSWERS     [(call id, ok, value or error), …] for some of the calls under way; MessagePack for a native worker
         HALT        the run must end instead of being answered: one byte, the reason
         GLOBALS     tell what the scripts have defined
-        RENEW       to a worker whose last run ended with RENEWABLE: be as you were before your first run
+        RENEW       to a worker that has run nothing yet: remember how you are; after RENEWABLE: be as you were then
     worker → host   assumed hostile: payloads are JSON or raw text, bounded, checked before use, never marshal
         READY       the layers of the jail: lines of name, 0 or 1, detail, with tabs between
         OUTPUT      printed bytes

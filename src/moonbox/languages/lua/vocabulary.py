@@ -1,14 +1,185 @@
-"""The words of Lua as scripts find them here, and what to write for those of other languages."""
+"""The words of Lua as scripts find them, and what to write for those of other languages (explain/equivalents.toml)."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form
+from moonbox.dataclass import dataclass
+from moonbox.languages.language import is_identifier
 from moonbox.languages.program import Vocabulary
 from moonbox.suggest import did_you_mean, nearest
 
-__all__ = ["lua_vocabulary"]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+__all__ = [
+    "BASE",
+    "LENGTHS",
+    "LIBRARIES",
+    "Equivalents",
+    "Tools",
+    "equivalents",
+    "fill_form",
+    "library_of",
+    "lua_vocabulary",
+]
+
+BASE = frozenset(
+    {
+        *("assert", "error", "ipairs", "next", "pairs", "pcall", "print", "rawequal", "rawget", "rawlen", "rawset"),
+        *("select", "tonumber", "tostring", "type", "xpcall", "array", "parallel", "docs", "tools"),
+    }
+)
+"""Names that every script finds, beside the libraries."""
+
+LIBRARIES: dict[str, frozenset[str]] = {
+    "string": frozenset(
+        {
+            *("byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "pack", "packsize"),
+            *("rep", "reverse", "sub", "unpack", "upper"),
+        }
+    ),
+    "table": frozenset({"concat", "insert", "move", "pack", "remove", "sort", "unpack"}),
+    "math": frozenset(
+        {
+            *("abs", "acos", "asin", "atan", "ceil", "cos", "deg", "exp", "floor", "fmod", "huge", "log", "max"),
+            *("maxinteger", "min", "mininteger", "modf", "pi", "rad", "random", "randomseed", "sin", "sqrt", "tan"),
+            *("tointeger", "type", "ult"),
+        }
+    ),
+    "utf8": frozenset({"char", "charpattern", "codepoint", "codes", "len", "offset"}),
+    "os": frozenset({"clock", "date", "difftime", "time"}),
+    "json": frozenset({"decode", "encode", "null", "parse", "stringify"}),
+    "parallel": frozenset({"map", "settle"}),
+}
+"""Libraries and their members."""
+
+
+def library_of(member: str) -> str | None:
+    """The one library that has a member of that name; None when there is none or more than one."""
+    libraries = [name for name, members in LIBRARIES.items() if member in members and name != "parallel"]
+    return libraries[0] if len(libraries) == 1 else None
+
+
+LENGTHS = frozenset({"length", "len", "Length"})
+"""Fields that other languages read a length from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalents:
+    """What other languages have and Lua has not, each with its Lua form; see equivalents.toml."""
+
+    functions: dict[str, str]
+    absent: dict[str, str]
+    constants: dict[str, str]
+    methods: dict[str, str]
+    members: dict[str, dict[str, str]]
+    modules: dict[str, dict[str, str]]
+
+
+@cache
+def equivalents() -> Equivalents:
+    import tomllib  # here: slow to load, as `pathlib` is, and a script without a slip needs neither
+    from pathlib import Path
+
+    text = (Path(__file__).parent / "explain" / "equivalents.toml").read_text(encoding="utf-8")
+    return Equivalents(**tomllib.loads(text))
+
+
+def fill_form(form: str, arguments: Sequence[str] = (), receiver: str = "") -> str:
+    """A form with the script's own text in it, or with x, y and z where that is not known."""
+    given = list(arguments) if "…" not in arguments else []
+    texts = [*given, *("x", "y", "z")[len(given) :]]
+
+    def fill(hole: re.Match[str]) -> str:
+        match hole["name"]:
+            case "*":
+                return ", ".join(given) if given else "…"
+            case "set":
+                return _separated(given[-1] if given else "")
+            case "self":
+                literal = _LITERAL.fullmatch(receiver) is not None and hole.string[hole.end() :].startswith((":", "["))
+                return f"({receiver})" if literal else receiver or "x"
+            case "plain0" | "plain1" as name:
+                return _as_pattern(texts[int(name[-1])])
+            case number:
+                alone = hole.string[hole.start() - 1 : hole.start()] in ("(", " ") and hole.string[
+                    hole.end() : hole.end() + 1
+                ] in (")", ",")
+                text = texts[int(number)]
+                return text if alone else _operand(text, called=hole.string[hole.end() :].startswith((":", "[")))
+
+    return _HOLE.sub(fill, form)
+
+
+def _operand(text: str, *, called: bool) -> str:
+    """The text so that an operator or a method may stand beside it."""
+    plain = _LITERAL.fullmatch(text) is not None and not called
+    return text if plain or _SIMPLE.fullmatch(text) else f"({text})"
+
+
+def _as_pattern(text: str) -> str:
+    """The pattern that finds that text and nothing else."""
+    if _QUOTED.fullmatch(text):
+        return _MAGIC.sub(r"%\g<0>", text)
+    return f'({_operand(text, called=True)}:gsub("%p", "%%%0"))'
+
+
+def _separated(literal: str) -> str:
+    """The pattern of a part between separators."""
+    separator = literal[1:-1] if len(literal) == 3 and literal[0] in "'\"" else ","
+    return f"[^{'%' if separator in '^]%-' else ''}{separator}]+"
+
+
+_HOLE = re.compile(r"\{(?P<name>[012*]|self|set|plain[01])\}")
+_MAGIC = re.compile(r"[\^$()%.\[\]*+?-]")
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_SIMPLE = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w.]+\]|\([\w., ]*\))?")
+_LITERAL = re.compile(r"[0-9.]+|\"[^\"]*\"|'[^']*'|\{[^{}]*\}")
+
+
+class Tools:
+    """The tools' paths, such as `add` and `github.create_issue`."""
+
+    def __init__(self, paths: Collection[str]) -> None:
+        self._paths = frozenset(path.replace("\x1f", ".") for path in paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def called(self, name: str) -> list[str]:
+        """Paths whose whole or last part is that name."""
+        return sorted(path for path in self._paths if path == name or path.rpartition(".")[2] == name)
+
+    def within(self, space: str) -> list[str]:
+        return sorted(path for path in self._paths if path.startswith(f"{space}."))
+
+    def nearest(self, path: str) -> list[str]:
+        """Paths that were probably meant: one spelled alike, one of that name elsewhere, one with the same words."""
+        same = [known for known in self.called(path.rpartition(".")[2]) if known != path]
+        if same:
+            return same[:3]
+        return (
+            nearest(path, self._paths, count=3)
+            or self._by_last_part(path)
+            or nearest(path, self._paths, parts=True, count=3)
+        )
+
+    def _by_last_part(self, path: str) -> list[str]:
+        last = path.rpartition(".")[2]
+        ends = {known.rpartition(".")[2]: known for known in sorted(self._paths, reverse=True)}
+        return [ends[end] for end in nearest(last, ends, count=3)]
+
+    def some(self, most: int = 12) -> list[str]:
+        """All paths if there are few, else none."""
+        return sorted(self._paths) if len(self._paths) <= most else []
+
+    @staticmethod
+    def written(path: str) -> str:
+        """How a script names that tool."""
+        return f"tools.{path}" if all(map(is_identifier, path.split("."))) else f'tools["{path}"]'
 
 
 @cache

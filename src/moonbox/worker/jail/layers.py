@@ -26,6 +26,12 @@ class Layer(tuple[str, bool, str]):
     def __new__(cls, name: str, active: bool, detail: str) -> Layer:
         return super().__new__(cls, (name, active, detail))
 
+    @classmethod
+    def read(cls, greeting: bytes) -> tuple[Layer, ...]:
+        """The layers of which a worker tells in its greeting."""
+        parts = [line.split("\t") for line in greeting.decode("utf-8", "replace").splitlines()]
+        return tuple(cls(part[0], part[1] == "1", part[2]) for part in parts if len(part) == 3)
+
     @property
     def name(self) -> str:
         return self[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.languages.lua.explain.environment import Tools
+from moonbox.languages.lua.vocabulary import Tools
 from moonbox.suggest import did_you_mean, nearest
 from tests.languages.lua.explain.bench import MOST_CALLS, calls_made
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.languages.lua.explain.environment import equivalents
 from moonbox.languages.lua.syntax.lexer import tokenize
+from moonbox.languages.lua.vocabulary import equivalents
 from tests.languages.lua.explain.bench import Bench
 from tests.script_cases import Boxes, read_case, read_cases
 

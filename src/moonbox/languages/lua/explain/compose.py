@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
 from moonbox.languages.explanations import limit_hint, limit_message
-from moonbox.languages.lua.explain.environment import Tools
 from moonbox.languages.lua.explain.location import Location, frames_of, locate, render, split_prefix
 from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied, with_value
 from moonbox.languages.lua.explain.syntax_errors import explain_syntax
 from moonbox.languages.lua.explain.values import RuntimeFailure
 from moonbox.languages.lua.syntax.listing import Listing
+from moonbox.languages.lua.vocabulary import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from moonbox.languages.lua.explain.environment import equivalents
 from moonbox.languages.lua.explain.rewrites import choice_in, lua_loop
 from moonbox.languages.lua.syntax.lexer import tokenize
 from moonbox.languages.lua.syntax.parser import parse
+from moonbox.languages.lua.vocabulary import equivalents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from moonbox.languages.lua.explain.environment import LENGTHS
 from moonbox.languages.lua.explain.names import unknown_field, unknown_global
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, fields_of
+from moonbox.languages.lua.vocabulary import LENGTHS
 
 __all__ = ["given_to_library", "is_assigned", "nil_name", "nil_parent", "null_parent", "pcall_result"]
 

@@ -7,11 +7,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from moonbox.languages.lua.explain.corrections import corrected, with_line
-from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form, library_of
 from moonbox.languages.lua.explain.rewrites import lua_loop
 from moonbox.languages.lua.explain.slips.literals import concatenated
 from moonbox.languages.lua.explain.slips.statements import TRY
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
+from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, equivalents, fill_form, library_of
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from moonbox.languages.lua.explain.corrections import LONGEST_LINE, is_lua
-from moonbox.languages.lua.explain.environment import LIBRARIES
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, operand_before
 from moonbox.languages.lua.syntax.parser import expression_end
+from moonbox.languages.lua.vocabulary import LIBRARIES
 
 __all__ = ["argument_hint", "comparison_hint", "operation_hint", "text_arithmetic_hint"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from moonbox.dataclass import replace
-from moonbox.languages.lua.explain.environment import BASE, LENGTHS, LIBRARIES
 from moonbox.languages.lua.explain.missing import (
     given_to_library,
     is_assigned,
@@ -18,6 +17,7 @@ from moonbox.languages.lua.explain.names import foreign_constant, unknown_field,
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
 from moonbox.languages.lua.explain.rewrites import lua_loop
 from moonbox.languages.lua.explain.values import RuntimeFailure, calls_of, fields_of, read_complaint, values_meant
+from moonbox.languages.lua.vocabulary import BASE, LENGTHS, LIBRARIES
 
 __all__ = ["column_of", "runtime_hint", "tidied", "with_value"]
 

@@ -11,9 +11,9 @@ from moonbox.dataclass import dataclass
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from moonbox.languages.lua.explain.environment import Tools
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
+    from moonbox.languages.lua.vocabulary import Tools
 
 __all__ = [
     "Complaint",

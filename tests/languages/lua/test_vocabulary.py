@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from moonbox.languages.lua.explain.environment import BASE, LIBRARIES, equivalents, fill_form, library_of
+from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, equivalents, fill_form, library_of
 from tests.languages.lua.explain.bench import Bench
 
 KNOWN = equivalents()
