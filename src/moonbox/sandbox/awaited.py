@@ -230,7 +230,7 @@ class AwaitedDriver:
         helper = Helper(
             self._link,
             execution,
-            _HelperExecutor(lambda work, ended: submit_to(loop, work, ended), lambda: None),
+            _HelperExecutor(lambda make, ended: submit_to(loop, make, ended), lambda: None),
             returns=lambda run: not _needs_only_threads(run),
             on_end=lambda: soon(loop, lambda: _set_done(done)),
             on_late=lambda: soon(loop, lambda: self._collect(late)),

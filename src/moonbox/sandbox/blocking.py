@@ -40,7 +40,7 @@ _LOOK = 0.02
 class BlockingExecutor:
     """Runs tools right here; async ones on an event loop of another thread, waiting for them.
 
-    submit   runs a coroutine there; its second argument is called when the coroutine has really ended
+    submit   runs there the coroutine that it makes; its second argument is called when that has really ended
     """
 
     runs_here = True
@@ -75,7 +75,7 @@ class BlockingExecutor:
 
     def _start(self, awaitable: Any, ended: Callable[[], object] | None) -> Future[Any]:
         try:
-            return self._submit(_awaited(awaitable), ended)
+            return self._submit(lambda: _awaited(awaitable), ended)
         except ToolError:  # the Sandbox was closed meanwhile
             if isinstance(awaitable, CoroutineType):
                 awaitable.close()
@@ -273,7 +273,7 @@ class BlockingDriver:
                 self._done.append((entry, result))
                 self._link.wake()
 
-        future = self._loop.submit(execution.calls.perform(entry, execution, executor))
+        future = self._loop.submit(lambda: execution.calls.perform(entry, execution, executor))
         entry.cancel = future.cancel
         future.add_done_callback(finish)
 

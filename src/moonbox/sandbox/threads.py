@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from moonbox.sandbox.record import CallEntry
     from moonbox.tools.tool import Tool
 
-    _Work = tuple[contextvars.Context, Callable[[], None]]
+    Make = Callable[[], Coroutine[Any, Any, Any]]
+    _Job = tuple[contextvars.Context, Callable[[], None]]
 
 __all__ = ["LoopThread", "RunningCall", "RunningCalls", "Slots", "Threads", "ToolSlots", "Turns", "submit_to"]
 
@@ -39,7 +40,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[_Work | None]] = []
+        self._idle: list[SimpleQueue[_Job | None]] = []
         self._closed = False
 
     def submit(self, job: Callable[[], None]) -> None:
@@ -67,10 +68,10 @@ class Threads:
         for inbox in idle:
             inbox.put(None)
 
-    def _work(self, work: _Work | None) -> None:
+    def _work(self, work: _Job | None) -> None:
         from queue import Empty, SimpleQueue  # slow to load, and most programs need no such thread
 
-        inbox: SimpleQueue[_Work | None] = SimpleQueue()
+        inbox: SimpleQueue[_Job | None] = SimpleQueue()
         while work is not None:
             context, job = work
             context.run(job)
@@ -99,19 +100,23 @@ class LoopThread:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any], ended: Callable[[], object] | None = None) -> Future[Any]:
-        """Run it there. Cancelling the future cancels it; `ended` is called when it has really ended."""
+    def submit(self, make: Make, ended: Callable[[], object] | None = None) -> Future[Any]:
+        """Run there the coroutine that `make` makes; see `submit_to`."""
         import asyncio  # here and below: slow to load, and most programs have no use for it
 
         with self._lock:  # also while it is handed over: `close` then finds it on the loop, and cancels it
             if self._closed:  # a run that goes on for a moment must not start a loop that nobody ends
-                coroutine.close()
                 raise ToolError("the Sandbox is closed", code="cancelled")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="moonbox-loop", daemon=True)
-                self._thread.start()
-            return submit_to(self._loop, coroutine, ended)
+            if self._loop is None:  # set last: Ctrl-C on the way must not leave a loop that does not run
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=loop.run_forever, name="moonbox-loop", daemon=True)
+                try:
+                    thread.start()
+                except BaseException:
+                    loop.close()
+                    raise
+                self._thread, self._loop = thread, loop
+            return submit_to(self._loop, make, ended)
 
     def close(self) -> None:
         with self._lock:
@@ -130,16 +135,17 @@ class LoopThread:
         loop.close()
 
 
-def submit_to(
-    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], ended: Callable[[], object] | None = None
-) -> Future[Any]:
-    """Run it on that loop, from another thread. Cancelling the future cancels it; `ended` is called at its real end."""
+def submit_to(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], object] | None = None) -> Future[Any]:
+    """Run on that loop, from another thread, the coroutine that `make` makes there: Ctrl-C here leaves none behind.
+
+    Cancelling the future cancels it; `ended` is called at its real end.
+    """
     from concurrent.futures import Future
 
     future: Future[Any] = Future()
 
     def begin() -> None:
-        task = loop.create_task(coroutine)
+        task = loop.create_task(make())
         task.add_done_callback(finish)
         future.add_done_callback(lambda done: cancel(task) if done.cancelled() else None)
 

@@ -109,7 +109,7 @@ class Upstreams:
     def start(self, features: ClientFeatures | None = None) -> Upstreams:
         """Start all servers that are not lazy; returns at once. `features` is what they may ask clients for."""
         if self._must_start():
-            self._thread.submit(self._start(features or ClientFeatures())).result()
+            self._thread.submit(lambda: self._start(features or ClientFeatures())).result()
         return self
 
     async def start_here(self, features: ClientFeatures | None = None) -> Upstreams:
