@@ -42,7 +42,7 @@ GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 PATIENCE = 5.0
 """The same where the machine is so busy that the worker hardly got to run in them."""
-_ENOUGH_TO_STOP = 0.1  # seconds of processor time: many times what a worker needs
+_ENOUGH_TO_STOP = 0.5  # seconds of processor time; most need far less, but nothing interrupts a function of Lua's own
 _REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled", protocol.REASON_CALLS: "calls"}
 
 
