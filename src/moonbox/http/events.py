@@ -21,6 +21,7 @@ __all__ = ["Event", "EventStream", "Events", "TrailWatch"]
 _QUEUE = 1_000
 _HEARTBEAT = 15.0
 _LOOK = 1.0
+_IDLE_LOOKS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +145,21 @@ class TrailWatch:
         self._events, self._tail = events, tail
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Watch from now on, until the last subscriber has gone."""
+    async def start(self) -> None:
+        """Watch until nobody has subscribed for some time. What is written once this has returned is published."""
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._watch())
+            mark, _ = await asyncio.to_thread(self._tail, None)
+            if self._task is None or self._task.done():  # else somebody else has started it meanwhile
+                self._task = asyncio.create_task(self._watch(mark))
 
-    async def _watch(self) -> None:
-        mark, _ = await asyncio.to_thread(self._tail, None)
-        while True:
+    async def _watch(self, mark: int) -> None:
+        idle = 0
+        while idle < _IDLE_LOOKS:  # whoever has started it may take a while to subscribe
             await asyncio.sleep(_LOOK)
             if not self._events.watched:
-                return
+                idle += 1
+                continue
+            idle = 0
             mark, runs = await asyncio.to_thread(self._tail, mark)
             for run in runs:
                 self._events.publish(Event("run", run.to_dict()))

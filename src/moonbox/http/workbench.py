@@ -91,10 +91,10 @@ class Workbench:
         assert self._playground is not None, "attach a Sandbox first"
         return self._playground
 
-    def watch_trail(self) -> None:
+    async def watch_trail(self) -> None:
         """Follow the runs that other processes write, while somebody watches."""
         if self._watch is not None:
-            self._watch.start()
+            await self._watch.start()
 
     def find_medium(self, address: str) -> Media | None:
         """What a run returned or showed, what a session holds, or what an MCP server gave."""

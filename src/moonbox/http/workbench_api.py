@@ -82,7 +82,7 @@ class _Api:
         if last.isascii() and last.isdigit() and len(last) < 12:
             after = max(after, int(last))
         session = bench.playground.get(id)
-        bench.watch_trail()
+        await bench.watch_trail()
         past = tuple if session is None else functools.partial(session.past, after)
         return EventStream(bench.events.subscribe(id, past))
 
