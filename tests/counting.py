@@ -3,41 +3,45 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
+
+
+@dataclass
+class Counted:
+    """How many functions, of Python's and built in, were called."""
+
+    calls: int = 0
+
+
+@contextmanager
+def counting() -> Iterator[Counted]:
+    counted = Counted()
+
+    def watch(frame: Any, event: str, argument: Any) -> None:
+        counted.calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield counted
+    finally:
+        sys.setprofile(before)
 
 
 def count_calls(job: Callable[[], Any]) -> int:
     """How many functions, of Python's and built in, a job calls."""
-    calls = 0
-
-    def watch(frame: Any, event: str, argument: Any) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(watch)
-    try:
+    with counting() as counted:
         job()
-    finally:
-        sys.setprofile(before)
-    return calls
+    return counted.calls
 
 
 async def count_awaited(job: Callable[[], Awaitable[Any]]) -> int:
     """The same for an awaited job, with whatever else its event loop does meanwhile."""
-    calls = 0
-
-    def watch(frame: Any, event: str, argument: Any) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(watch)
-    try:
+    with counting() as counted:
         await job()
-    finally:
-        sys.setprofile(before)
-    return calls
+    return counted.calls

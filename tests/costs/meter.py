@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import sys
 import time
 import tracemalloc
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError
 from moonbox.knowledge.extract.formats import Unreadable
+from tests.counting import count_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +54,7 @@ def measure(work: Callable[[Any], object], make: Callable[[int], Any], start: in
     """Do the work on inputs of doubling size. Refusals of ours count as done: they, too, must be cheap."""
     inputs = [make(start << step) for step in range(DOUBLINGS)]
     _done(work, make(1))  # whatever is worked out once
-    calls = tuple(float(_calls(work, item)) for item in inputs)
+    calls = tuple(float(count_calls(partial(_done, work, item))) for item in inputs)
     memory = tuple(float(_peak(work, item)) for item in inputs)
     times = tuple(_cpu(work, item) for item in inputs) if cpu else ()
     return Growth(tuple(max(1, _size(item)) for item in inputs), calls, memory, times)
@@ -62,22 +63,6 @@ def measure(work: Callable[[Any], object], make: Callable[[int], Any], start: in
 def _done(work: Callable[[Any], object], item: Any) -> None:
     with contextlib.suppress(MoonboxError, Unreadable, ValueError, RecursionError):
         work(item)
-
-
-def _calls(work: Callable[[Any], object], item: Any) -> int:
-    calls = 0
-
-    def watch(frame: Any, event: str, argument: Any) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(watch)
-    try:
-        _done(work, item)
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 def _peak(work: Callable[[Any], object], item: Any) -> int:
