@@ -5,14 +5,30 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 INSTALL_SECONDS = 1800
-_OWN = ("PYTHON", "VIRTUAL_ENV", "PYTEST", "SSL_CERT_DIR")
+_OWN = ("PYTHON", "VIRTUAL_ENV", "PYTEST", "SSL_CERT_")
+_AUTHORITY = Path(__file__).with_name("authority.pem")
+_TRUSTED = {name: os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
+"""Where this machine keeps those whom it trusts: for what is downloaded, which the tests themselves do not."""
+
+
+def trust_nobody_elsewhere() -> None:
+    """Have clients in this process and those that it starts trust one authority, which has signed nothing.
+
+    Tests ask nothing of servers elsewhere, and to read everybody's authorities takes longer than most clients live.
+    """
+    os.environ.update(offline())
+
+
+def offline() -> dict[str, str]:
+    """The variables that say whom to trust: nobody."""
+    return {"SSL_CERT_FILE": str(_AUTHORITY), "SSL_CERT_DIR": str(_AUTHORITY.parent)}  # no folder of authorities
 
 
 def make_environment(folder: Path, *requirements: str) -> Path:
@@ -37,7 +53,7 @@ def run(
     return subprocess.run(
         list(command),
         cwd=cwd,
-        env={**kept, **(env or {})},
+        env={**kept, **_TRUSTED, **(env or {})},
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import os
 import shutil
 import sys
 import tomllib
@@ -21,9 +20,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.environments import install, make_environment, run
+from tests.environments import install, make_environment, offline, run
 
 if TYPE_CHECKING:
+    import os
     import subprocess
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -70,7 +70,7 @@ def run_in(
 ) -> subprocess.CompletedProcess[str]:
     """Run a script (a path, from the repository's root if it is relative) in the environment."""
     command = [str(venv(name, requirements)), str(ROOT / script), *arguments]
-    return run(command, cwd=cwd, timeout=timeout, env={**_offline(), **(env or {})})
+    return run(command, cwd=cwd, timeout=timeout, env={**offline(), **(env or {})})
 
 
 def check_inside(
@@ -86,14 +86,9 @@ def check_inside(
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
     options += ["-o", "timeout=120"]  # so that a test that hangs says where before all of them are ended
     command = [str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)]
-    done = run(command, cwd=ROOT, timeout=timeout, env={**_offline(), **(env or {})})
+    done = run(command, cwd=ROOT, timeout=timeout, env={**offline(), **(env or {})})
     if done.returncode != 0:
         pytest.fail(f"{tests} in the environment {name}:\n{done.stdout}\n{done.stderr}", pytrace=False)
-
-
-def _offline() -> dict[str, str]:
-    """What tests/conftest.py has set for clients that reach nobody but loopback."""
-    return {name: os.environ[name] for name in ("SSL_CERT_DIR",) if name in os.environ}
 
 
 def _fingerprints(requirements: Sequence[str]) -> tuple[str, str]:
