@@ -48,17 +48,22 @@ def install(python: Path, *requirements: str) -> None:
 def run(
     command: Sequence[str], *, cwd: Path | None = None, timeout: float, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program with nothing of this process's environment that is meant for its own interpreter and tests."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(_OWN)}
+    """Run a program in the environment that it should have."""
     return subprocess.run(
         list(command),
         cwd=cwd,
-        env={**kept, **_TRUSTED, **(env or {})},
+        env=environment_for_programs(env or {}),
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
+
+
+def environment_for_programs(more: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment, with nothing in it that is meant for its own interpreter and tests."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_OWN)}
+    return {**kept, **_TRUSTED, **more}
 
 
 def checked(
@@ -80,15 +85,14 @@ def _uv() -> list[str]:
 
 def main() -> None:
     """Make all of them ahead of the tests: peers for MCP, and an environment for each framework."""
-    from tests.adapters.frameworks import REQUIREMENTS
-    from tests.adapters.test_litellm import REQUIREMENTS as LITELLM
+    from tests.adapters.frameworks import FRAMEWORKS
     from tests.adapters.venvs import venv
     from tests.mcp import peers
 
     if peers.missing() is None:
         peers.install()
-    for name, requirements in {**REQUIREMENTS, "litellm": LITELLM}.items():
-        venv(name, requirements)
+    for name, framework in FRAMEWORKS.items():
+        venv(name, framework.requirements)
 
 
 if __name__ == "__main__":
