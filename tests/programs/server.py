@@ -127,8 +127,16 @@ def _received(connection: socket.socket) -> Request | None:
     return None
 
 
-def load() -> None:
-    """Import what the programs import; none of it starts a thread."""
+def load(modules: list[str]) -> None:
+    """Import what the programs import; none of it may start a thread, which forks would not have."""
+    for name in modules:
+        importlib.import_module(name)
+    if not modules:
+        _load_moonbox()
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+def _load_moonbox() -> None:
     names = [module.name for module in pkgutil.walk_packages(moonbox.__path__, "moonbox.")]
     for name in [*names, *(f"tests.mcp.{script}" for script in _SCRIPTS), *_LATE]:
         if not name.startswith(_ELSEWHERE):
@@ -189,7 +197,7 @@ def _opened(stream: Any) -> Any:
 
 
 if __name__ == "__main__":
-    load()
+    load(sys.argv[2:])
     gc.collect()
     gc.freeze()
     server = Server(socket.socket(fileno=int(sys.argv[1])))
