@@ -87,8 +87,12 @@ class Link:
         """Holds what has arrived; its `largest` is how large a frame may be."""
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
-        self._using = threading.Lock()
-        self._users, self._frozen = 0, False
+        # A use begins and ends in one step, which no other thread comes between. Whoever uses it says so first and then
+        # looks whether it is closed or frozen; whoever closes or freezes it says so first and then looks for uses. So
+        # one sees the other, and only then the lock is needed.
+        self._uses: list[None] = []
+        self._changing = threading.Lock()
+        self._frozen = False
         self._idle_since = monotonic()
         self.on_thaw: Callable[[], object] | None = None
         """Called when a frozen worker is used again."""
@@ -198,7 +202,7 @@ class Link:
 
     def wake(self) -> None:
         """Make `receive` return. Nothing is lost when nobody waits: the next wait ends at once."""
-        with self._using:
+        with self._changing:
             bell = self._bell
             if bell is not None:
                 with contextlib.suppress(OSError):  # full: it has rung often enough
@@ -206,7 +210,7 @@ class Link:
 
     def let_wake(self) -> None:
         """From here on `wake` is heard. Not by default: most workers never need the sockets that this takes."""
-        with self._using:
+        with self._changing:
             if self._bell is None and not self.closed:
                 self._bell = socket.socketpair()
                 for end in self._bell:
@@ -217,7 +221,7 @@ class Link:
         """The wait is over: give the bell's descriptors back."""
         if self._bell is None:
             return
-        with self._using:
+        with self._changing:
             bell, self._bell = self._bell, None
             if bell is not None:
                 self._poll.unregister(bell[0].fileno())
@@ -301,20 +305,23 @@ class Link:
 
     def is_idle_since(self, moment: float) -> bool:
         """Whether nobody has used it since then."""
-        return not self._users and self._idle_since <= moment
+        return not self._uses and self._idle_since <= moment
 
     def freeze_idle(self, before: float) -> bool:
         """Freeze the worker if nobody has used it since then. False: it has to be looked at again."""
-        with self._using:
-            if not (self._frozen or self.closed or self._users) and self._idle_since <= before:
-                if not self._control.freeze(self.memory):
-                    return True
-                self._frozen = True
-            return self._frozen or self.closed
+        with self._changing:
+            if self._frozen or self.closed:
+                return True
+            self._frozen = True
+            if self._uses or self._idle_since > before:
+                self._frozen = False
+                return False
+            self._frozen = self._control.freeze(self.memory)
+            return True
 
     def hang_up(self) -> None:
         """Nothing more goes either way: whoever waits here is told that the worker is gone, and the worker ends."""
-        with self._using:
+        with self._changing:
             self._end(tell=True)
 
     def _end(self, *, tell: bool) -> None:
@@ -327,9 +334,9 @@ class Link:
 
     def close(self) -> None:
         """Hang up, and let go of the sockets as soon as nobody uses them."""
-        with self._using:
-            self._end(tell=self._users > 0)
-            if not self._users:
+        with self._changing:
+            self._end(tell=bool(self._uses))
+            if not self._uses:
                 self._release()
 
     def kill(self) -> str:
@@ -339,23 +346,33 @@ class Link:
         return status
 
     def __enter__(self) -> Self:
-        with self._using:
-            if self.closed:
-                raise Gone
-            self._users += 1
-            thawed, self._frozen = self._frozen, False
-            if thawed:
-                self._control.thaw()
-        if thawed and self.on_thaw is not None:
-            self.on_thaw()
+        self.begin_use()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._using:
-            self._users -= 1
-            self._idle_since = monotonic()
-            if self.closed and not self._users:
-                self._release()
+        self.end_use()
+
+    def begin_use(self) -> None:
+        """The same as entering it, more quickly; `end_use` must follow."""
+        self._uses.append(None)
+        if self.closed:
+            self.end_use()
+            raise Gone
+        if self._frozen:
+            with self._changing:
+                thawed, self._frozen = self._frozen, False
+                if thawed:
+                    self._control.thaw()
+            if thawed and self.on_thaw is not None:
+                self.on_thaw()
+
+    def end_use(self) -> None:
+        self._idle_since = monotonic()
+        self._uses.pop()
+        if self.closed:
+            with self._changing:
+                if not self._uses:
+                    self._release()
 
     def _release(self) -> None:
         self._sock.close()
