@@ -1153,7 +1153,8 @@ static int arguments_of_run(lua_State *L) {
   p_lua_pushlstring(L, name, (size_t)(end - name));
   p_lua_pushinteger(L, (lua_Integer)seed);
   p_lua_rawgeti(L, REGISTRY, W.limits);
-  return 5;
+  p_lua_pushinteger(L, W.number);
+  return 6;
 }
 
 /* What of the run was kept for the next ones, where it is long enough to be: see prelude/kept.lua. */
@@ -1187,8 +1188,8 @@ static int run(const char *payload, size_t length) {
   pthread_mutex_unlock(&W.mutex);
   int top = p_lua_gettop(L), first = top + 1;
   p_lua_pushcclosure(L, arguments_of_run, 0);
-  int failed = p_lua_pcallk(L, 0, 5, 0, 0, NULL);
-  if (!failed) failed = p_lua_pcallk(L, 4, MULTIPLE, 0, 0, NULL);
+  int failed = p_lua_pcallk(L, 0, 6, 0, 0, NULL);
+  if (!failed) failed = p_lua_pcallk(L, 5, MULTIPLE, 0, 0, NULL);
   pthread_mutex_lock(&W.mutex);
   W.running_number = 0;
   W.levels = 1;
