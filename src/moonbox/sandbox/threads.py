@@ -243,7 +243,9 @@ class Slots:
 
     def give_up(self, future: Future[None]) -> None:
         """Whoever waited was interrupted: pass on the turn if it had come already."""
-        if not future.cancel() and future.done():
+        with self._lock:  # not while it is being given a slot
+            given = not future.cancel()
+        if given:
             self.leave()
 
 
