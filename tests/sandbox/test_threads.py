@@ -1,4 +1,4 @@
-"""Threads that runs share: the event loop that blocking runs await async tools on, and slots that they take turns in."""
+"""Threads that runs share: the event loop that blocking runs await async tools on, and slots to take turns in."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_coroutine_is_made_on_the_loop() -> None:
 @pytest.mark.parametrize("most", [1, 3])
 def test_slots_hold_no_more_than_they_may_and_leave_nobody_waiting(most: int) -> None:
     slots = Slots(most)
-    inside, largest, turns = [0], [0], 300
+    inside, largest, turns = [0], [0], 1000
     counting = threading.Lock()
 
     def take_turns() -> None:
