@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
+from moonbox.worker.control import Bell
 from moonbox.worker.encoding import Reader
 from moonbox.worker.protocol import HEADER, READY
 
@@ -78,7 +79,7 @@ class Link:
         """Bytes that its scripts may hold; 0 for what its source gives every worker."""
         self.renewable = False
         """Its last run ended so that RENEW undoes all of it."""
-        self.closed = False
+        self.closed = self._frozen = False
         self._process = process
         self._sock = sock
         self._wire = None if WIRE is None else WIRE(sock.fileno(), HEADER.unpack_from)
@@ -87,16 +88,14 @@ class Link:
         """Holds what has arrived; its `largest` is how large a frame may be."""
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
-        # A use begins and ends in one step, which no other thread comes between. Whoever uses it says so first and then
-        # looks whether it is closed or frozen; whoever closes or freezes it says so first and then looks for uses. So
-        # one sees the other, and only then the lock is needed.
+        # A use begins and ends in one step. Whoever uses it says so before it looks whether it is closed or frozen, and
+        # the other way round: so one of two threads sees the other, and only then the lock is needed.
         self._uses: list[None] = []
         self._changing = threading.Lock()
-        self._frozen = False
         self._idle_since = monotonic()
         self.on_thaw: Callable[[], object] | None = None
         """Called when a frozen worker is used again."""
-        self._bell: tuple[socket.socket, socket.socket] | None = None
+        self._bell: Bell | None = None
         sock.setblocking(False)
 
     def wait_until_ready(self, deadline: float) -> None:
@@ -182,10 +181,9 @@ class Link:
         frame = reader.next() if reader.buffer else None
         while frame is None:
             try:
-                # A negative number would stand for no deadline.
                 rest = None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL)
                 ready = self._poll.poll(rest)
-                if not ready or (self._bell is not None and self._has_rung(ready)):
+                if not ready or (self._bell is not None and self._bell.has_rung(ready)):
                     return None
                 data = self._sock.recv(_CHUNK)
             except BlockingIOError:
@@ -203,19 +201,15 @@ class Link:
     def wake(self) -> None:
         """Make `receive` return. Nothing is lost when nobody waits: the next wait ends at once."""
         with self._changing:
-            bell = self._bell
-            if bell is not None:
-                with contextlib.suppress(OSError):  # full: it has rung often enough
-                    bell[1].send(b"!")
+            if self._bell is not None:
+                self._bell.ring()
 
     def let_wake(self) -> None:
         """From here on `wake` is heard. Not by default: most workers never need the sockets that this takes."""
         with self._changing:
             if self._bell is None and not self.closed:
-                self._bell = socket.socketpair()
-                for end in self._bell:
-                    end.setblocking(False)
-                self._poll.register(self._bell[0].fileno(), select.POLLIN)
+                self._bell = Bell()
+                self._poll.register(self._bell.number, select.POLLIN)
 
     def stop_waking(self) -> None:
         """The wait is over: give the bell's descriptors back."""
@@ -224,9 +218,8 @@ class Link:
         with self._changing:
             bell, self._bell = self._bell, None
             if bell is not None:
-                self._poll.unregister(bell[0].fileno())
-                for end in bell:
-                    end.close()
+                self._poll.unregister(bell.number)
+                bell.close()
 
     def alive(self) -> bool:
         """Whether the worker, which has nothing to say now, still holds its end and says nothing."""
@@ -246,7 +239,7 @@ class Link:
                 if self._wire is not None and self._bell is None and self._wire.is_quiet():
                     return True
                 ready = self._poll.poll(0)
-                if not ready or (self._bell is not None and self._has_rung(ready) and len(ready) == 1):
+                if not ready or (self._bell is not None and self._bell.has_rung(ready) and len(ready) == 1):
                     return True
             return not (reader.buffer or self._read())
         except (WorkerError, OSError, ValueError):
@@ -377,8 +370,8 @@ class Link:
     def _release(self) -> None:
         self._sock.close()
         bell, self._bell = self._bell, None
-        for end in bell or ():
-            end.close()
+        if bell is not None:
+            bell.close()
 
     def _read_cpu(self) -> float:
         assert self._cpu_clock is not None
@@ -392,16 +385,6 @@ class Link:
         poll = select.poll()
         poll.register(self._sock.fileno(), select.POLLOUT)
         poll.poll(None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL))
-        return True
-
-    def _has_rung(self, ready: list[tuple[int, int]]) -> bool:
-        assert self._bell is not None
-        bell = self._bell[0]
-        number = bell.fileno()
-        if ready[0][0] != number and ready[-1][0] != number:
-            return False
-        with contextlib.suppress(BlockingIOError):
-            bell.recv(4096)
         return True
 
     def _read(self) -> bool:
