@@ -14,7 +14,6 @@ from anthropic.types import Message
 from moonbox.adapters.anthropic import AnthropicMessages
 from moonbox.errors import MissingExtra, MoonboxError
 from tests.adapters.conformance import CUT, SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
-from tests.adapters.pages import PAGE_SECONDS, TOTAL, run_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,11 +171,6 @@ def test_an_input_of_any_depth_is_answered(mode: CodeMode, depth: int) -> None:
     answer: Any = {"role": "assistant", "content": [block], "stop_reason": "tool_use"}
     _, told = AnthropicMessages(mode).turn(answer)
     assert told["content"][0]["content"].startswith("error: lua_repl takes one argument")  # type: ignore[index, union-attr, typeddict-item]
-
-
-@pytest.mark.timeout(PAGE_SECONDS)
-def test_the_page_of_the_documentation() -> None:
-    assert run_page("anthropic").startswith(f"{TOTAL}\n{TOTAL}\n")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

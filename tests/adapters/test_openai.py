@@ -14,7 +14,6 @@ from openai.types.responses import Response
 from moonbox.adapters.openai import OpenAIChat, OpenAIResponses
 from moonbox.errors import MissingExtra, MoonboxError
 from tests.adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
-from tests.adapters.pages import PAGE_SECONDS, TOTAL, run_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -305,11 +304,6 @@ def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
     for answer in (ChatCompletion.construct(choices=[]), ChatCompletion.construct(choices=[{"message": {}}])):
         assert OpenAIChat(mode).turn(answer) == []
     assert OpenAIResponses(mode).turn(Response.construct(output=[])) == []
-
-
-@pytest.mark.timeout(PAGE_SECONDS)
-def test_the_page_of_the_documentation() -> None:
-    assert run_page("openai").startswith(f"{TOTAL}\n{TOTAL}\n")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import selectors
 import signal
 import socket
 import sys
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -120,8 +121,16 @@ def _received(connection: socket.socket) -> Request | None:
     return None
 
 
-def load() -> None:
-    """Import what the programs import; none of it starts a thread."""
+def load(modules: list[str]) -> None:
+    """Import what the programs import; none of it may start a thread, which forks would not have."""
+    for name in modules:
+        importlib.import_module(name)
+    if not modules:
+        _load_moonbox()
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+def _load_moonbox() -> None:
     names = [module.name for module in pkgutil.walk_packages(moonbox.__path__, "moonbox.")]
     for name in [*names, *(f"tests.mcp.{script}" for script in _SCRIPTS)]:
         if not name.startswith(_ELSEWHERE):
@@ -167,7 +176,7 @@ def _opened(stream: Any) -> Any:
 
 
 if __name__ == "__main__":
-    load()
+    load(sys.argv[2:])
     gc.collect()
     gc.freeze()
     server = Server(socket.socket(fileno=int(sys.argv[1])))
