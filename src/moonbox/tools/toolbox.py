@@ -60,7 +60,7 @@ class Toolbox:
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
         self._allowed: Callable[[Tool], bool] | None = None
-        self.revision = 0
+        self.revision: int = 0
         """Grows with every change."""
         self._contents = _Contents({}, {}, {})
         if added := list(_tools(tools, None)):
