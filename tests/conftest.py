@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.environments import trust_nobody_elsewhere
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,8 +21,7 @@ pytest.register_assert_rewrite("tests.script_cases")
 # Tests make their own projects and agree to them; those of the question itself take this away.
 os.environ.setdefault("MOONBOX_TRUST", "1")
 
-# Nothing here is asked of servers elsewhere, and reading their authorities takes longer than most clients live.
-os.environ.setdefault("SSL_CERT_DIR", str(Path(__file__).parent))  # it holds none
+trust_nobody_elsewhere()
 
 # How long an example takes says something of the machine, and nothing of the code.
 if find_spec("hypothesis"):  # environments of frameworks do without it

@@ -5,14 +5,30 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 INSTALL_SECONDS = 1800
-_OWN = ("PYTHON", "VIRTUAL_ENV", "PYTEST", "SSL_CERT_DIR")
+_OWN = ("PYTHON", "VIRTUAL_ENV", "PYTEST", "SSL_CERT_")
+_AUTHORITY = Path(__file__).with_name("authority.pem")
+_TRUSTED = {name: os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
+"""Where this machine keeps those whom it trusts: for what is downloaded, which the tests themselves do not."""
+
+
+def trust_nobody_elsewhere() -> None:
+    """Have clients in this process and those that it starts trust one authority, which has signed nothing.
+
+    Tests ask nothing of servers elsewhere, and to read everybody's authorities takes longer than most clients live.
+    """
+    os.environ.update(offline())
+
+
+def offline() -> dict[str, str]:
+    """The variables that say whom to trust: nobody."""
+    return {"SSL_CERT_FILE": str(_AUTHORITY), "SSL_CERT_DIR": str(_AUTHORITY.parent)}  # no folder of authorities
 
 
 def make_environment(folder: Path, *requirements: str) -> Path:
@@ -32,17 +48,22 @@ def install(python: Path, *requirements: str) -> None:
 def run(
     command: Sequence[str], *, cwd: Path | None = None, timeout: float, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program with nothing of this process's environment that is meant for its own interpreter and tests."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(_OWN)}
+    """Run a program in the environment that it should have."""
     return subprocess.run(
         list(command),
         cwd=cwd,
-        env={**kept, **(env or {})},
+        env=environment_for_programs(env or {}),
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
+
+
+def environment_for_programs(more: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment, with nothing in it that is meant for its own interpreter and tests."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_OWN)}
+    return {**kept, **_TRUSTED, **more}
 
 
 def checked(
@@ -64,15 +85,14 @@ def _uv() -> list[str]:
 
 def main() -> None:
     """Make all of them ahead of the tests: peers for MCP, and an environment for each framework."""
-    from tests.adapters.frameworks import REQUIREMENTS
-    from tests.adapters.test_litellm import REQUIREMENTS as LITELLM
+    from tests.adapters.frameworks import FRAMEWORKS
     from tests.adapters.venvs import venv
     from tests.mcp import peers
 
     if peers.missing() is None:
         peers.install()
-    for name, requirements in {**REQUIREMENTS, "litellm": LITELLM}.items():
-        venv(name, requirements)
+    for name, framework in FRAMEWORKS.items():
+        venv(name, framework.requirements)
 
 
 if __name__ == "__main__":

@@ -222,39 +222,52 @@ static int is_count(PyObject *value, long long least, long long *count) {
   return !overflow && *count >= least;
 }
 
-/* ended(scan, spent, text, levels, most): (values, operations or None, memory, cpu, cut), where the text is a list of values
- * and `spent` is (operations, memory, cpu, cut) as they are allowed to be; None where encoding.py and messages.py must look. */
-static PyObject *py_ended(PyObject *module, PyObject *const *given, Py_ssize_t count) {
-  (void)module;
-  if (count != 5 || !PyTuple_CheckExact(given[1]) || PyTuple_GET_SIZE(given[1]) != 4 || !PyUnicode_CheckExact(given[2]))
-    return PyErr_Format(PyExc_TypeError, "ended takes a reader, a tuple of four, a text and two numbers");
-  PyObject *text = given[2], *operations = PyTuple_GET_ITEM(given[1], 0), *memory = PyTuple_GET_ITEM(given[1], 1);
-  PyObject *cpu = PyTuple_GET_ITEM(given[1], 2), *cut = PyTuple_GET_ITEM(given[1], 3), *result = NULL;
-  Py_ssize_t levels = PyLong_AsSsize_t(given[3]);
-  double most = PyFloat_AsDouble(given[4]);
-  long long counted, other;
-  if (PyErr_Occurred()) return NULL;
-  if (!is_count(operations, -1, &counted) || !is_count(memory, 0, &other) || !is_count(cut, 0, &other)) Py_RETURN_NONE;
-  if (!PyFloat_CheckExact(cpu) || !(PyFloat_AS_DOUBLE(cpu) >= 0 && PyFloat_AS_DOUBLE(cpu) < most)) Py_RETURN_NONE;
-  PyObject *scanned = scan(given[0], text);
-  if (!scanned) return NULL;
-  PyObject *values = scanned_value(scanned, text);
-  if (values && PyList_CheckExact(values) && weight(values, levels < DEEPEST ? levels : DEEPEST) >= 0)
-    result = PyTuple_Pack(5, values, counted < 0 ? Py_None : operations, memory, cpu, cut);
-  Py_DECREF(scanned);
-  if (result || PyErr_Occurred()) return result;
-  Py_RETURN_NONE;
-}
-
-/* Python's own text of UTF-8 in which nothing is escaped; NULL, mostly without an exception, where it is not that. */
-static PyObject *plain_text(PyObject *payload) {
-  PyObject *text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(payload), PyBytes_GET_SIZE(payload), NULL);
+/* Python's own text of UTF-8 from `start` on, in which nothing is escaped; NULL, mostly without an exception, where it is not that. */
+static PyObject *plain_text(PyObject *payload, Py_ssize_t start) {
+  PyObject *text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(payload) + start, PyBytes_GET_SIZE(payload) - start, NULL);
   if (!text) {
     if (PyErr_ExceptionMatches(PyExc_ValueError)) PyErr_Clear();
     return NULL;
   }
   if (PyUnicode_FindChar(text, '\\', 0, PyUnicode_GET_LENGTH(text), 1) != -1) Py_CLEAR(text);
   return text;
+}
+
+/* `made`, or None where the reader has found something wrong and whoever is slower must say what; NULL for all else. */
+static PyObject *or_none(PyObject *made) {
+  if (made) return made;
+  if (PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_RecursionError) &&
+        !PyErr_ExceptionMatches(PyExc_StopIteration))
+      return NULL;
+    PyErr_Clear();
+  }
+  Py_RETURN_NONE;
+}
+
+/* lone_end(scan, spent, payload, start, levels, most): (values, operations or None, memory, cpu, cut), where the payload is a
+ * list of values from `start` on, and `spent` is (operations, memory, cpu, cut) as they are allowed to be; None where
+ * encoding.py and messages.py must look. It is read as the call below. */
+static PyObject *py_lone_end(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+  (void)module;
+  if (count != 6 || !PyTuple_CheckExact(given[1]) || PyTuple_GET_SIZE(given[1]) != 4 || !PyBytes_CheckExact(given[2]))
+    return PyErr_Format(PyExc_TypeError, "lone_end takes a reader, a tuple of four, bytes and three numbers");
+  PyObject *operations = PyTuple_GET_ITEM(given[1], 0), *memory = PyTuple_GET_ITEM(given[1], 1);
+  PyObject *cpu = PyTuple_GET_ITEM(given[1], 2), *cut = PyTuple_GET_ITEM(given[1], 3), *result = NULL;
+  Py_ssize_t start = PyLong_AsSsize_t(given[3]), levels = PyLong_AsSsize_t(given[4]);
+  double most = PyFloat_AsDouble(given[5]);
+  long long counted, other;
+  if (PyErr_Occurred()) return NULL;
+  if (start < 0 || start > PyBytes_GET_SIZE(given[2])) Py_RETURN_NONE;
+  if (!is_count(operations, -1, &counted) || !is_count(memory, 0, &other) || !is_count(cut, 0, &other)) Py_RETURN_NONE;
+  if (!PyFloat_CheckExact(cpu) || !(PyFloat_AS_DOUBLE(cpu) >= 0 && PyFloat_AS_DOUBLE(cpu) < most)) Py_RETURN_NONE;
+  PyObject *text = plain_text(given[2], start), *scanned = text ? scan(given[0], text) : NULL;
+  PyObject *values = scanned ? scanned_value(scanned, text) : NULL;
+  if (values && PyList_CheckExact(values) && weight(values, levels < DEEPEST ? levels : DEEPEST) >= 0)
+    result = PyTuple_Pack(5, values, counted < 0 ? Py_None : operations, memory, cpu, cut);
+  Py_XDECREF(scanned);
+  Py_XDECREF(text);
+  return or_none(result);
 }
 
 /* lone_call(scan, payload, most_bytes, levels, after, most, longest): (elements, number, target, arguments), where the payload
@@ -267,7 +280,7 @@ static PyObject *py_lone_call(PyObject *module, PyObject *const *given, Py_ssize
   long long after = PyLong_AsLongLong(given[4]), most = PyLong_AsLongLong(given[5]), longest = PyLong_AsLongLong(given[6]), id;
   if (PyErr_Occurred()) return NULL;
   if (PyBytes_GET_SIZE(given[1]) > most_bytes) Py_RETURN_NONE;
-  PyObject *text = plain_text(given[1]), *scanned = text ? scan(given[0], text) : NULL, *result = NULL;
+  PyObject *text = plain_text(given[1], 0), *scanned = text ? scan(given[0], text) : NULL, *result = NULL;
   PyObject *data = scanned ? scanned_value(scanned, text) : NULL;
   if (!data || !PyList_CheckExact(data) || PyList_GET_SIZE(data) != 1) goto end;
   PyObject *call = PyList_GET_ITEM(data, 0);
@@ -285,14 +298,7 @@ static PyObject *py_lone_call(PyObject *module, PyObject *const *given, Py_ssize
 end:
   Py_XDECREF(scanned);
   Py_XDECREF(text);
-  if (result) return result;
-  if (PyErr_Occurred()) {
-    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_RecursionError) &&
-        !PyErr_ExceptionMatches(PyExc_StopIteration))
-      return NULL;
-    PyErr_Clear();
-  }
-  Py_RETURN_NONE;
+  return or_none(result);
 }
 
 /* ---- Frozen dataclasses, made quickly: the native part of frozen.py --------------------------------------------------- */
@@ -379,7 +385,7 @@ static PyMethodDef METHODS[] = {{"maker", py_maker, METH_VARARGS, NULL},
                                 {"weight", (PyCFunction)(void (*)(void))py_weight, METH_FASTCALL, NULL},
                                 {"bound", (PyCFunction)(void (*)(void))py_bound, METH_FASTCALL, NULL},
                                 {"lone_call", (PyCFunction)(void (*)(void))py_lone_call, METH_FASTCALL, NULL},
-                                {"ended", (PyCFunction)(void (*)(void))py_ended, METH_FASTCALL, NULL},
+                                {"lone_end", (PyCFunction)(void (*)(void))py_lone_end, METH_FASTCALL, NULL},
                                 {"is_deeper", (PyCFunction)(void (*)(void))py_is_deeper, METH_FASTCALL, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_values", NULL, 0, METHODS, NULL, NULL, NULL, NULL};

@@ -192,11 +192,9 @@ class MediaStore:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Media] = OrderedDict()
+        self.kept: OrderedDict[str, Media] = OrderedDict()
+        """By their addresses, the oldest first; only the store itself changes it."""
         self._size = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._kept)
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -221,18 +219,18 @@ class MediaStore:
                 f"{medium.name} has {medium.size:,} bytes; one medium may have {self._max_bytes // 4:,}", limit="string"
             )
         with self._lock:
-            if medium.address in self._kept:
+            if medium.address in self.kept:
                 return
-            self._kept[medium.address] = medium
+            self.kept[medium.address] = medium
             self._size += medium.size
-            while self._size > self._max_bytes or len(self._kept) > _MAX_COUNT:
-                _, old = self._kept.popitem(last=False)
+            while self._size > self._max_bytes or len(self.kept) > _MAX_COUNT:
+                _, old = self.kept.popitem(last=False)
                 self._size -= old.size
 
     def get(self, handle: Any) -> Media | None:
         """By its handle, or by the address in it."""
         address = handle.get("media") if isinstance(handle, dict) else handle
-        return self._kept.get(address) if isinstance(address, str) else None
+        return self.kept.get(address) if isinstance(address, str) else None
 
     def found_in(self, values: Iterable[Any]) -> tuple[Media, ...]:
         """The media whose handles are in these values, each once."""

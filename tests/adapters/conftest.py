@@ -12,6 +12,8 @@ from moonbox import CodeMode, Sandbox, tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.adapters.frameworks import Inside
+
 pytest.register_assert_rewrite("tests.adapters.conformance")
 
 
@@ -59,3 +61,13 @@ def box() -> Iterator[Sandbox]:
 def mode(box: Sandbox) -> Iterator[CodeMode]:
     with CodeMode(box) as mode:
         yield mode
+
+
+@pytest.fixture(scope="module")
+def inside(request: pytest.FixtureRequest) -> Iterator[Inside]:
+    """The environment of the framework that the file of tests is called after."""
+    from tests.adapters.frameworks import Inside
+
+    environment = Inside(request.module.__name__.rpartition(".test_")[2])
+    yield environment
+    environment.close()

@@ -9,27 +9,29 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.errors import MissingExtra
-from tests.adapters.frameworks import EXAMPLES, REQUIREMENTS, check, check_example, run_page
+from tests.adapters.frameworks import FRAMEWORKS, TOTAL
 from tests.environments import INSTALL_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-@pytest.mark.timeout(INSTALL_SECONDS)
-def test_inside() -> None:
-    check("fastmcp")
+    from tests.adapters.frameworks import Inside
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-@pytest.mark.parametrize("example", EXAMPLES["fastmcp"])
-def test_an_example_alone(example: str, tmp_path: Path) -> None:
-    check_example(f"frameworks/{example}.py", "fastmcp", REQUIREMENTS["fastmcp"], tmp_path)
+def test_inside(inside: Inside) -> None:
+    inside.check()
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_the_page() -> None:
-    assert run_page("fastmcp").splitlines()[-1] == "460500"
+@pytest.mark.parametrize("example", FRAMEWORKS["fastmcp"].examples)
+def test_an_example_alone(inside: Inside, example: str, tmp_path: Path) -> None:
+    inside.check_example(example, tmp_path)
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_page(inside: Inside) -> None:
+    assert inside.page().splitlines()[-1] == TOTAL
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,18 +8,22 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from google import genai
-from google.genai import types
 
 from moonbox.adapters.google import GoogleGenAI
 from moonbox.errors import MissingExtra, MoonboxError
 from tests.adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
-from tests.adapters.pages import PAGE_SECONDS, TOTAL, run_page
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from google import genai
+    from google.genai import types
+
     from moonbox import CodeMode
+else:
+    genai = lazy("google.genai")
+    types = lazy("google.genai.types")
 
 
 def client(wire: Any) -> genai.Client:
@@ -161,11 +165,6 @@ def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
     answers: list[dict[str, Any]] = [{}, {"candidates": [{}]}, {"candidates": [finished]}]
     for answer in answers:
         assert GoogleGenAI(mode).turn(types.GenerateContentResponse.model_validate(answer)) == []
-
-
-@pytest.mark.timeout(PAGE_SECONDS)
-def test_the_page_of_the_documentation() -> None:
-    assert run_page("google").startswith(f"{TOTAL}\n{TOTAL}\n")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from moonbox.adapters.litellm import LiteLLM
 from moonbox.errors import MissingExtra
-from tests.adapters.pages import TOTAL, run_page
-from tests.adapters.venvs import check_inside, venv
+from tests.adapters.frameworks import FRAMEWORKS, TOTAL
 from tests.environments import INSTALL_SECONDS
 
-REQUIREMENTS = ["litellm[mcp]>=1.100,<2"]  # without [mcp] it cannot send tools
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.adapters.frameworks import Inside
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_inside() -> None:
-    # The package leaves sockets and coroutines to the garbage collector, and uses what others have deprecated.
-    options = ("-W", "ignore")
-    offline = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    check_inside("litellm", REQUIREMENTS, "inside_litellm.py", *options, env=offline)
+def test_inside(inside: Inside) -> None:
+    inside.check()
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-def test_the_page_of_the_documentation() -> None:
-    assert run_page("litellm", venv("litellm", REQUIREMENTS)).startswith(f"{TOTAL}\n{TOTAL}\n")
+@pytest.mark.parametrize("example", FRAMEWORKS["litellm"].examples)
+def test_an_example_alone(inside: Inside, example: str, tmp_path: Path) -> None:
+    inside.check_example(example, tmp_path)
+
+
+@pytest.mark.timeout(INSTALL_SECONDS)
+def test_the_page(inside: Inside) -> None:
+    assert inside.page().startswith(f"It is {TOTAL}.\nIt is {TOTAL}.\n")
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

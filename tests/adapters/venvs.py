@@ -1,8 +1,8 @@
 """Virtual environments for packages that do not fit into the main one, made on demand and kept in `.cache/adapters`.
 
-    python = venv("litellm", ["litellm>=1.90,<2"])              its interpreter, with moonbox from this checkout
-    done = run_in("litellm", [...], "tests/adapters/page.py", "docs/frameworks/litellm.md")
-    check_inside("litellm", [...], "inside_litellm.py")         a file of tests, run by the pytest in there
+    python = venv("llama-cpp", ["gguf>=0.17,<1"])               its interpreter, with moonbox from this checkout
+    done = run_in("llama-cpp", [...], "tests/adapters/run_llama_example.py", "example.py")
+    check_inside("llama-cpp", [...], "inside_llama_cpp.py")     a file of tests, run by the pytest in there
 
 Files of tests for such an environment are called `inside_*.py`, so that the main pytest does not collect them.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import os
 import shutil
 import sys
 import tomllib
@@ -21,15 +20,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.environments import install, make_environment, run
+from tests.environments import install, make_environment, offline, run
 
 if TYPE_CHECKING:
+    import os
     import subprocess
     from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 CACHE = ROOT / ".cache" / "adapters"
+NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""For pytest there: packages bring plugins that nobody asked for."""
 _TEST_PACKAGES = ("pytest>=8.3,<10", "pytest-timeout>=2.3,<3")
 
 
@@ -70,30 +72,26 @@ def run_in(
 ) -> subprocess.CompletedProcess[str]:
     """Run a script (a path, from the repository's root if it is relative) in the environment."""
     command = [str(venv(name, requirements)), str(ROOT / script), *arguments]
-    return run(command, cwd=cwd, timeout=timeout, env={**_offline(), **(env or {})})
+    return run(command, cwd=cwd, timeout=timeout, env={**offline(), **(env or {})})
 
 
-def check_inside(
-    name: str,
-    requirements: Sequence[str],
-    tests: str,
-    *arguments: str,
-    timeout: float = 900.0,
-    env: Mapping[str, str] | None = None,
-) -> None:
+def check_inside(name: str, requirements: Sequence[str], tests: str, *, timeout: float = 900.0) -> None:
     """Run a file of tests, beside this one, by the pytest of the environment; its failures fail the caller."""
-    path = TESTS / "adapters" / tests
-    options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
-    options += ["-o", "timeout=120"]  # so that a test that hangs says where before all of them are ended
-    command = [str(venv(name, requirements)), "-m", "pytest", *options, *arguments, str(path)]
-    done = run(command, cwd=ROOT, timeout=timeout, env={**_offline(), **(env or {})})
+    command = [str(venv(name, requirements)), *pytest_arguments(TESTS / "adapters" / tests)]
+    reported(run(command, cwd=ROOT, timeout=timeout, env={**offline(), **NO_PLUGINS}), tests)
+
+
+def pytest_arguments(*tests: Path, options: Sequence[str] = ()) -> list[str]:
+    """How the Python of an environment is told to run files of tests, from the repository's root."""
+    settings = ["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+    settings += ["-p", "pytest_timeout"]
+    settings += ["-o", "timeout=120"]  # so that a test that hangs says where before all of them are ended
+    return ["-m", "pytest", *settings, *options, *map(str, tests)]
+
+
+def reported(done: subprocess.CompletedProcess[str], tests: str) -> None:
     if done.returncode != 0:
-        pytest.fail(f"{tests} in the environment {name}:\n{done.stdout}\n{done.stderr}", pytrace=False)
-
-
-def _offline() -> dict[str, str]:
-    """What tests/conftest.py has set for clients that reach nobody but loopback."""
-    return {name: os.environ[name] for name in ("SSL_CERT_DIR",) if name in os.environ}
+        pytest.fail(f"{tests}:\n{done.stdout}\n{done.stderr}", pytrace=False)
 
 
 def _fingerprints(requirements: Sequence[str]) -> tuple[str, str]:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.adapters.frameworks import FRAMEWORKS
+from tests.adapters.test_examples import PAGES as PROVIDERS
+
 from .javascript import run_javascript, why_not_run
 from .pages import DOCS, ROOT, RUN, SHOWN, all_pages, blocks, name
 from .running import Page
@@ -20,8 +23,7 @@ def with_code() -> list[pytest.ParameterSet]:
 
 def needs_its_framework(page: Path) -> bool:
     """Its code is run by the tests of its adapter, in an environment that has the framework."""
-    tests = ROOT / "tests" / "adapters" / f"test_{page.stem.replace('-', '_')}.py"
-    return page.parent == DOCS / "frameworks" and tests.is_file() and "run_page(" in tests.read_text("utf-8")
+    return page.parent == DOCS / "frameworks" and page.stem.replace("-", "_") in (*FRAMEWORKS, *PROVIDERS)
 
 
 @pytest.mark.parametrize("page", with_code())

@@ -27,12 +27,11 @@ class ScriptedLink:
         self.answer, self.gone = answer, gone
         self.asked: list[Any] = []
 
-    def __enter__(self) -> ScriptedLink:
+    def begin_use(self) -> None:
         if self.gone:
             raise Gone
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def end_use(self) -> None:
         pass
 
     def exchange(self, *asked: Any) -> tuple[int, bytes] | None:

@@ -44,7 +44,7 @@ class Checker:
 
     def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
-        subject = source, view, view.learned_revision, names, self._names, self._open
+        subject = source, view, view.learned.revision, names, self._names, self._open
         before, findings = self._latest.look
         if subject != before:
             findings = self._look(source, view, names)

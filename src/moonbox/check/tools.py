@@ -30,18 +30,13 @@ class ToolView:
     def __init__(self, toolbox: Toolbox, language: Language, learned: LearnedShapes | None = None) -> None:
         self.revision = toolbox.revision
         self._toolbox = toolbox
-        self._learned = toolbox.learned if learned is None else learned
+        self.learned = toolbox.learned if learned is None else learned
         self._language = language
         self._aliases = toolbox.aliases()
         self._results: dict[str, tuple[Any, Data]] = {}
         assert language.vocabulary is not None
         self._find_tools = language.vocabulary().forms["search"] + " finds tools"
         self.root = ToolSpace(self._tree(), "")
-
-    @property
-    def learned_revision(self) -> int:
-        """Grows with what is learned of results."""
-        return self._learned.revision
 
     def written(self, path: str) -> str:
         """A tool as scripts of the language write it."""
@@ -64,7 +59,7 @@ class ToolView:
         """What is known of the tool's result."""
         schema, learned = tool.returns, False
         if schema is None:
-            schema, learned = self._learned.schema(tool.path), True
+            schema, learned = self.learned.schema(tool.path), True
         if not schema:
             return None
         known = self._results.get(tool.path)

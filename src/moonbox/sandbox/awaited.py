@@ -258,8 +258,7 @@ class AwaitedDriver:
             return
         with helper.lock:
             seconds = None if helper.ended else helper.tool_seconds()
-            if seconds is not None and seconds >= SLOW:
-                helper.in_charge = False  # it sees that when its tool returns
+            if seconds is not None and seconds >= SLOW and helper.take_over():
                 self._slow_tools = True
                 self._helper_done.set_result(None)
                 return

@@ -213,8 +213,7 @@ class BlockingDriver:
                 if helper.ended:
                     break
                 seconds = helper.tool_seconds()
-                if seconds is not None and seconds >= SLOW:
-                    helper.in_charge = False  # it sees that when its tool returns
+                if seconds is not None and seconds >= SLOW and helper.take_over():
                     break
                 wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
         helper.raise_problem()

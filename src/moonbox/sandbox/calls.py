@@ -124,7 +124,7 @@ class CallPath:
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
         tool = self.toolbox.resolve(name)
         entry.tool = tool.path
-        given = as_addresses(entry.given, tool) if self.media else entry.given
+        given = as_addresses(entry.given, tool) if self.media.kept else entry.given
         try:
             entry.arguments = tool.bind(given, first_index=self._first, is_json_call=self._direct)
         except ArgumentError:

@@ -36,7 +36,7 @@ class DirectCall:
         toolbox = setup.toolbox if toolbox is None else toolbox
         self._calls = CallPath(setup, toolbox, Additions(), setup.limits, direct=True)
         self._execution = Execution(
-            Opening(self._calls, tool, f"{setup.random.getrandbits(128):032x}"),
+            Opening(self._calls, tool, setup.new_id()),
             language="direct",
             telemetry=setup.telemetry,
             intents=Intents.to(setup.sink, setup.redactor),

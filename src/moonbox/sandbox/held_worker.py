@@ -69,7 +69,7 @@ class HeldWorker:
         config: dict[str, Any] = {}
         if mark[:3] != known[:3]:
             config["environment"] = describe_environment(toolbox, additions, self._setup.features)
-        if limits != known[3]:
+        if limits is not known[3] and limits != known[3]:
             config["limits"] = self._setup.limits_for_worker(limits)
         return renewal + protocol.pack(protocol.CONFIGURE, config) if config else renewal
 

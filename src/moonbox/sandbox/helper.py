@@ -3,8 +3,9 @@
 Whoever waits for the run looks on, a thread or an event loop. When a tool takes its time, the waiter takes over: the
 slow tool goes on in the helper, and the waiter answers, times out or abandons it like any other call.
 
-So the Execution always has one owner: the helper while `in_charge` is true, otherwise the waiter. It changes hands
-under `lock`, and only while the helper is inside a tool or has ended.
+So the Execution always has one owner: the helper while `in_charge` is true, otherwise the waiter. It changes hands when
+the helper has ended, which `lock` protects, and while it is inside a tool: there the one who takes the mark in `_tools`
+away has the Execution, and taking it is one step, which no other thread comes between.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Helper:
         self.ended = False
         self._late = late
         self._problem: BaseException | None = None
-        self._tool_since: float | None = None
+        self._tools: list[float] = []  # the tool that it is inside of: since when, on the monotonic clock
         self._link = link
         self._execution = execution
         self._executor = executor
@@ -71,15 +72,23 @@ class Helper:
     # For the waiter
 
     def tool_seconds(self) -> float | None:
-        """How long it has been inside a tool; None while it is not. The lock is held."""
-        return None if self._tool_since is None else monotonic() - self._tool_since
+        """How long it has been inside a tool; None while it is not."""
+        since = self._tools[:1]
+        return monotonic() - since[0] if since else None
+
+    def take_over(self) -> bool:
+        """Leave it to the tool that it is inside of; False where it is in none. It sees that when its tool returns."""
+        try:
+            self._tools.pop()
+        except IndexError:
+            return False
+        self.in_charge = False
+        return True
 
     def leave_to_tool(self) -> bool:
         """Take over if it has ended or is inside a tool; whether the Execution is the waiter's now."""
         with self.lock:
-            if self._tool_since is not None:
-                self.in_charge = False  # it sees that when its tool returns
-            return self.ended or not self.in_charge
+            return self.ended or not self.in_charge or self.take_over()
 
     def raise_problem(self) -> None:
         """Raise what ended it."""
@@ -121,18 +130,18 @@ class Helper:
         True when there is something else to be done; False when the waiter has taken over meanwhile.
         """
         execution, link, executor = self._execution, self._link, self._executor
-        calls, clock, lock = execution.calls, execution.clock, self.lock
+        calls, clock, tools = execution.calls, execution.clock, self._tools
         perform = calls.quick.perform
         entry: CallEntry | None = execution.starting.popleft()
         while entry is not None:
-            # Only now that it is not among those that have not begun: the waiter may take over as soon as this is set.
-            self._tool_since = entry.received
+            # Only now that it is not among those that have not begun: from here on the waiter may take over.
+            tools.append(entry.received)
             result = perform(entry, clock, executor) or run_to_end(calls.perform(entry, execution, executor))
-            with lock:
-                self._tool_since = None
-                if not self.in_charge:
-                    self._late.append((entry, result))
-                    break
+            try:
+                tools.pop()
+            except IndexError:
+                self._late.append((entry, result))
+                break
             # From here to the next call nobody takes over.
             if execution.interrupted:
                 execution.answer(entry, *result)
@@ -164,15 +173,15 @@ class Helper:
         starting, perform = execution.starting, execution.calls.perform_here
         while starting:
             entry = starting.popleft()
-            # Only now: whoever sees it set, and takes over, must not find the call among those that have not begun.
-            self._tool_since = monotonic()
+            # Only now: whoever sees it there, and takes over, must not find the call among those that have not begun.
+            self._tools.append(monotonic())
             result = perform(entry, execution, self._executor)
-            with self.lock:
-                self._tool_since = None
-                if not self.in_charge:  # the Execution is the waiter's now: our result goes to it as any other thread's
-                    self._late.append((entry, result))
-                    break
-                execution.answer(entry, *result)
+            try:
+                self._tools.pop()
+            except IndexError:  # the Execution is the waiter's now: our result goes to it as any other thread's
+                self._late.append((entry, result))
+                break
+            execution.answer(entry, *result)
         else:
             return True
         self._on_late()

@@ -86,7 +86,8 @@ class Opening:
         limits = calls.limits
         deadline = None if limits.timeout is None else self.began + limits.timeout
         try:
-            with link:
+            link.begin_use()
+            try:
                 self.sent = True
                 frame = link.exchange(self.data, deadline, None if deadline is None else deadline + GRACE)
                 if frame is None or (frame[0] != VALUE and frame[0] != RENEWABLE):
@@ -98,10 +99,12 @@ class Opening:
                 values, operations, memory, cpu, cut = ended
                 self.over = True
                 link.renewable = frame[0] == RENEWABLE
+            finally:
+                link.end_use()
         except BaseException as problem:  # noqa: BLE001 - the driver raises it again, and knows what to do about it
             self.first = problem
             return None
-        media: Any = calls.media
+        media = calls.media
         return make_run(
             self.id,
             self.source,
@@ -132,7 +135,7 @@ class Opening:
             "",
             "",
             self.notes,
-            media.found_in(values) if media else (),
+            media.found_in(values) if media.kept else (),
             limits,
         )
 

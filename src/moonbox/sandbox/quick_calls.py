@@ -73,7 +73,7 @@ class QuickCalls:
             self._tools = {}
         target = entry.target
         quick = self._tools[target] if target in self._tools else self._look_up(target)
-        if quick is None or self._media:
+        if quick is None or self._media.kept:
             return None
         arguments = quick.bind(entry.given)
         if arguments is None:
@@ -82,13 +82,14 @@ class QuickCalls:
         entry.arguments = arguments
         running = self._running
         try:
-            if running.crowded:
+            if running.is_crowded():
                 running.check_room()
             running.quick.add(entry)
             if entry.left:
                 raise ToolError("the run is over", code="cancelled")
             entry.began = monotonic()
-            CLOCK.set(clock)
+            if CLOCK.get() is not clock:  # quicker than to set it for every call
+                CLOCK.set(clock)
             result = quick.call(**arguments)
             kind = type(result)
             if _lower is None or kind not in ORDINARY or (kind is str and quick.parses):

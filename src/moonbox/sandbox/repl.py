@@ -58,7 +58,7 @@ class Repl:
         for_one_run: bool = False,
         check: bool | None = None,
     ) -> None:
-        self.id = "" if for_one_run else f"{setup.random.getrandbits(48):012x}"
+        self.id = "" if for_one_run else setup.new_id(6)
         self.toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
         self._worker = HeldWorker(setup, pool, template, timeout, once=for_one_run and setup.reuse_workers)
@@ -314,12 +314,11 @@ class Repl:
         setup, worker = self._setup, self._worker
         number = self._number = self._number + 1
         self._sources.append((number, source))
-        random = setup.random.getrandbits
-        seed = random(56)
+        seed = setup.random.getrandbits(56)
         opening = Opening.of(
             (limits is self._limits and self._calls) or self._call_path(limits),
             source,
-            f"{random(128):032x}",
+            setup.new_id(),
             self.id,
             number,
             seed,

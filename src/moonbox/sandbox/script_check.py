@@ -59,7 +59,7 @@ class ScriptCheck:
             checker.skip()
             return True
         view = self._current_view()
-        subject = source, view, view.learned_revision, additions, self.kept_names, checker.revision
+        subject = source, view, view.learned.revision, additions, self.kept_names, checker.revision
         if subject == (self._setup.admitted_once if self._once else self._admitted) and not inputs:
             return True
         findings = self.findings(source, additions, inputs)

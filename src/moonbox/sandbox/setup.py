@@ -91,6 +91,10 @@ class Setup:
     searches: WeakKeyDictionary[Toolbox, ToolSearch] = field(default_factory=WeakKeyDictionary)
     """The index of each toolbox, which all Repls share: making one takes long."""
 
+    def new_id(self, size: int = 16) -> str:
+        """A name for a Repl or a run: so many random bytes in hexadecimal digits."""
+        return self.random.getrandbits(8 * size).to_bytes(size).hex()
+
     def search(self, toolbox: Toolbox) -> ToolSearch:
         """The search over a toolbox, which follows its changes."""
         from moonbox.tools.search import ToolSearch

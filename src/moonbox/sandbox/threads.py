@@ -183,31 +183,45 @@ class Slots:
     """At most `most` at once, first come first served; the others get a future that is done when it is their turn."""
 
     def __init__(self, most: int = 1) -> None:
-        self.most = self.free = most
-        self._lock = threading.Lock()
+        self.most = most
+        # A slot is taken and given back in one step, which no other thread comes between. Whoever gives one back looks
+        # then whether somebody waits; whoever waits says so first and looks then for a slot. So one sees the other.
+        self._free = [None] * most
         self._waiting: deque[Future[None]] = deque()
+        self._lock = threading.Lock()  # of those who pass slots on
 
     def enter(self) -> Future[None] | None:
         """None when there is a free slot."""
-        with self._lock:
-            if self.free > 0:
-                self.free -= 1
-                return None
-            from concurrent.futures import Future
+        if self._free and not self._waiting:
+            try:
+                return self._free.pop()
+            except IndexError:  # somebody was quicker
+                pass
+        from concurrent.futures import Future
 
-            future: Future[None] = Future()
-            self._waiting.append(future)
-            return future
+        future: Future[None] = Future()
+        self._waiting.append(future)
+        self._pass_on()
+        return future
 
     def leave(self) -> None:
         """Let the next one in."""
+        self._free.append(None)
+        if self._waiting:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
         with self._lock:
             while self._waiting:
-                future = self._waiting.popleft()
-                if future.set_running_or_notify_cancel():  # False: whoever waited has given up
-                    future.set_result(None)
+                try:
+                    self._free.pop()
+                except IndexError:  # none is free; whoever has taken one passes it on
                     return
-            self.free += 1
+                future = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    future.set_result(None)
+                else:  # whoever waited has given up
+                    self._free.append(None)
 
     def wait(self, future: Future[None]) -> None:
         """Until it is our turn."""
@@ -229,7 +243,9 @@ class Slots:
 
     def give_up(self, future: Future[None]) -> None:
         """Whoever waited was interrupted: pass on the turn if it had come already."""
-        if not future.cancel() and future.done():
+        with self._lock:  # not while it is being given a slot
+            given = not future.cancel()
+        if given:
             self.leave()
 
 
@@ -245,17 +261,13 @@ class Turns(Slots):
 
     @property
     def idle(self) -> bool:
-        return self.free > 0
+        return bool(self._free)
 
     def enter(self) -> None:
         """Wait for our turn."""
         if self.closed or self.paused or getpid() != self._pid:
             raise self._refusal()
-        with self._lock:
-            if self.free > 0:
-                self.free -= 1
-                return
-        turn = super().enter()
+        turn = Slots.enter(self)
         if turn is not None:
             self.wait(turn)
             self._check_still_open()
@@ -293,7 +305,7 @@ class RunningCalls:
         self._lock = threading.Lock()
         self._calls: set[RunningCall] = set()
         self.quick: set[CallEntry] = set()
-        """Calls that only their own path holds, which adds and removes them; see `crowded`."""
+        """Calls that only their own path holds, which adds and removes them; see `is_crowded`."""
 
     def enter(self, entry: CallEntry) -> RunningCall:
         """A call begins; ToolError where too many have been left behind."""
@@ -302,14 +314,13 @@ class RunningCalls:
         self._calls.add(call)  # as `discard` and the copy below, one step that no other thread comes between
         return call
 
-    @property
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """Whether so many are running that it has to be asked whether another may begin: `check_room`."""
         return len(self._calls) + len(self.quick) >= self._most_left
 
     def check_room(self) -> None:
         """ToolError where too many have been left behind."""
-        if self.crowded and self._left() >= self._most_left:
+        if self.is_crowded() and self._left() >= self._most_left:
             raise ToolError(
                 f"{self._most_left} earlier calls timed out or were given up, and their tools are still running; "
                 "no other call is made until some of them have ended",

@@ -30,7 +30,6 @@ class _Contents:
     """One state of a toolbox; readers keep the one they have while writers make the next."""
 
     tools: dict[str, Tool]
-    revision: int
     alias_of: dict[str, str]
     by_alias: dict[str, Tool]
 
@@ -61,7 +60,9 @@ class Toolbox:
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
         self._allowed: Callable[[Tool], bool] | None = None
-        self._contents = _Contents({}, 0, {}, {})
+        self.revision = 0
+        """Grows with every change."""
+        self._contents = _Contents({}, {}, {})
         if added := list(_tools(tools, None)):
             self._change(lambda entries: [*entries, *added])
 
@@ -95,11 +96,6 @@ class Toolbox:
         box: Toolbox = library.toolbox
         box.library = library
         return box
-
-    @property
-    def revision(self) -> int:
-        """Grows with every change."""
-        return self._contents.revision
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(tuple(self._contents.tools.values()))
@@ -303,7 +299,8 @@ class Toolbox:
             tools = {path: tool for path, tool in tools.items() if allowed(tool)}
         names = aliases(tools)
         by_alias = {alias: tools[path] for path, alias in names.items()}
-        self._contents = _Contents(tools, self._contents.revision + 1, names, by_alias)
+        self._contents = _Contents(tools, names, by_alias)
+        self.revision += 1  # last: whoever reads it first and then the contents has nothing older
 
     def _notify(self) -> None:
         # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.

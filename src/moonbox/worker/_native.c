@@ -17,8 +17,8 @@
 #include <limits.h>
 #if defined(__linux__) && defined(__GLIBC__)
 #include <link.h>
-#include <malloc.h>
 #endif
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -160,6 +160,9 @@ static struct {
   /* one frame at a time in each direction */
   Buffer in, out;
   size_t in_start;
+  /* the processor time of this thread when it last looked, and what of that was spent looking for a frame */
+  double cpu;
+  int64_t spun;
   Spin spin;
   int may_spin; /* the machine has more than one processor for us */
 } W = {.socket = -1, .control = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, .sending = PTHREAD_MUTEX_INITIALIZER};
@@ -189,18 +192,61 @@ static void shrink(Buffer *b) {
   }
 }
 
+/* Small blocks that Lua has given back, in lists by size: it soon takes most of them again, and the C library keeps only a few
+ * of a size within reach. They are the C library's all the time. A block of list k has room for at least 16 * k + 8 bytes. */
+enum { SMALL_SIZES = 33, SMALL_MOST = 16 * (SMALL_SIZES - 1) + 8, KEPT_BYTES = 4096 };
+static struct {
+  void *first; /* each block begins with the address of the next */
+  size_t bytes;
+} small_blocks[SMALL_SIZES];
+
+static size_t list_for(size_t size) { return size <= 24 ? 1 : (size + 7) / 16; }
+
+static size_t list_of(void *block) { return (malloc_usable_size(block) - 8) / 16; }
+
+static void *take_block(size_t size) {
+  size_t k = list_for(size);
+  void *block = k < SMALL_SIZES ? small_blocks[k].first : NULL;
+  if (!block) return malloc(size);
+  memcpy(&small_blocks[k].first, block, sizeof block);
+  small_blocks[k].bytes -= 16 * k;
+  return block;
+}
+
+static void give_block_back(void *block, size_t k) {
+  if (k == 0 || k >= SMALL_SIZES || small_blocks[k].bytes >= KEPT_BYTES) {
+    free(block);
+    return;
+  }
+  memcpy(block, &small_blocks[k].first, sizeof block);
+  small_blocks[k].first = block;
+  small_blocks[k].bytes += 16 * k;
+}
+
+static void *move_block(void *block, size_t old, size_t new) {
+  if (!block) return take_block(new);
+  if (old > SMALL_MOST || new > SMALL_MOST) return realloc(block, new);
+  size_t k = list_of(block);
+  if (list_for(new) == k) return block;
+  void *moved = take_block(new);
+  if (!moved) return NULL;
+  memcpy(moved, block, old < new ? old : new);
+  give_block_back(block, k);
+  return moved;
+}
+
 /* Lua's memory, by this thread alone. lupa's allocator uses realloc and free too, so that blocks can change hands. */
 static void *allocate(void *_, void *block, size_t old, size_t new) {
   (void)_;
   if (!block) old = 0;
   if (new == 0) {
-    free(block);
+    if (block) give_block_back(block, list_of(block));
     W.used -= old;
     return NULL;
   }
   if (new > old && W.limit && W.used + (new - old) > W.limit) return NULL;
   if (new >= MAPPED_FROM) W.can_renew = 0;
-  void *moved = realloc(block, new);
+  void *moved = move_block(block, old, new);
   if (moved) {
     W.used += new - old;
     if (W.used > W.peak) W.peak = W.used;
@@ -415,14 +461,18 @@ static int put_string(const char *text, size_t size, int lossy) {
   return put((const char *)plain, (size_t)(at - plain)) && PUT("\"");
 }
 
-static int put_integer(lua_Integer value) {
-  char digits[24];
-  int at = sizeof digits;
-  unsigned long long rest = value < 0 ? 0ULL - (unsigned long long)value : (unsigned long long)value;
-  do digits[--at] = (char)('0' + rest % 10);
+/* The digits of a number, which end at `end`; where they begin. */
+static char *write_digits(char *end, unsigned long long rest) {
+  do *--end = (char)('0' + rest % 10);
   while (rest /= 10);
-  if (value < 0) digits[--at] = '-';
-  return put(digits + at, sizeof digits - (size_t)at);
+  return end;
+}
+
+static int put_integer(lua_Integer value) {
+  char digits[24], *end = digits + sizeof digits;
+  char *start = write_digits(end, value < 0 ? 0ULL - (unsigned long long)value : (unsigned long long)value);
+  if (value < 0) *--start = '-';
+  return put(start, (size_t)(end - start));
 }
 
 /* A float so that reading it gives back the same one. Most are short decimals: where the value is a whole number of
@@ -1073,10 +1123,15 @@ static int put_value_frame(lua_State *L, int first, double cpu) {
   return put((const char *)spent, SPENT_SIZE) && put(text, size);
 }
 
-static double cpu_seconds(void) {
+/* The processor time since this was last asked: a run's begins where the one before it ended, for asking takes a system call.
+ * Waiting is not the script's work. */
+static double cpu_since(void) {
   struct timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+  double before = W.cpu + (double)(W.spin.spent - W.spun) / 1e9;
+  W.cpu = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+  W.spun = W.spin.spent;
+  return W.cpu > before ? W.cpu - before : 0;
 }
 
 /* engine.run and its arguments; protected, for only memory can be wanting. It is called from outside, so that the stack
@@ -1085,15 +1140,21 @@ static int arguments_of_run(lua_State *L) {
   const char *payload = W.in.data + HEADER;
   size_t length = W.in_start - HEADER;
   uint64_t seed;
-  char chunk[24];
+  char chunk[32], *end = chunk + sizeof chunk, *name = end;
   memcpy(&seed, payload + 4, 8);
-  int size = W.number == 1 ? snprintf(chunk, sizeof chunk, "script") : snprintf(chunk, sizeof chunk, "script#%u", W.number);
+  if (W.number != 1) {
+    name = write_digits(end, W.number);
+    *--name = '#';
+  }
+  name -= 6;
+  memcpy(name, "script", 6);
   p_lua_rawgeti(L, REGISTRY, W.run);
   p_lua_pushlstring(L, payload + RUN_HEAD, length - RUN_HEAD);
-  p_lua_pushlstring(L, chunk, (size_t)size);
+  p_lua_pushlstring(L, name, (size_t)(end - name));
   p_lua_pushinteger(L, (lua_Integer)seed);
   p_lua_rawgeti(L, REGISTRY, W.limits);
-  return 5;
+  p_lua_pushinteger(L, W.number);
+  return 6;
 }
 
 /* What of the run was kept for the next ones, where it is long enough to be: see prelude/kept.lua. */
@@ -1119,8 +1180,6 @@ static int run(const char *payload, size_t length) {
   W.printed = 0;
   W.flushed = (struct timespec){0, 0};
   W.peak = W.used;
-  double began = cpu_seconds();
-  int64_t spun = W.spin.spent;
   limit_memory(length);
   pthread_mutex_lock(&W.mutex);
   atomic_store(&W.reason, 0);
@@ -1129,8 +1188,8 @@ static int run(const char *payload, size_t length) {
   pthread_mutex_unlock(&W.mutex);
   int top = p_lua_gettop(L), first = top + 1;
   p_lua_pushcclosure(L, arguments_of_run, 0);
-  int failed = p_lua_pcallk(L, 0, 5, 0, 0, NULL);
-  if (!failed) failed = p_lua_pcallk(L, 4, MULTIPLE, 0, 0, NULL);
+  int failed = p_lua_pcallk(L, 0, 6, 0, 0, NULL);
+  if (!failed) failed = p_lua_pcallk(L, 5, MULTIPLE, 0, 0, NULL);
   pthread_mutex_lock(&W.mutex);
   W.running_number = 0;
   W.levels = 1;
@@ -1138,8 +1197,7 @@ static int run(const char *payload, size_t length) {
   pthread_mutex_unlock(&W.mutex);
   W.limit = 0;
   let_collect(L);
-  double cpu = cpu_seconds() - began - (double)(W.spin.spent - spun) / 1e9; /* waiting is not the script's work */
-  if (cpu < 0) cpu = 0;
+  double cpu = cpu_since();
   const char *kind;
   size_t size;
   W.out.size = 0;
@@ -1257,6 +1315,7 @@ static PyObject *py_serve(PyObject *module, PyObject *_) {
   char *payload;
   size_t length;
   (void)module, (void)_;
+  cpu_since();
   while (receive(&kind, &payload, &length) > 0) {
     if (kind != RUN) return Py_BuildValue("iy#", kind, payload, (Py_ssize_t)length);
     if (!run(payload, length)) break;
@@ -1507,6 +1566,7 @@ static void begin_or_renew(Renewal *r) {
     r->faults = -1; /* the first renewal drops everything */
   }
   put_unread_back(r, unread);
+  cpu_since();
 }
 
 /* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force around
@@ -1536,6 +1596,7 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   int kind;
   char *payload;
   size_t length;
+  cpu_since();
   while (receive(&kind, &payload, &length) > 0) {
     if (kind == RENEW) {
       if (!renewal) continue; /* it is never told that this can be done */

@@ -1,4 +1,5 @@
-"""Control of a worker that does not listen: interrupt, freeze, release; over a socket, or through its zygote."""
+"""Control of a worker that does not listen: interrupt, freeze, release; over a socket, or through its zygote.
+And of whoever waits for one: a bell."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ from moonbox.dataclass import dataclass
 from moonbox.worker.protocol import STOP
 from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
 
-__all__ = ["Control", "Notes", "SocketControl", "WorkerProcess", "ZygoteControl", "socket_pairs", "wait_at_most"]
+__all__ = [
+    "Bell",
+    "Control",
+    "Notes",
+    "SocketControl",
+    "WorkerProcess",
+    "ZygoteControl",
+    "socket_pairs",
+    "wait_at_most",
+]
 
 _SECONDS = 5.0
 
@@ -37,6 +47,32 @@ class WorkerProcess(Protocol):
 
     def kill(self) -> str:
         """End it now; words for how it had ended, "" when nothing is known."""
+
+
+class Bell:
+    """Ends a wait for file descriptors, its own among them, from another thread."""
+
+    def __init__(self) -> None:
+        self._ear, self._button = socket.socketpair()
+        self._ear.setblocking(False)
+        self._button.setblocking(False)
+        self.number = self._ear.fileno()
+
+    def ring(self) -> None:
+        with contextlib.suppress(OSError):  # full: it has rung often enough
+            self._button.send(b"!")
+
+    def has_rung(self, ready: list[tuple[int, int]]) -> bool:
+        """Whether it is among those that are ready, as `poll` lists them; from here on it is silent again."""
+        if ready[0][0] != self.number and ready[-1][0] != self.number:
+            return False
+        with contextlib.suppress(BlockingIOError):
+            self._ear.recv(4096)
+        return True
+
+    def close(self) -> None:
+        self._ear.close()
+        self._button.close()
 
 
 class SocketControl:

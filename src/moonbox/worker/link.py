@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from moonbox.errors import WorkerError
 from moonbox.native import extension
+from moonbox.worker.control import Bell
 from moonbox.worker.encoding import Reader
 from moonbox.worker.protocol import HEADER, READY
 
@@ -78,7 +79,7 @@ class Link:
         """Bytes that its scripts may hold; 0 for what its source gives every worker."""
         self.renewable = False
         """Its last run ended so that RENEW undoes all of it."""
-        self.closed = False
+        self.closed = self._frozen = False
         self._process = process
         self._sock = sock
         self._wire = None if WIRE is None else WIRE(sock.fileno(), HEADER.unpack_from)
@@ -87,12 +88,14 @@ class Link:
         """Holds what has arrived; its `largest` is how large a frame may be."""
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
-        self._using = threading.Lock()
-        self._users, self._frozen = 0, False
+        # A use begins and ends in one step. Whoever uses it says so before it looks whether it is closed or frozen, and
+        # the other way round: so one of two threads sees the other, and only then the lock is needed.
+        self._uses: list[None] = []
+        self._changing = threading.Lock()
         self._idle_since = monotonic()
         self.on_thaw: Callable[[], object] | None = None
         """Called when a frozen worker is used again."""
-        self._bell: tuple[socket.socket, socket.socket] | None = None
+        self._bell: Bell | None = None
         sock.setblocking(False)
 
     def wait_until_ready(self, deadline: float) -> None:
@@ -178,10 +181,9 @@ class Link:
         frame = reader.next() if reader.buffer else None
         while frame is None:
             try:
-                # A negative number would stand for no deadline.
                 rest = None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL)
                 ready = self._poll.poll(rest)
-                if not ready or (self._bell is not None and self._has_rung(ready)):
+                if not ready or (self._bell is not None and self._bell.has_rung(ready)):
                     return None
                 data = self._sock.recv(_CHUNK)
             except BlockingIOError:
@@ -198,31 +200,26 @@ class Link:
 
     def wake(self) -> None:
         """Make `receive` return. Nothing is lost when nobody waits: the next wait ends at once."""
-        with self._using:
-            bell = self._bell
-            if bell is not None:
-                with contextlib.suppress(OSError):  # full: it has rung often enough
-                    bell[1].send(b"!")
+        with self._changing:
+            if self._bell is not None:
+                self._bell.ring()
 
     def let_wake(self) -> None:
         """From here on `wake` is heard. Not by default: most workers never need the sockets that this takes."""
-        with self._using:
+        with self._changing:
             if self._bell is None and not self.closed:
-                self._bell = socket.socketpair()
-                for end in self._bell:
-                    end.setblocking(False)
-                self._poll.register(self._bell[0].fileno(), select.POLLIN)
+                self._bell = Bell()
+                self._poll.register(self._bell.number, select.POLLIN)
 
     def stop_waking(self) -> None:
         """The wait is over: give the bell's descriptors back."""
         if self._bell is None:
             return
-        with self._using:
+        with self._changing:
             bell, self._bell = self._bell, None
             if bell is not None:
-                self._poll.unregister(bell[0].fileno())
-                for end in bell:
-                    end.close()
+                self._poll.unregister(bell.number)
+                bell.close()
 
     def alive(self) -> bool:
         """Whether the worker, which has nothing to say now, still holds its end and says nothing."""
@@ -242,7 +239,7 @@ class Link:
                 if self._wire is not None and self._bell is None and self._wire.is_quiet():
                     return True
                 ready = self._poll.poll(0)
-                if not ready or (self._bell is not None and self._has_rung(ready) and len(ready) == 1):
+                if not ready or (self._bell is not None and self._bell.has_rung(ready) and len(ready) == 1):
                     return True
             return not (reader.buffer or self._read())
         except (WorkerError, OSError, ValueError):
@@ -301,20 +298,23 @@ class Link:
 
     def is_idle_since(self, moment: float) -> bool:
         """Whether nobody has used it since then."""
-        return not self._users and self._idle_since <= moment
+        return not self._uses and self._idle_since <= moment
 
     def freeze_idle(self, before: float) -> bool:
         """Freeze the worker if nobody has used it since then. False: it has to be looked at again."""
-        with self._using:
-            if not (self._frozen or self.closed or self._users) and self._idle_since <= before:
-                if not self._control.freeze(self.memory):
-                    return True
-                self._frozen = True
-            return self._frozen or self.closed
+        with self._changing:
+            if self._frozen or self.closed:
+                return True
+            self._frozen = True
+            if self._uses or self._idle_since > before:
+                self._frozen = False
+                return False
+            self._frozen = self._control.freeze(self.memory)
+            return True
 
     def hang_up(self) -> None:
         """Nothing more goes either way: whoever waits here is told that the worker is gone, and the worker ends."""
-        with self._using:
+        with self._changing:
             self._end(tell=True)
 
     def _end(self, *, tell: bool) -> None:
@@ -327,9 +327,9 @@ class Link:
 
     def close(self) -> None:
         """Hang up, and let go of the sockets as soon as nobody uses them."""
-        with self._using:
-            self._end(tell=self._users > 0)
-            if not self._users:
+        with self._changing:
+            self._end(tell=bool(self._uses))
+            if not self._uses:
                 self._release()
 
     def kill(self) -> str:
@@ -339,29 +339,39 @@ class Link:
         return status
 
     def __enter__(self) -> Self:
-        with self._using:
-            if self.closed:
-                raise Gone
-            self._users += 1
-            thawed, self._frozen = self._frozen, False
-            if thawed:
-                self._control.thaw()
-        if thawed and self.on_thaw is not None:
-            self.on_thaw()
+        self.begin_use()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._using:
-            self._users -= 1
-            self._idle_since = monotonic()
-            if self.closed and not self._users:
-                self._release()
+        self.end_use()
+
+    def begin_use(self) -> None:
+        """The same as entering it, more quickly; `end_use` must follow."""
+        self._uses.append(None)
+        if self.closed:
+            self.end_use()
+            raise Gone
+        if self._frozen:
+            with self._changing:
+                thawed, self._frozen = self._frozen, False
+                if thawed:
+                    self._control.thaw()
+            if thawed and self.on_thaw is not None:
+                self.on_thaw()
+
+    def end_use(self) -> None:
+        self._idle_since = monotonic()
+        self._uses.pop()
+        if self.closed:
+            with self._changing:
+                if not self._uses:
+                    self._release()
 
     def _release(self) -> None:
         self._sock.close()
         bell, self._bell = self._bell, None
-        for end in bell or ():
-            end.close()
+        if bell is not None:
+            bell.close()
 
     def _read_cpu(self) -> float:
         assert self._cpu_clock is not None
@@ -375,16 +385,6 @@ class Link:
         poll = select.poll()
         poll.register(self._sock.fileno(), select.POLLOUT)
         poll.poll(None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL))
-        return True
-
-    def _has_rung(self, ready: list[tuple[int, int]]) -> bool:
-        assert self._bell is not None
-        bell = self._bell[0]
-        number = bell.fileno()
-        if ready[0][0] != number and ready[-1][0] != number:
-            return False
-        with contextlib.suppress(BlockingIOError):
-            bell.recv(4096)
         return True
 
     def _read(self) -> bool:

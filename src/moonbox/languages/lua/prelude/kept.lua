@@ -55,6 +55,9 @@ return function(host, stop, nulls)
     end
   end
 
+  -- Whether a run has something to keep whose value has a text of `size` bytes.
+  function M.wants(size) return size >= LEAST or printed_size >= LEAST end
+
   -- Keeps what the run `number` returned, if its text of `size` bytes is long, and what it printed.
   function M.keep(number, results, size)
     local output = printed_size >= LEAST and concat(printed) or nil

@@ -378,15 +378,16 @@ end
 
 -- Returns "ok", JSON of the values; or "stop", limit, message, frames; or kind, message, frames, extra.
 -- Last comes the number of operations, where they are counted.
-local function run(source, chunk, seed, limits)
-  local number = tointeger(tonumber(match(chunk, "#(%d+)$") or 1))
+local function run(source, chunk, seed, limits, number)
+  number = number or tointeger(tonumber(match(chunk, "#(%d+)$") or 1))
+  local guested = guest.loaded()
   furnish()
   lend(number)
   library.seed(seed)
   calls.begin()
   encode.begin()
   report.begin()
-  local counting = not guest.loaded() -- guests count their operations themselves
+  local counting = not guested -- guests count their operations themselves
   stop.begin(limits, counting)
   calls.count(counting and limits.max_operations ~= nil)
   local script, problem = compile(source, chunk)
@@ -405,13 +406,14 @@ local function run(source, chunk, seed, limits)
   local stopped, operations = stop.finish()
   local halted = stopped or rawequal(text, stop.STOP)
   if halted or ok then stop.rest() end -- otherwise a __tostring of the script's may run in the report
-  if guest.loaded() then operations = guest.operations() end
+  if guested then operations = guest.operations() end
   if halted then
     stopped = stopped or { external = 0 }
-    local where = guest.loaded() and guest.where() or "{}"
+    local where = guested and guest.where() or "{}"
     return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations, where
   end
-  stop.raw_pcall(kept.keep, number, ok and (guest.latest() or results) or {}, ok and #text or 0)
+  local size = ok and #text or 0
+  if kept.wants(size) then stop.raw_pcall(kept.keep, number, ok and (guest.latest() or results) or {}, size) end
   if ok then return "ok", text, "", "", operations end
   if text == "not enough memory" then
     results, script = nil, nil
@@ -430,8 +432,9 @@ end
 
 stop.trust(run)
 
-function engine.run(source, chunk, seed, limits)
-  return give_back(run(source, chunk, seed, limits))
+-- The run's number is in the chunk's name; hosts that give it as well save the time to read it there.
+function engine.run(source, chunk, seed, limits, number)
+  return give_back(run(source, chunk, seed, limits, number))
 end
 stop.trust(engine.run)
 
