@@ -71,7 +71,7 @@ class Bench:
     def outcome(self, slip: Slip) -> tuple[str, Run]:
         task = TASKS[slip.task]
         world = World(task.world)
-        with Sandbox(world.tools, language=slip.language, isolation="inline", check=self._check) as box:
+        with Sandbox(world.tools, language=slip.language, isolation="inline", min_workers=0, check=self._check) as box:
             box.toolbox.learned.add(self._learned[task.world])
             run = box.run(slip.source)
         if run.error is not None:

@@ -43,16 +43,32 @@ class Provider:
     has_clients: bool = True
 
 
+FORMS = ("sync", "async", "stream", "async-stream")
+
+
+def forms_of(metafunc: pytest.Metafunc, forms: tuple[str, ...], *, every: bool) -> tuple[str, ...]:
+    """The forms in which one case of a class is run: every one, or the one whose turn it is."""
+    assert metafunc.cls is not None
+    cases = sorted(name for name in dir(metafunc.cls) if name.startswith("test_"))
+    return forms if every else (forms[cases.index(metafunc.function.__name__) % len(forms)],)
+
+
 class Conformance:
     """Inherit, and give `provider`."""
 
     provider: Provider
+    every_form = True
+    """Whether each case is run in all of `FORMS`; otherwise in one, in turn: where another class has shown the rest."""
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "run" in metafunc.fixturenames:
+            metafunc.parametrize("run", forms_of(metafunc, FORMS, every=type(self).every_form), indirect=True)
 
     @pytest.fixture
     def agent(self, mode: CodeMode) -> Any:
         return self.provider.adapter(mode)
 
-    @pytest.fixture(params=["sync", "async", "stream", "async-stream"])
+    @pytest.fixture
     def run(self, request: pytest.FixtureRequest) -> Callable[..., Outcome[Any, Any]]:
         """`agent.run` in its four forms; streamed text must be the text of the outcome's last answer in the end."""
         return lambda agent, wire, *args, **kw: _run(self.provider, request.param, agent, wire, *args, **kw)
@@ -337,4 +353,4 @@ def _opened(provider: Provider, wire: Wire) -> Iterator[Any]:
             client.close()
 
 
-__all__ = ["SUM", "Conformance", "Provider", "Say", "Scripted", "Seen", "Turn", "Use", "serve"]
+__all__ = ["SUM", "Conformance", "Provider", "Say", "Scripted", "Seen", "Turn", "Use", "forms_of", "serve"]

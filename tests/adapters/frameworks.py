@@ -29,7 +29,7 @@ TOTAL = "460500"
 
 @dataclass(frozen=True)
 class Framework:
-    """What its environment holds, and which modules its tests, examples and page import."""
+    """What its environment holds, and which modules its tests, examples and page import, some when they are used."""
 
     requirements: tuple[str, ...]
     modules: tuple[str, ...]
@@ -42,7 +42,7 @@ class Framework:
 FRAMEWORKS = {
     "fastmcp": Framework(
         ("fastmcp>=4.1,<5", "openai>=3,<4"),
-        ("fastmcp", "fastmcp.experimental.transforms.code_mode", "openai", "moonbox.adapters.fastmcp"),
+        ("fastmcp.client", "fastmcp.experimental.transforms.code_mode", "openai", "moonbox.adapters.fastmcp"),
         ("frameworks/fastmcp_server.py",),
     ),
     "langchain": Framework(
@@ -52,13 +52,13 @@ FRAMEWORKS = {
     ),
     "litellm": Framework(
         ("litellm[mcp]>=1.100,<2",),  # without [mcp] it cannot send tools
-        ("litellm", "moonbox.adapters.litellm"),
+        ("litellm", "openai.resources", "mcp.server", "moonbox.adapters.litellm"),
         ("providers/litellm_any.py",),
         "ignore",  # it leaves coroutines to the garbage collector too, and uses what others have deprecated
     ),
     "llamaindex": Framework(
         ("llama-index-core>=0.14.25,<0.15", "llama-index-llms-openai-like>=0.8,<0.9"),
-        ("llama_index.core.agent.workflow", "llama_index.llms.openai_like", "moonbox.adapters.llamaindex"),
+        ("llama_index.core.agent.workflow", "llama_index.llms.openai_like", "openai.resources"),
         ("frameworks/llamaindex_agent.py",),
     ),
     "openai_agents": Framework(
@@ -73,7 +73,7 @@ FRAMEWORKS = {
     ),
     "smolagents": Framework(
         ("smolagents[openai]>=1.26,<2",),
-        ("smolagents", "openai", "moonbox.adapters.smolagents"),
+        ("smolagents", "openai.resources", "moonbox.adapters.smolagents"),
         ("frameworks/smolagents_agent.py",),
     ),
 }
@@ -89,7 +89,9 @@ class Inside:
         self._name = name
         self._framework = FRAMEWORKS[name]
         python = venv(name, self._framework.requirements)
-        self._programs = Programs(*self._framework.modules, python=python, env=environment_for_programs(_OFFLINE))
+        self._programs = Programs(
+            "moonbox.sandbox.sandbox", *self._framework.modules, python=python, env=environment_for_programs(_OFFLINE)
+        )
 
     def close(self) -> None:
         self._programs.close()

@@ -53,6 +53,7 @@ class TestGraph(Loop):
     """A graph of one's own, with `bind_tools` and `ToolNode`."""
 
     adapter = LangChain
+    every_form = False
     explains_unknown = False
 
     def ask(

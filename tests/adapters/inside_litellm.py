@@ -24,6 +24,7 @@ class TestOpenAI(Conformance):
 
 
 class TestAnthropic(Conformance):
+    every_form = False
     provider = Provider(
         LiteLLM,
         options=lambda wire: {"model": "anthropic/loopback", "api_base": wire.url, "api_key": "loopback"},

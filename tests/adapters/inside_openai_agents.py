@@ -62,6 +62,7 @@ class TestChat(Loop):
 
 class TestResponses(TestChat):
     kind = OpenAIResponsesModel
+    every_form = False
 
 
 @pytest.mark.parametrize("kind", [OpenAIChatCompletionsModel, OpenAIResponsesModel])

@@ -12,7 +12,7 @@ import wire
 
 from moonbox import Tool, Toolbox, tool
 from moonbox.errors import ClosedError, UsageError
-from tests.adapters.conformance import SUM, Say, Scripted, Use
+from tests.adapters.conformance import SUM, Say, Scripted, Use, forms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -104,6 +104,8 @@ class Loop:
 
     forms: tuple[str, ...] = ("sync", "async", "stream")
     """The ways in which an agent can be run."""
+    every_form = True
+    """Whether each case is run in all of them; otherwise in one, in turn: where another class has shown the rest."""
     explains_unknown = True
     """Whether a call of a tool that only scripts reach is answered in our words."""
 
@@ -121,7 +123,7 @@ class Loop:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "form" in metafunc.fixturenames:
-            metafunc.parametrize("form", type(self).forms)
+            metafunc.parametrize("form", forms_of(metafunc, type(self).forms, every=type(self).every_form))
 
     @pytest.fixture
     def agent(self, mode: CodeMode) -> Any:
