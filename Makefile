@@ -57,8 +57,12 @@ MINUTES ?= 60
 fuzz: $(VENV)/installed
 	$(BIN)/python -m tests.costs.fuzz --minutes $(MINUTES)
 
+# Runs of many kinds for long, then with all of their tries the tests that chance decides about.
+LONG_TESTS := $(addprefix tests/,audit codemode faults hostapi knowledge languages/lua sandbox tools worker)
+
 soak: $(VENV)/installed
 	$(BIN)/python benchmarks/soak.py
+	MOONBOX_LONG=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile $(LONG_TESTS)
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/compare.py

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.environments import trust_nobody_elsewhere
+from tests.long import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,9 @@ trust_nobody_elsewhere()
 if find_spec("hypothesis"):  # environments of frameworks do without it
     from hypothesis import HealthCheck, settings
 
-    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile(
+        "any machine", max_examples=times(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     settings.load_profile("any machine")
 
 # In the background a shell's jobs ignore Ctrl-C, and so would every program that the tests start and interrupt.

@@ -7,20 +7,22 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-import anthropic
 import pytest
-from anthropic.types import Message
 
 from moonbox.adapters.anthropic import AnthropicMessages
 from moonbox.errors import MissingExtra, MoonboxError
 from tests.adapters.conformance import CUT, SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import anthropic
     from anthropic.types import MessageParam, ToolUseBlock
 
     from moonbox import CodeMode
+else:
+    anthropic = lazy("anthropic")
 
 HELLO: list[MessageParam] = [{"role": "user", "content": "hi"}]
 
@@ -65,7 +67,7 @@ def test_collect_makes_the_clients_own_message(mode: CodeMode) -> None:
         whole = opened.messages.create(model="loopback", max_tokens=100, messages=HELLO)
         stream = opened.messages.create(model="loopback", max_tokens=100, messages=HELLO, stream=True)
         message = agent.collect(stream, heard.append)
-    assert isinstance(message, Message)
+    assert isinstance(message, anthropic.types.Message)
     assert "".join(heard) == "Wait a moment."
     assert message.stop_reason == "tool_use"
     kinds = [block.type for block in message.content]

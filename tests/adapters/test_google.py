@@ -8,17 +8,22 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from google import genai
-from google.genai import types
 
 from moonbox.adapters.google import GoogleGenAI
 from moonbox.errors import MissingExtra, MoonboxError
 from tests.adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from google import genai
+    from google.genai import types
+
     from moonbox import CodeMode
+else:
+    genai = lazy("google.genai")
+    types = lazy("google.genai.types")
 
 
 def client(wire: Any) -> genai.Client:

@@ -7,7 +7,6 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 from wire import Say, Scripted, Use, serve
 
@@ -16,9 +15,14 @@ from moonbox.adapters.openai import OpenAIChat
 from moonbox.errors import MissingExtra, UsageError
 from tests.adapters.venvs import check_inside, is_ready
 from tests.environments import INSTALL_SECONDS
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
+    import openai
+
     from moonbox import CodeMode
+else:
+    openai = lazy("openai")
 
 LLAMA = ["llama-cpp-python>=0.3.20,<0.4", "gguf>=0.17,<1"]
 SCRIPT = "local a = 1; return a < 2"

@@ -6,19 +6,23 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, cast
 
-import openai
 import pytest
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.responses import Response
 
 from moonbox.adapters.openai import OpenAIChat, OpenAIResponses
 from moonbox.errors import MissingExtra, MoonboxError
 from tests.adapters.conformance import SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import openai
+    from openai.types import chat as chat_types
+    from openai.types import responses as response_types
+
     from moonbox import CodeMode, Sandbox
+else:
+    openai, chat_types, response_types = map(lazy, ("openai", "openai.types.chat", "openai.types.responses"))
 
 BROKEN = '{"source_code": "return 1'
 
@@ -176,7 +180,7 @@ def test_collect_makes_the_clients_own_answer(mode: CodeMode) -> None:
         )
         completion = chat.collect(stream, heard.append)
         response = responses.collect(opened.responses.create(model="loopback", input="hi", stream=True))
-    assert isinstance(completion, ChatCompletion) and isinstance(response, Response)
+    assert isinstance(completion, chat_types.ChatCompletion) and isinstance(response, response_types.Response)
     assert "".join(heard) == completion.choices[0].message.content == response.output_text == "Wait a moment."
     assert completion.choices[0].finish_reason == "tool_calls"
     calls = completion.choices[0].message.tool_calls or []
@@ -282,7 +286,9 @@ def test_a_stream_that_ends_too_early(mode: CodeMode) -> None:
 )
 def test_deltas_of_other_servers(mode: CodeMode, deltas: list[Any], expected: list[Any]) -> None:
     chunks = [
-        ChatCompletionChunk.construct(id="1", choices=[{"index": 0, "delta": {"tool_calls": calls}}], model="m")
+        chat_types.ChatCompletionChunk.construct(
+            id="1", choices=[{"index": 0, "delta": {"tool_calls": calls}}], model="m"
+        )
         for calls in deltas
     ]
     whole = OpenAIChat(mode).collect(chunks)
@@ -294,16 +300,21 @@ def test_what_servers_add_to_a_message_goes_back_to_them(mode: CodeMode) -> None
     call = {"id": "a", "type": "function", "function": {"name": "lua_repl", "arguments": '{"source_code": "1"}'}}
     extra = {"google": {"thought_signature": "c2ln"}}
     message = {"role": "assistant", "reasoning_content": "Hm.", "tool_calls": [{**call, "extra_content": extra}]}
-    answer = ChatCompletion.construct(choices=[{"index": 0, "finish_reason": "tool_calls", "message": message}])
+    answer = chat_types.ChatCompletion.construct(
+        choices=[{"index": 0, "finish_reason": "tool_calls", "message": message}]
+    )
     said: Any = OpenAIChat(mode).turn(answer)[0]
     assert said["reasoning_content"] == "Hm."
     assert said["tool_calls"][0]["extra_content"] == extra
 
 
 def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
-    for answer in (ChatCompletion.construct(choices=[]), ChatCompletion.construct(choices=[{"message": {}}])):
+    for answer in (
+        chat_types.ChatCompletion.construct(choices=[]),
+        chat_types.ChatCompletion.construct(choices=[{"message": {}}]),
+    ):
         assert OpenAIChat(mode).turn(answer) == []
-    assert OpenAIResponses(mode).turn(Response.construct(output=[])) == []
+    assert OpenAIResponses(mode).turn(response_types.Response.construct(output=[])) == []
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from moonbox.audit.answer import MIN_CHARS, render
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ScriptError, UsageError
+from tests.long import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -252,7 +253,7 @@ def test_too_small_a_bound_is_refused() -> None:
         Run("a", "").for_model(100)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150), deadline=None)
 @example([b""], "", MIN_CHARS, True)
 @given(st.lists(values, max_size=3), st.text(), st.integers(MIN_CHARS, 2000), st.booleans())
 def test_any_run_gives_a_bounded_text_that_can_be_sent(returned: list[Any], output: str, room: int, ok: bool) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from moonbox import Limits, Sandbox
 from moonbox.audit.records import CALL_STATUSES, Call, CallError, Observation, Run, Usage
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, Frame, ScriptError
+from tests.long import times
 
 text = st.text(max_size=20)
 numbers = st.integers(-(2**63), 2**63 - 1)
@@ -81,7 +82,7 @@ runs = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150), deadline=None)
 @given(runs)
 def test_a_run_survives_the_way_to_a_dict_and_to_json_and_back(run: Run) -> None:
     as_dict = run.to_dict()

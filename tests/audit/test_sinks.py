@@ -23,6 +23,7 @@ from moonbox.audit.sinks import (
 )
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import AuditError, ClosedError, ScriptError, UsageError
+from tests.long import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -309,11 +310,11 @@ def test_runs_written_while_a_file_is_pruned_are_kept(
     store: JsonLinesSink | SqliteSink, make_run: Callable[..., Run]
 ) -> None:
     """Four writers with sinks of their own, as processes have them, and one that prunes what is old."""
-    now = time.time()
+    now, rounds = time.time(), times(40)
 
     def write(writer: int) -> None:
         sink = open_sink(store.path)
-        for n in range(40):
+        for n in range(rounds):
             sink.write(make_run(f"old-{writer}-{n}", started=now - 7200))
             sink.write(make_run(f"new-{writer}-{n}", started=now))
         sink.close()
@@ -325,8 +326,8 @@ def test_runs_written_while_a_file_is_pruned_are_kept(
     while any(thread.is_alive() for thread in threads):
         removed += store.prune(older_than=3600)
     removed += store.prune(older_than=3600)
-    assert removed == 160
-    assert sorted(run.id for run in store.list(1000)) == sorted(f"new-{w}-{n}" for w in range(4) for n in range(40))
+    assert removed == 4 * rounds
+    assert sorted(run.id for run in store.list(1000)) == sorted(f"new-{w}-{n}" for w in range(4) for n in range(rounds))
 
 
 def test_pruning_lines_keeps_what_is_no_run_the_mode_and_a_link(tmp_path: Path, make_run: Callable[..., Run]) -> None:

@@ -13,6 +13,7 @@ from moonbox import CodeMode, Sandbox, Tool, Toolbox, tool
 from moonbox.codemode.routing import Routes, is_eligible
 from moonbox.errors import ConfigError, ToolDefinitionError
 from moonbox.tools.hints import Hints
+from tests.long import times
 
 parts = st.one_of(
     st.sampled_from(["add", "end", "lua_repl", "a", "a_", "search", "docs", "tools", "2fa", "a-b", "ä", "and", "A"]),
@@ -50,7 +51,7 @@ def toolboxes(draw: Any) -> Toolbox:
 
 
 @given(toolboxes(), st.data(), st.booleans(), st.sampled_from(["always", "auto", "never"]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=times(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_tool_is_reachable(toolbox: Toolbox, data: Any, approvals: bool, mode: Any) -> None:
     kept = data.draw(st.lists(st.sampled_from(toolbox.paths()), unique=True)) if len(toolbox) else []
     options = {"keep_visible": kept, "approvals": approvals, "mode": mode}

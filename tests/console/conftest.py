@@ -5,15 +5,28 @@ from __future__ import annotations
 import os
 import shutil
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
+
+from moonbox.http.browser import cookie_name
 
 from .serving import Console, running_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page
+    from playwright.sync_api import (
+        Browser,
+        BrowserContext,
+        ConsoleMessage,
+        Dialog,
+        Error,
+        Frame,
+        Page,
+        Request,
+        ViewportSize,
+    )
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 """The first is the same browser without windows, which takes half of the processor time."""
@@ -28,6 +41,7 @@ QUIET = (
 )
 
 
+DESK: ViewportSize = {"width": 1280, "height": 900}
 PATIENCE = 30_000
 """Milliseconds that a page has to show something: a busy machine needs them."""
 
@@ -38,7 +52,8 @@ def chromium() -> str | None:
     return named or next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="module")  # while Playwright runs, no test in the same process can run asyncio
+# While Playwright runs, no test in the same process can run asyncio: the browser ends with the tests of this folder.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     path = chromium()
     if path is None:
@@ -60,11 +75,24 @@ class Visitor:
         self.elsewhere: list[str] = []
         self.allowed: tuple[str, ...] = ()
         page.set_default_timeout(2 * PATIENCE)
-        page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
-        page.on("console", self._logged)
-        page.on("dialog", self._asked)
-        page.on("request", lambda request: self._request(request.url))
+        self._listeners: dict[Any, Any] = {
+            "pageerror": self._failed,
+            "console": self._logged,
+            "dialog": self._asked,
+            "request": self._requested,
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
+        page.once("framenavigated", self._arrived)
         self.home = ""
+
+    def _arrived(self, _: Frame) -> None:
+        """Until the first address of this visit, the window shows the page of an earlier one."""
+        self.problems.clear()
+        self.elsewhere.clear()
+
+    def _failed(self, error: Error) -> None:
+        self.problems.append(f"error: {error}")
 
     def _logged(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -74,15 +102,27 @@ class Visitor:
         self.problems.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def _request(self, url: str) -> None:
-        if not url.startswith((self.home, "data:", "blob:", "about:")):
-            self.elsewhere.append(url)
+    def _requested(self, request: Request) -> None:
+        if not request.url.startswith((self.home, "data:", "blob:", "about:")):
+            self.elsewhere.append(request.url)
 
-    def enter(self, console: Console) -> Page:
-        """Sign in through the printed address."""
+    def enter(self, console: Console, view: str = "playground") -> Page:
+        """A page of that console, signed in to it."""
         self.home = console.url
-        self.page.goto(console.sign_in_address())
+        cookie = console.browser.redeem(console.browser.one_time_key())
+        assert cookie is not None
+        address = urlsplit(console.url)
+        name = cookie_name({"server": (address.hostname, address.port)})
+        self.page.context.add_cookies([{"name": name, "value": cookie, "url": console.url, "httpOnly": True}])
+        self.page.goto(console.address(view))
         return self.page
+
+    def leave(self) -> None:
+        """Hear what was reported until now, and nothing after it: a page looks for its server when that has ended."""
+        self.page.evaluate("0")
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+        self._listeners.clear()
 
     def check(self) -> None:
         """No script error, no violation of the policy, no request to anywhere else."""
@@ -92,42 +132,51 @@ class Visitor:
 
 
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+    context = browser.new_context(**{"viewport": DESK, **options})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     return context
 
 
-@pytest.fixture(scope="module")
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """The module's window with the usual settings: a new one takes the browser longer than a page does."""
+@pytest.fixture(scope="package")
+def window(browser: Browser) -> Iterator[Page]:
+    """The page that all tests open their addresses in: for a new one the browser starts a process each time."""
     context = new_context(browser)
-    context.new_page()  # keeps the window open between two tests
-    yield context
+    yield context.new_page()
     context.close()
 
 
 @pytest.fixture
-def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitor]:
-    """A page that knows nothing of the pages before it."""
+def visitor(request: pytest.FixtureRequest) -> Iterator[Visitor]:
+    """A page that knows nothing of the tests before it."""
     if hasattr(request, "param"):
-        context = new_context(browser, **request.param)
+        context = new_context(request.getfixturevalue("browser"), **request.param)
         visitor = Visitor(context.new_page())
         yield visitor
         context.close()
     else:
-        context = request.getfixturevalue("context")
-        visitor = Visitor(context.new_page())
+        window = request.getfixturevalue("window")
+        visitor = Visitor(window)
         yield visitor
-        for page in context.pages[1:]:
-            page.close()
-        devtools = context.new_cdp_session(context.pages[0])
-        devtools.send("Storage.clearDataForOrigin", {"origin": visitor.home, "storageTypes": "all"})
-        devtools.detach()
-        context.clear_cookies()
+        visitor.leave()
+        forget(window)
     visitor.check()
 
 
-@pytest.fixture(scope="module")
+def forget(page: Page) -> None:
+    """Take back what a test did to the window that it shares with others."""
+    for other in page.context.pages:
+        if other != page:
+            other.close()
+    if page.url.startswith("http"):
+        page.evaluate("() => { sessionStorage.clear(); localStorage.clear(); }")
+    page.unroute_all()
+    page.emulate_media(media="null", color_scheme="null", reduced_motion="null")
+    page.set_viewport_size(DESK)
+    page.mouse.move(0, 0)
+    page.context.clear_cookies()
+
+
+@pytest.fixture(scope="package")
 def console() -> Iterator[Console]:
     with running_console() as running:
         yield running
@@ -135,5 +184,5 @@ def console() -> Iterator[Console]:
 
 @pytest.fixture
 def page(visitor: Visitor, console: Console) -> Page:
-    """A signed-in window on the module's console."""
+    """The playground of the module's console, signed in."""
     return visitor.enter(console)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from moonbox import Run
 
+    from .conftest import Visitor
     from .serving import Console
 
 SCRIPT = "local id = 7\nlocal done = tools.refund{order_id = id, amount = 12.5}\nreturn done"
@@ -42,8 +43,8 @@ class Started:
 
 
 @pytest.fixture
-def inbox(page: Page, console: Console) -> Iterator[Page]:
-    page.goto(console.address("approvals"))
+def inbox(visitor: Visitor, console: Console) -> Iterator[Page]:
+    page = visitor.enter(console, "approvals")
     expect(page.locator("html")).to_have_attribute("data-live", "live")
     yield page
     wait_until(lambda: not console.bench.approvals.pending())
@@ -77,7 +78,7 @@ def test_a_question_is_denied_with_a_reason(inbox: Page, console: Console) -> No
     assert "not on Sundays" in error.message
 
 
-def test_arguments_are_edited_and_checked(inbox: Page, console: Console, visitor: Any) -> None:
+def test_arguments_are_edited_and_checked(inbox: Page, console: Console, visitor: Visitor) -> None:
     visitor.allowed = ("status of 400",)
     script = Started(console)
     inbox.get_by_role("button", name="Edit…").click()
@@ -124,7 +125,7 @@ def test_many_questions_are_walked_by_keys(inbox: Page, console: Console) -> Non
     assert script.result().value == 12
 
 
-def test_a_definition_that_changed_since_is_pointed_out(visitor: Any) -> None:
+def test_a_definition_that_changed_since_is_pointed_out(visitor: Visitor) -> None:
     @tool(name="refund", policy="approve")
     def changed(order_id: int, amount: float, to_account: str = "") -> str:
         """Refund an order to any account."""
@@ -132,8 +133,7 @@ def test_a_definition_that_changed_since_is_pointed_out(visitor: Any) -> None:
 
     box = Toolbox([list_orders, refund])
     with running_console(box) as console:
-        page = visitor.enter(console)
-        page.goto(console.address("approvals"))
+        page = visitor.enter(console, "approvals")
         first = Started(console)
         page.get_by_role("button", name="Allow", exact=False).first.click()
         assert first.result().ok
@@ -146,4 +146,4 @@ def test_a_definition_that_changed_since_is_pointed_out(visitor: Any) -> None:
         expect(warning.locator("ins", has_text="to_account").first).to_be_visible()
         page.keyboard.press("a")
         assert second.result().ok
-        page.goto("about:blank")
+        visitor.leave()

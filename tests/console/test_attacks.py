@@ -1,7 +1,12 @@
-"""Attacks on the pages: whatever scripts, tools, models and documents wrote stays text, in every view."""
+"""Attacks on the pages: whatever scripts, tools, models and documents wrote stays text, in every view.
+
+The views themselves are visited by test_views.py, with what is made here; the rest is what a person does in them.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +15,21 @@ from playwright.sync_api import expect
 
 from moonbox import Run, Tool, ToolError
 from moonbox.audit.records import Call, CallError
-from moonbox.audit.sinks import MemorySink
 from moonbox.errors import ScriptError
 from moonbox.knowledge import Item, KnowledgeBase
 
 from .serving import running_console, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from playwright.sync_api import Page
 
     from .conftest import Visitor
+    from .serving import Console
 
-CORPUS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).with_name("attacks").glob("*"))}
+HITS = 12
+"""How many documents a page of search results has."""
 UNTOUCHED = r"""() => {
   const wrong = [];
   if (window.hacked !== undefined) wrong.push("a script ran");
@@ -36,14 +44,30 @@ UNTOUCHED = r"""() => {
 }"""
 
 
-def payload(name: str) -> str:
-    first, _, text = CORPUS[name].partition("\n")
-    assert first.startswith("# "), f"{name}: the first line says what it tries"
+def payload(path: Path) -> str:
+    first, _, text = path.read_text(encoding="utf-8").partition("\n")
+    assert first.startswith("# "), f"{path.name}: the first line says what it tries"
     return text
+
+
+PAYLOADS = {path.stem: payload(path) for path in sorted(Path(__file__).with_name("attacks").glob("*"))}
+EVERYTHING = "\n".join(PAYLOADS.values())
 
 
 def intact(page: Page) -> None:
     assert page.evaluate(UNTOUCHED) == []
+
+
+def readable(page: Page, *names: str) -> None:
+    """The beginning of every payload is on the page, as text."""
+    text = _printable(page.evaluate("document.body.textContent"))
+    missing = [name for name in names or PAYLOADS if _printable(PAYLOADS[name].splitlines()[0])[:40] not in text]
+    assert not missing
+
+
+def _printable(text: str) -> str:
+    """Without spaces and all that is not ASCII; documents lose the colours of terminals, so that none are compared."""
+    return re.sub(r"[^!-~]+", "", re.sub(r"\x1b\[\d*m", "", text))
 
 
 def unfold(page: Page) -> None:
@@ -53,143 +77,164 @@ def unfold(page: Page) -> None:
         page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
 
 
-def hostile_tools(text: str) -> list[Tool]:
-    def fail(arguments: dict[str, Any]) -> Any:
-        raise ToolError(text, code=text[:100] or "x", data={text: text})
+def hostile_tools() -> list[Tool]:
+    """For each payload three tools, and two that have all of them."""
+    tools = [tool for name, text in PAYLOADS.items() for tool in _tools(f"_{name}", [text], text)]
+    return [*tools, *_tools("", list(PAYLOADS.values()), EVERYTHING)]
 
-    parameters = {
-        "type": "object",
-        "properties": {text[:300]: {"type": "string", "description": text, "default": text}},
+
+def _tools(suffix: str, texts: list[str], all_of_them: str) -> list[Tool]:
+    def fail(arguments: dict[str, Any]) -> Any:
+        raise ToolError(all_of_them, code=all_of_them[:100], data={text: text for text in texts})
+
+    def echo(arguments: dict[str, Any]) -> Any:
+        return {"value": all_of_them, **{text: [text] for text in texts}}
+
+    given = {text[:300]: {"type": "string", "description": text, "default": text} for text in texts}
+    returned = {text[:300]: {"type": "string", "description": text} for text in texts}
+    made: dict[str, Any] = {
+        "description": all_of_them,
+        "parameters": {"type": "object", "properties": given},
+        "returns": {"type": "object", "properties": returned},
     }
-    returns = {"type": "object", "properties": {text[:300]: {"type": "string", "description": text}}}
-    made: dict[str, Any] = {"description": text, "parameters": parameters, "returns": returns}
     return [
-        Tool.from_schema(name="echo", call=lambda arguments: {"value": text, text: [text]}, **made),
-        Tool.from_schema(name="fail", call=fail, **made),
-        Tool.from_schema(name="ask", call=lambda arguments: text, policy="approve", **made),
+        Tool.from_schema(name=f"echo{suffix}", call=echo, **made),
+        Tool.from_schema(name=f"fail{suffix}", call=fail, **made),
+        Tool.from_schema(name=f"ask{suffix}", call=lambda arguments: all_of_them, policy="approve", **made),
     ]
 
 
-def hostile_run(text: str, number: int) -> Run:
-    calls = (
-        Call(1, text, {text: text}, "ok", result=[{text: text, "url": text}], started=1000.0, duration=0.1),
-        Call(2, text, {text: text}, "error", error=CallError(text, text), started=1000.2, duration=0.1, approval=text),
-    )
+def hostile_runs() -> list[Run]:
+    """A run for each payload; the last two, of which one failed, have all of them."""
+    texts = list(PAYLOADS.values())
+    runs = [_run(number, [text], f"{text}\nreturn 1") for number, text in enumerate(texts)]
+    runs.append(_run(len(runs), texts, f"{EVERYTHING}\nreturn 1", failed=True))
+    runs.append(_run(len(runs), texts, "\n".join(["return 1", *reversed(texts)])))
+    return runs
+
+
+def _run(number: int, texts: list[str], source: str, *, failed: bool = False) -> Run:
+    calls = [
+        call
+        for at, text in enumerate(texts)
+        for call in (
+            Call(2 * at + 1, text, {text: text}, "ok", result=[{text: text, "url": text}], started=1000.0),
+            Call(2 * at + 2, text, {text: text}, "error", error=CallError(text, text), started=1000.2, approval=text),
+        )
+    ]
+    text = "\n".join(texts)
     return Run(
-        id=f"{number:032x}",
-        source=f"{text}\nreturn 1",
+        id=f"{number + 1:032x}",
+        source=source,
         language="lua",
-        values=(text, {text: text}, [{text: text}, {text: 1}]),
+        values=tuple(value for text in texts for value in (text, {text: text}, [{text: text}, {text: 1}])),
         output=text,
-        calls=calls,
+        calls=tuple(calls),
         started=1000.0 + number,
         repl="r",
-        error=ScriptError("runtime", text, line=1, hint=text, traceback=text) if number % 2 else None,
+        error=ScriptError("runtime", text, line=1, hint=text, traceback=text) if failed else None,
     )
 
 
-@pytest.mark.parametrize("name", CORPUS)
-def test_hostile_text_stays_text(name: str, visitor: Visitor, tmp_path: Path) -> None:
-    text = payload(name)
-    visitor.allowed = ("status of 502",)  # the tool that fails
-    trail = MemorySink()
-    for number in (1, 2):
-        trail.write(hostile_run(text, number))
-    diagnosis = _hostile_diagnosis(text)
-    with (
-        _hostile_knowledge(tmp_path, text) as base,
-        running_console(hostile_tools(text), trail=trail, knowledge=base, diagnose=lambda: diagnosis) as console,
-    ):
-        page = visitor.enter(console)
-        _playground(page, text)
-        _pages(page, console)
-        _approvals(page, console)
-
-
-def _playground(page: Page, text: str) -> None:
-    literal = _lua_string(text)
-    page.locator("#editor textarea").fill(
-        f"local text = {literal}\nprint(text)\nlocal _, problem = pcall(tools.fail, {{}})\n"
-        "local rows = {{[text] = text}}\n"
-        "return {text = text, [text] = text, echo = tools.echo{}, problem = tostring(problem), rows = rows}"
-    )
-    page.click("#run")
-    expect(page.locator("#status")).to_contain_text("ok")
-    unfold(page)
-    page.locator("#timeline .tl-row").first.hover()
-    expect(page.locator(".tl-card")).to_be_visible()
-    page.get_by_role("tab", name="Model sees").click()
-    intact(page)
-    page.locator("#editor textarea").fill(f"error({literal})")
-    page.click("#run")
-    expect(page.locator("#status")).to_contain_text("runtime")
-    intact(page)
-
-
-def _pages(page: Page, console: Any) -> None:
-    first, second = f"{1:032x}", f"{2:032x}"
-    views = (
-        "runs",
-        f"runs/{first}",
-        f"runs/{second}",
-        f"compare?a={first}&b={second}",
-        "tools",
-        "tools/echo",
-        "knowledge?q=needle",
-        "doctor?wait=1",
-    )
-    for view in views:
-        page.goto(console.address(view))
-        unfold(page)
-        intact(page)
-    page.goto(console.address("tools/fail"))
-    page.click("#send")
-    expect(page.locator("#result .bad-text")).to_be_visible()
-    intact(page)
-
-
-def _approvals(page: Page, console: Any) -> None:
-    page.goto(console.address("playground"))
-    page.locator("#editor textarea").fill("return tools.ask{}")
-    page.click("#run")
-    expect(page.locator("#questions .question")).to_be_visible()
-    intact(page)
-    page.goto(console.address("approvals"))
-    expect(page.locator("#inbox .question")).to_be_visible()
-    intact(page)
-    page.locator("#inbox").get_by_role("button", name="Deny…").click()
-    page.get_by_label("Reason for the script").fill('<img src=x onerror="window.hacked=1">')
-    page.locator("#inbox").get_by_role("button", name="Deny", exact=True).click()
-    expect(page.locator("#answered li").first).to_contain_text("denied: <img")
-    wait_until(lambda: not console.bench.approvals.pending())
-    intact(page)
-
-
-def _lua_string(text: str) -> str:
-    return '"' + "".join(f"\\{byte:03d}" for byte in text.encode()) + '"'
-
-
-def _hostile_diagnosis(text: str) -> dict[str, Any]:
-    check = {"name": text[:200], "active": True, "detail": text}
+def hostile_diagnosis() -> dict[str, Any]:
+    checks = [{"name": text[:200], "active": False, "detail": text} for text in PAYLOADS.values()]
+    one = {"name": EVERYTHING[:200], "active": True, "detail": EVERYTHING}
     return {
         "ok": False,
-        "moonbox": text[:100],
-        "python": text[:100],
-        "machine": text[:100],
-        **dict.fromkeys(("isolation", "fork", "interrupt", "native"), check),
-        "layers": [check],
-        "configuration": [check],
+        **dict.fromkeys(("moonbox", "python", "machine"), EVERYTHING),
+        **dict.fromkeys(("isolation", "fork", "interrupt", "native"), one),
+        "layers": checks,
+        "configuration": checks,
     }
 
 
-def _hostile_knowledge(folder: Path, text: str) -> KnowledgeBase:
+@contextlib.contextmanager
+def hostile_knowledge(folder: Path) -> Iterator[KnowledgeBase]:
+    """As many documents as a search finds at once, and all payloads in them."""
+
     class Source:
-        """One document, all of it hostile."""
+        """Documents that are hostile in all that they have."""
 
         def scan(self, known: Any) -> Any:
-            url = f"https://example.invalid/{text[:100]}"
-            yield Item(source_id="1", title=f"needle {text}", body=f"needle {text}", source_url=url, author=text[:100])
+            for number in range(min(HITS, len(PAYLOADS))):
+                text = "needle " + " ".join(list(PAYLOADS.values())[number::HITS])
+                url = f"https://example.invalid/{text[:100]}"
+                yield Item(source_id=str(number), title=text, body=text, source_url=url, author=text[:100])
 
-    base = KnowledgeBase(folder / "knowledge.db", sources={"hostile": Source()})
-    base.sync("hostile")
-    return base
+    with KnowledgeBase(folder / "knowledge.db", sources={"hostile": Source()}) as base:
+        base.sync("hostile")
+        yield base
+
+
+def lua_string(text: str) -> str:
+    return '"' + "".join(f"\\{byte:03d}" for byte in text.encode()) + '"'
+
+
+TABLE = "{" + ", ".join(f"{{{lua_string(name)}, {lua_string(text)}}}" for name, text in PAYLOADS.items()) + "}"
+"""All payloads with their names, as a script writes them."""
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[Console]:
+    with running_console(hostile_tools()) as running:
+        yield running
+
+
+def run(page: Page, source: str) -> None:
+    page.locator("#editor textarea").fill(source)
+    page.click("#run")
+
+
+def test_what_a_script_prints_calls_and_returns_stays_text(page: Page) -> None:
+    run(
+        page,
+        f"local result = {{}}\nfor index, each in ipairs({TABLE}) do\n  local name, text = each[1], each[2]\n"
+        "  print(text)\n  local _, problem = pcall(tools['fail_' .. name], {})\n"
+        "  result[index] = {text = text, [text] = text, echo = tools['echo_' .. name]{}, problem = tostring(problem),"
+        " rows = {{[text] = text}}}\nend\nreturn result",
+    )
+    expect(page.locator("#status")).to_contain_text("ok")
+    unfold(page)
+    readable(page)
+    rows = page.locator("#timeline .tl-row")
+    for number, name in enumerate(PAYLOADS):
+        rows.nth(2 * number).hover()
+        expect(page.locator(".tl-card h3")).to_have_text(f"{2 * number + 1}. fail_{name}")
+        readable(page, name)
+    page.get_by_role("tab", name="Model sees").click()
+    intact(page)
+
+
+def test_what_a_script_fails_with_stays_text(page: Page) -> None:
+    for name, text in PAYLOADS.items():
+        run(page, f"error({lua_string(text)})")
+        expect(page.locator("#status")).to_contain_text("runtime")
+        readable(page, name)
+        intact(page)
+
+
+def test_what_a_tool_fails_with_stays_text(visitor: Visitor, console: Console) -> None:
+    visitor.allowed = ("status of 502",)
+    page = visitor.enter(console, "tools/fail")
+    page.click("#send")
+    expect(page.locator("#result .bad-text")).to_be_visible()
+    readable(page)
+    intact(page)
+
+
+def test_what_is_to_be_approved_and_why_it_is_denied_stays_text(page: Page, console: Console) -> None:
+    run(page, f"return parallel.map({TABLE}, function(each) return tools['ask_' .. each[1]]{{}} end)")
+    for view, place in (("", "#questions"), ("approvals", "#inbox")):
+        if view:
+            page.goto(console.address(view))
+        expect(page.locator(f"{place} .question")).to_have_count(len(PAYLOADS))
+        unfold(page)
+        readable(page)
+        intact(page)
+    first = page.locator("#inbox .question").first
+    first.get_by_role("button", name="Deny…").click()
+    first.get_by_label("Reason for the script").fill('<img src=x onerror="window.hacked=1">')
+    first.get_by_role("button", name="Deny", exact=True).click()
+    expect(page.locator("#answered li", has_text="denied: <img")).to_be_visible()
+    wait_until(lambda: not console.bench.approvals.pending())
+    intact(page)

@@ -61,4 +61,4 @@ def test_run_answer_change_and_stop(last: str, visitor: Visitor, tmp_path: Path)
         assert process.stdout is not None
         rest = process.stdout.read()
         assert (process.wait(), "Traceback" in rest) == (0, False), rest
-        page.goto("about:blank")
+        visitor.leave()

@@ -163,8 +163,8 @@ def test_a_call_whose_result_was_not_returned_shows_it_too(page: Page) -> None:
     drawn(page.locator(".tl-card img.medium"))
 
 
-def test_a_tool_that_is_called_from_its_form_shows_its_picture(page: Page, console: Console) -> None:
-    page.goto(console.address("tools/chart"))
+def test_a_tool_that_is_called_from_its_form_shows_its_picture(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "tools/chart")
     page.click("#send")
     drawn(page.locator("#result img.medium"))
 

@@ -313,6 +313,12 @@ def test_a_large_script_value_and_timeline_stay_usable(page: Page) -> None:
     page.get_by_text("Other limits").click()
     page.locator("#limits input[name=max_tool_calls]").fill("5000")
     lines = "\n".join(f"local v{number} = {number}" for number in range(150))
+    page.locator(".behind").evaluate(
+        "behind => { window.drawings = 0; new MutationObserver(() => drawings++).observe(behind, {childList: true}); }"
+    )
+    write(page, lines)
+    expect(page.locator(".gutter .number")).to_have_count(150)
+    assert page.evaluate("window.drawings") < 50, "many lines are drawn together"
     run(
         page,
         f"{lines}\nfor n = 1, 1000 do tools.list_orders{{customer = 'c', limit = 1}} end\n"
@@ -347,7 +353,7 @@ def test_an_empty_console_tells_what_to_do(visitor: Visitor) -> None:
         write(page, "")
         page.click("#run")
         expect(page.locator("#values")).to_contain_text("no value returned")
-        visitor.page.goto("about:blank")
+        visitor.leave()
 
 
 @pytest.mark.parametrize("visitor", [{"viewport": {"width": 390, "height": 844}, "has_touch": True}], indirect=True)

@@ -17,9 +17,6 @@ from .serving import TOOLS, running_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-
-    from playwright.sync_api import Page
 
     from .conftest import Visitor
     from .serving import Console
@@ -79,8 +76,8 @@ def console(trail: SqliteSink) -> Iterator[Console]:
         yield running
 
 
-def test_the_list_has_the_latest_runs_first_and_goes_on(page: Page, console: Console) -> None:
-    page.goto(console.address("runs"))
+def test_the_list_has_the_latest_runs_first_and_goes_on(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "runs")
     rows = page.locator("#runs tbody tr")
     expect(rows).to_have_count(50)
     expect(rows.first).to_contain_text(f"local n = {RUNS - 1}")
@@ -89,8 +86,8 @@ def test_the_list_has_the_latest_runs_first_and_goes_on(page: Page, console: Con
     expect(rows.last).to_contain_text(f"local n = {RUNS - 100}")
 
 
-def test_filters_have_addresses_and_the_back_button_works(page: Page, console: Console) -> None:
-    page.goto(console.address("runs"))
+def test_filters_have_addresses_and_the_back_button_works(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "runs")
     page.get_by_label("State").select_option("failed")
     expect(page).to_have_url(re.compile("state=failed"))
     expect(page.locator("#runs tbody tr").first).to_contain_text("runtime")
@@ -101,16 +98,16 @@ def test_filters_have_addresses_and_the_back_button_works(page: Page, console: C
     expect(page.locator("#runs tbody tr")).to_have_count(50)
 
 
-def test_a_rare_word_is_found_far_back(page: Page, console: Console) -> None:
-    page.goto(console.address("runs?q=RARE+needle"))
+def test_a_rare_word_is_found_far_back(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "runs?q=RARE+needle")
     expect(page.locator("#runs tbody tr")).to_have_count(1)
     expect(page.locator("#runs tbody tr")).to_contain_text("local n = 7")
     page.goto(console.address("runs?q=nothing+like+this"))
     expect(page.locator("#nothing")).to_contain_text("No run matches these filters.")
 
 
-def test_new_runs_appear_by_themselves(page: Page, console: Console, tmp_path: Path) -> None:
-    page.goto(console.address("runs"))
+def test_new_runs_appear_by_themselves(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "runs")
     expect(page.locator("html")).to_have_attribute("data-live", "live")
     with Sandbox(audit=SqliteSink(console.trail.path), min_workers=0) as elsewhere:
         elsewhere.run("return 'written by another sandbox'")
@@ -118,8 +115,8 @@ def test_new_runs_appear_by_themselves(page: Page, console: Console, tmp_path: P
     expect(page.locator("#runs tbody tr.new")).to_have_count(1)
 
 
-def test_the_keyboard_moves_through_the_list(page: Page, console: Console) -> None:
-    page.goto(console.address("runs?state=failed"))
+def test_the_keyboard_moves_through_the_list(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "runs?state=failed")
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("td.title a").nth(1)).to_be_focused()
@@ -132,8 +129,8 @@ def test_the_keyboard_moves_through_the_list(page: Page, console: Console) -> No
     page.keyboard.press("/")
 
 
-def test_a_run_shows_everything(page: Page, console: Console) -> None:
-    page.goto(console.address(f"runs/{10:032x}"))
+def test_a_run_shows_everything(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, f"runs/{10:032x}")
     expect(page.locator("h1")).to_contain_text("Run 00000000")
     expect(page.get_by_role("region", name="Error")).to_contain_text("it broke")
     expect(page.get_by_role("region", name="Error")).to_contain_text("mend it")
@@ -149,8 +146,8 @@ def test_a_run_shows_everything(page: Page, console: Console) -> None:
     expect(page.get_by_role("region", name="Error")).to_contain_text("script:2: it broke")
 
 
-def test_neighbours_of_the_same_session_are_linked(page: Page, console: Console) -> None:
-    page.goto(console.address(f"runs/{9:032x}"))
+def test_neighbours_of_the_same_session_are_linked(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, f"runs/{9:032x}")
     page.keyboard.press("[")
     expect(page).to_have_url(re.compile(f"{8:032x}$"))
     expect(page.locator('a[rel="prev"]')).to_have_count(0)
@@ -160,14 +157,14 @@ def test_neighbours_of_the_same_session_are_linked(page: Page, console: Console)
     expect(page).to_have_url(re.compile(f"{8:032x}$"))
 
 
-def test_a_script_of_a_run_is_opened_in_the_playground(page: Page, console: Console) -> None:
-    page.goto(console.address(f"runs/{9:032x}"))
+def test_a_script_of_a_run_is_opened_in_the_playground(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, f"runs/{9:032x}")
     page.keyboard.press("o")
     expect(page.locator("#editor textarea")).to_have_value(record(9).source)
 
 
-def test_two_runs_are_compared(page: Page, console: Console) -> None:
-    page.goto(console.address(f"compare?a={9:032x}&b={10:032x}"))
+def test_two_runs_are_compared(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, f"compare?a={9:032x}&b={10:032x}")
     expect(page.locator(".diff ins")).to_contain_text(["-- run 10", "local n = 10"])
     expect(page.locator(".diff del")).to_contain_text(["-- run 9", "local n = 9"])
     expect(page.get_by_role("region", name="Calls").first).to_contain_text("list_orders")
@@ -176,9 +173,9 @@ def test_two_runs_are_compared(page: Page, console: Console) -> None:
     expect(page.locator(".diff ins").first).to_contain_text("-- run 9")
 
 
-def test_an_unknown_run_is_said_to_be_unknown(page: Page, console: Console, visitor: Visitor) -> None:
+def test_an_unknown_run_is_said_to_be_unknown(visitor: Visitor, console: Console) -> None:
     visitor.allowed = ("status of 404", "status of 400")
-    page.goto(console.address("runs/doesnotexist"))
+    page = visitor.enter(console, "runs/doesnotexist")
     expect(page.locator("main")).to_contain_text("There is no run with this id.")
     page.goto(console.address("runs?before=doesnotexist"))
     expect(page.locator("main")).to_contain_text("unknown run")
@@ -186,10 +183,9 @@ def test_an_unknown_run_is_said_to_be_unknown(page: Page, console: Console, visi
 
 def test_a_trail_without_runs_tells_what_to_do(visitor: Visitor) -> None:
     with running_console() as empty:
-        page = visitor.enter(empty)
-        page.goto(empty.address("runs"))
+        page = visitor.enter(empty, "runs")
         expect(page.locator("#nothing")).to_contain_text("There are no runs yet.")
         empty.service.sandbox.run("return 'the first'")
         expect(page.locator("#runs tbody tr")).to_contain_text("the first")
         expect(page.locator("#nothing")).to_be_hidden()
-        page.goto("about:blank")
+        visitor.leave()

@@ -17,8 +17,6 @@ from .serving import TOOLS, running_console
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
-
     from .conftest import Visitor
     from .serving import Console
 
@@ -47,8 +45,8 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
             yield running
 
 
-def test_tools_are_listed_with_their_counts_and_latencies(page: Page, console: Console) -> None:
-    page.goto(console.address("tools"))
+def test_tools_are_listed_with_their_counts_and_latencies(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "tools")
     expect(page.locator(".tool-name")).to_have_count(4)
     row = page.locator("li", has_text="list_orders")
     expect(row).to_contain_text("3 calls")
@@ -57,8 +55,8 @@ def test_tools_are_listed_with_their_counts_and_latencies(page: Page, console: C
     expect(page.locator("li", has_text="refund")).to_contain_text("approve")
 
 
-def test_tools_are_searched_as_scripts_do(page: Page, console: Console) -> None:
-    page.goto(console.address("tools"))
+def test_tools_are_searched_as_scripts_do(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "tools")
     page.keyboard.press("/")
     page.keyboard.type("orders of a customer")
     page.keyboard.press("Enter")
@@ -67,8 +65,8 @@ def test_tools_are_searched_as_scripts_do(page: Page, console: Console) -> None:
     expect(page.locator("main")).to_contain_text("No tool matches")
 
 
-def test_a_tool_is_called_from_its_form(page: Page, console: Console) -> None:
-    page.goto(console.address("tools/list_orders"))
+def test_a_tool_is_called_from_its_form(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "tools/list_orders")
     expect(page.get_by_role("region", name="Schemas")).to_contain_text("customer")
     page.get_by_label("customer").fill("grace")
     page.get_by_label("limit").fill("2")
@@ -83,9 +81,9 @@ def test_a_tool_is_called_from_its_form(page: Page, console: Console) -> None:
     expect(page.locator("#result")).to_be_empty()
 
 
-def test_the_shape_of_results_is_learned(page: Page, console: Console) -> None:
+def test_the_shape_of_results_is_learned(visitor: Visitor, console: Console) -> None:
     console.service.sandbox.run("return tools.look_up{key = 'a'}")
-    page.goto(console.address("tools/look_up"))
+    page = visitor.enter(console, "tools/look_up")
     expect(page.get_by_role("region", name="Schemas")).to_contain_text("Learned from its results")
     expect(page.get_by_role("region", name="Schemas")).to_contain_text("found: integer[]")
 
@@ -96,8 +94,7 @@ def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:
         for n in range(1000)
     ]
     with running_console(tools) as many:
-        page = visitor.enter(many)
-        page.goto(many.address("tools"))
+        page = visitor.enter(many, "tools")
         expect(page.locator(".tool-name")).to_have_count(200)
         expect(page.locator("main")).to_contain_text("page 1 of 5")
         page.get_by_role("link", name="Next").click()
@@ -105,24 +102,23 @@ def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:
         page.goto(many.address("playground"))
         page.locator("#editor textarea").press_sequentially("tools.space3.tool_9")
         expect(page.locator("#choices li").first).to_contain_text("tools.space3.tool_9")
-        page.goto("about:blank")
+        visitor.leave()
 
 
 def test_no_tools_and_no_knowledge_say_what_to_do(visitor: Visitor) -> None:
     visitor.allowed = ("status of 404",)
     with running_console([]) as empty:
-        page = visitor.enter(empty)
-        page.goto(empty.address("tools"))
+        page = visitor.enter(empty, "tools")
         expect(page.locator("main")).to_contain_text("There are no tools.")
         page.goto(empty.address("knowledge"))
         expect(page.locator("main")).to_contain_text("No knowledge base is configured.")
         page.goto(empty.address("tools/none"))
         expect(page.locator("main")).to_contain_text("There is no tool of this name.")
-        page.goto("about:blank")
+        visitor.leave()
 
 
-def test_knowledge_is_searched_with_marked_words(page: Page, console: Console) -> None:
-    page.goto(console.address("knowledge"))
+def test_knowledge_is_searched_with_marked_words(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "knowledge")
     expect(page.locator("main")).to_contain_text("300 documents")
     expect(page.get_by_role("region", name="Sources").first).to_contain_text("handbook")
     page.get_by_label("Search the documents").fill("travel expenses")
@@ -137,8 +133,8 @@ def test_knowledge_is_searched_with_marked_words(page: Page, console: Console) -
     expect(page.get_by_role("alert")).to_be_visible()
 
 
-def test_the_doctor_says_what_each_layer_means(page: Page, console: Console) -> None:
-    page.goto(console.address("doctor"))
+def test_the_doctor_says_what_each_layer_means(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "doctor")
     jail = page.get_by_role("region", name="The workers' jail").first
     expect(jail).to_contain_text("seccomp")
     expect(jail).to_contain_text("no files, no network, no programs")
@@ -154,13 +150,12 @@ def test_the_doctor_comes_at_once_and_shows_the_rest_when_it_knows_it(visitor: V
         return diagnosis()
 
     with running_console([], diagnose=diagnose) as console:
-        page = visitor.enter(console)
-        page.goto(console.address("doctor"))
+        page = visitor.enter(console, "doctor")
         expect(page.get_by_text("Each protection is being tried.")).to_be_visible()
         tried.set()
         expect(page.locator("main .head .state")).to_have_text("scripts are isolated")
         expect(page).to_have_url(console.address("doctor"))
-        page.goto("about:blank")
+        visitor.leave()
 
 
 def diagnosis(**changes: Any) -> dict[str, Any]:
@@ -221,12 +216,11 @@ HOSTILE = "<img src=x onerror=alert(1)>{{7*7}}</td></table>\u202e"
 )
 def test_the_doctor_in_other_states(visitor: Visitor, changes: dict[str, Any], verdict: str, rows: int) -> None:
     with running_console([], diagnose=lambda: diagnosis(**changes)) as console:
-        page = visitor.enter(console)
-        page.goto(console.address("doctor"))
+        page = visitor.enter(console, "doctor")
         expect(page.locator("main .head .state")).to_have_text(verdict)
         expect(page.locator("main tbody tr")).to_have_count(rows)
         assert page.locator("main img").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is not wider than it"
         if changes.get("machine") == HOSTILE:
             expect(page.locator("main tbody tr").last).to_contain_text("<img src=x onerror=alert(1)>{{7*7}}</td>")
-        page.goto("about:blank")
+        visitor.leave()

@@ -20,7 +20,19 @@ from moonbox.sandbox.decisions import Decision
 from .serving import TOOLS, running_console, wait_until
 from .test_access import page_key, signed_in
 from .test_approvals import Started
-from .test_attacks import hostile_run, hostile_tools, intact, payload, unfold
+from .test_attacks import (
+    EVERYTHING,
+    PAYLOADS,
+    TABLE,
+    hostile_diagnosis,
+    hostile_knowledge,
+    hostile_runs,
+    hostile_tools,
+    intact,
+    lua_string,
+    readable,
+    unfold,
+)
 from .test_tools import diagnosis
 
 if TYPE_CHECKING:
@@ -30,7 +42,7 @@ if TYPE_CHECKING:
     from .conftest import Visitor
     from .serving import Console
 
-HOSTILE = payload("script_tag")
+HOSTILE = PAYLOADS["script_tag"]
 ADDRESSES = {
     "/playground": "playground",
     "/playground/{session}": "playground/{session}",
@@ -112,7 +124,7 @@ class World:
 
     def address(self, view: str) -> str:
         names = {name: getattr(self, name) for name in ("session", "run", "other", "tool", "word")}
-        return self.console_of(view).address(ADDRESSES[view].format(**names))
+        return ADDRESSES[view].format(**names)
 
 
 def test_every_view_has_its_four_cases() -> None:
@@ -133,11 +145,12 @@ def world(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World
 
 @pytest.mark.parametrize("view", ADDRESSES)
 def test_a_view(world: World, kind: str, view: str, visitor: Visitor) -> None:
-    page = visitor.enter(world.console_of(view))
-    page.goto(world.address(view))
+    page = visitor.enter(world.console_of(view), world.address(view))
     where, text = EXPECTED[kind][view]
     expect(page.locator(where).filter(has_text=text).first).to_be_visible()
     unfold(page)
+    if kind == "hostile" and view != "/playground":
+        readable(page)
     intact(page)
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator(where).filter(has_text=text).first).to_be_visible()
@@ -182,7 +195,7 @@ def large(folder: Path) -> Iterator[World]:
     ]
     scripts = [{"name": f"script{number}.lua", "active": False, "detail": "x" * 300} for number in range(500)]
     with (
-        documents(folder, 300, "About travel. " * 3000) as base,
+        documents(folder, 30, "About travel. " * 3000) as base,
         running([*TOOLS, wide, *many], base, diagnosis(ok=False, configuration=scripts)) as console,
     ):
         for number in range(300):
@@ -199,15 +212,14 @@ def large(folder: Path) -> Iterator[World]:
 
 @contextlib.contextmanager
 def hostile(folder: Path) -> Iterator[World]:
-    check = {"name": HOSTILE[:200], "active": False, "detail": HOSTILE}
-    sick = diagnosis(ok=False, machine=HOSTILE, configuration=[check], layers=[check])
-    with documents(folder, 1, HOSTILE) as base, running(hostile_tools(HOSTILE), base, sick) as console:
-        for number in (1, 2):
-            console.trail.write(hostile_run(HOSTILE, number))
-        with asking(console, f"-- {HOSTILE}\nreturn tools.ask{{}}", 1):
-            literal = "".join(f"\\{byte:03d}" for byte in HOSTILE.encode())
-            session = ran(console, f'print("{literal}") return tools.echo{{}}')
-            yield World(console, session, f"{1:032x}", f"{2:032x}", "echo", "needle")
+    runs = hostile_runs()
+    with hostile_knowledge(folder) as base, running(hostile_tools(), base, hostile_diagnosis()) as console:
+        for each in runs:
+            console.trail.write(each)
+        call = f"parallel.map({TABLE}, function(each) return tools['ask_' .. each[1]]{{}} end)"
+        with asking(console, f"-- {HOSTILE}\nreturn {call}", len(PAYLOADS)):
+            session = ran(console, f"print({lua_string(EVERYTHING)}) return tools.echo{{}}")
+            yield World(console, session, runs[-2].id, runs[-1].id, "echo", "needle")
 
 
 WORLDS = {"normal": normal, "empty": empty, "large": large, "hostile": hostile}

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from moonbox import Limits, Sandbox, tool
+from tests.long import times
 
 TEXT = """
 while true do coroutine.wrap(function() local t = {} for i = 1, 50 do t[i] = { i } end end)() end
@@ -58,7 +59,7 @@ def test_stopped_at_random_moments() -> None:
         def work(seed: int) -> None:
             chance = random.Random(seed)
             with box.repl() as repl:
-                for n in range(40):
+                for n in range(times(60)):
                     assert repl.run(f"n = {n}").ok
                     timeout = 0.001 + chance.random() * 0.03
                     operations = chance.choice([None, None, None, chance.randrange(1, 20_000)])

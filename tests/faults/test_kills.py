@@ -16,6 +16,7 @@ import pytest
 
 from moonbox import Limits, Repl, Run, Sandbox, tool
 from moonbox.errors import WorkerError
+from tests.long import times
 
 from .processes import PATIENCE, descendants, lives, nothing_leaks, wait_until, zygote_pid
 
@@ -271,7 +272,7 @@ def test_more_than_a_worker_can_hold_ends_the_run_only() -> None:
 
     with nothing_leaks(), Sandbox([flood], limits=Limits(timeout=20, max_memory=8_000_000)) as box, box.repl() as repl:
         assert repl.run("x = 1").ok
-        for _ in range(5):
+        for _ in range(times(8)):
             run = repl.run("return #tools.flood(90000)")  # 360 MB, more than the worker's address space
             assert run.error is not None
             assert (run.error.kind, run.error.limit) in (("limit", "memory"), ("tool", None))

@@ -15,6 +15,7 @@ from moonbox.errors import ToolError
 from moonbox.net.addresses import InvalidURL, parse_target
 from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
 from moonbox.secrets import SecretRedactor
+from tests.long import times
 
 _TEXTS = (
     " |\t|\n|é|。|http|https|://|:|/|//|\\|@|#|?|[|]|::1|127.0.0.1|example.com|evil|%|%2e|%00|.|..|0x7f|1|80|;|&|-|_|*"
@@ -22,7 +23,7 @@ _TEXTS = (
 _PIECES = st.sampled_from(_TEXTS.split("|"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(200), deadline=None)
 @given(
     st.lists(_PIECES, max_size=10).map("".join) | st.lists(_PIECES, max_size=8).map(lambda x: "http://" + "".join(x))
 )
@@ -41,7 +42,7 @@ def test_whatever_is_accepted_means_the_same_to_other_readers(url: str) -> None:
     assert (original.hostname or "").removesuffix(".") in (target.host, f"::ffff:{target.host}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(200), deadline=None)
 @given(
     st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=8, max_size=60),
     st.binary(max_size=7),
@@ -87,7 +88,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> HostApi:
     return HostApi(grants, environ={"A": "abcdefgh"}, limits=HostLimits(max_sleep=0, http_timeout=1))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 @given(data=st.data())
 def test_no_argument_raises_anything_but_tool_errors(api: HostApi, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(api.functions)))

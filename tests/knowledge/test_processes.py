@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -23,12 +22,14 @@ import sys
 from pathlib import Path
 from moonbox.knowledge import KnowledgeBase, SyncBusy, sync
 from moonbox.knowledge.connectors.filesystem import Filesystem
-store, folder, wait, batch = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+store, folder, wait, batch, pauses = *sys.argv[1:3], float(sys.argv[3]), int(sys.argv[4]), bool(sys.argv[5:])
 sync.BATCH_ITEMS = batch
 sync.PROGRESS_SECONDS = 0
 def tell(progress):
     if progress.added and progress.added % batch == 0:
         print("added", progress.added, flush=True)
+        if pauses:
+            sys.stdin.readline()  # it holds the lock of the source, and no transaction is open
 with KnowledgeBase(store, sources={"docs": Filesystem(path=Path(folder))}) as base:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -53,9 +54,9 @@ def folder(tmp_path: Path) -> Path:
 def start(store: Path, folder: Path) -> Iterator[object]:
     started: list[subprocess.Popen[str]] = []
 
-    def run(wait: float = 0, batch: int = 10) -> subprocess.Popen[str]:
+    def run(*more: str, wait: float = 0, batch: int = 10) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", SYNC, store, folder, str(wait), str(batch)],
+            [sys.executable, "-c", SYNC, store, folder, str(wait), str(batch), *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -72,7 +73,7 @@ def start(store: Path, folder: Path) -> Iterator[object]:
 
 
 def test_two_processes_sync_the_same_source(start, store: Path, folder: Path) -> None:
-    processes = [start(wait=50) for _ in range(2)]
+    processes = [start(wait=250) for _ in range(2)]
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
@@ -82,16 +83,14 @@ def test_two_processes_sync_the_same_source(start, store: Path, folder: Path) ->
 
 
 def test_the_second_is_refused_when_it_may_not_wait(start, store: Path) -> None:
-    first, second = start(), start()
+    first, second = start("pauses", batch=200), start()
     first.stdin.write("go\n")
     first.stdin.flush()
-    assert first.stdout.readline() == "added 10\n"
-    first.send_signal(signal.SIGSTOP)
+    assert first.stdout.readline() == "added 200\n"
     second.stdin.write("go\n")
     second.stdin.flush()
     told = second.stdout.readline()
     assert told.startswith(f"busy the source 'docs' is being synchronised by process {first.pid} (since ")
-    first.send_signal(signal.SIGCONT)
     assert first.communicate()[0].splitlines()[-1] == "done 400 0 400"
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from moonbox.errors import UsageError
 from moonbox.knowledge import DocumentNotFound, KnowledgeBase
 from moonbox.knowledge import search as search_module
+from tests.long import times
 
 from .conftest import Listed, item
 
@@ -251,7 +252,7 @@ SYNTAX = st.lists(
 ).map(" ".join)  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=times(300))
 @given(st.one_of(st.text(), SYNTAX, SYNTAX.map(lambda text: text.replace(" ", ""))))
 def test_no_query_is_an_error(small: KnowledgeBase, query: str) -> None:
     for hit in small.search(query):

@@ -1,28 +1,34 @@
-"""The launcher of `tests.programs`: it stands for a program that the server forks."""
+"""The launcher of `tests.programs`: it stands for a program that the server forks.
+
+It is started for every one of them, and so imports only what is built in: `json`, `signal` and `socket` would take
+longer than all of its work.
+"""
 
 from __future__ import annotations
 
-import json
+import _signal  # type: ignore[import-not-found]  # what `signal` wraps in enumerations
+import _socket
+import marshal
 import os
-import signal
-import socket
 import sys
 
-FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+FORWARDED = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM, _signal.SIGUSR1, _signal.SIGUSR2)
 STREAMS = (0, 1, 2)
 
 
 def main(path: str, command: list[str]) -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # the request comes first on the connection
-    connection = socket.socket(socket.AF_UNIX)
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED)  # the request comes first on the connection
+    connection = _socket.socket(_socket.AF_UNIX)
     connection.connect(path)
     for number in FORWARDED:
-        signal.signal(number, lambda number, _: connection.send(bytes([number])) and None)
+        _signal.signal(number, lambda number, _: connection.send(bytes([number])) and None)
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes longer than the rest
-    request = json.dumps({"command": command, "cwd": folder, "environment": dict(os.environ)}).encode()
-    socket.send_fds(connection, [len(request).to_bytes(4, "big")], STREAMS)
+    request = marshal.dumps({"command": command, "cwd": folder, "environment": dict(os.environ)})
+    rights = b"".join(stream.to_bytes(4, sys.byteorder) for stream in STREAMS)
+    size = len(request).to_bytes(4, "big")
+    connection.sendmsg([size], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
     connection.sendall(request)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, FORWARDED)
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in STREAMS:  # pipes end with the program
         os.dup2(nothing, stream)
@@ -32,7 +38,7 @@ def main(path: str, command: list[str]) -> None:
     code = os.waitstatus_to_exitcode(int.from_bytes(status, "big"))
     if code < 0:
         if -code in FORWARDED:
-            signal.signal(-code, signal.SIG_DFL)
+            _signal.signal(-code, _signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
-import json
+import marshal
 import os
 import pkgutil
 import runpy
@@ -22,6 +23,11 @@ import moonbox
 _ELSEWHERE = ("moonbox.adapters.", "moonbox.console.", "moonbox.worker.", "moonbox.__main__")
 """Few programs need them, or they belong to processes of their own."""
 _SCRIPTS = ("asking", "conformance_client", "everything_server", "login_server", "revision_server")
+_LATE = (
+    *("typer.rich_utils", "typer._adapters", "rich.markdown", "rich.table", "pygments.lexers"),
+    *("anyio._backends._asyncio", "httpcore2", "truststore", "jsonschema_rs", "importlib.resources.readers"),
+)
+"""What libraries import when they are first used."""
 _HARMLESS = {"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
 
@@ -113,10 +119,10 @@ class Server:
 
 
 def _received(connection: socket.socket) -> Request | None:
-    with suppress(OSError, ValueError, KeyError):
+    with suppress(OSError, ValueError, EOFError, TypeError):
         size, streams, _, _ = socket.recv_fds(connection, 4, 3)
         with connection.makefile("rb") as file:
-            request: dict[str, Any] = json.loads(file.read(int.from_bytes(size, "big")))
+            request: dict[str, Any] = marshal.loads(file.read(int.from_bytes(size, "big")))
         return Request(**request, streams=list(streams))
     return None
 
@@ -132,7 +138,7 @@ def load(modules: list[str]) -> None:
 
 def _load_moonbox() -> None:
     names = [module.name for module in pkgutil.walk_packages(moonbox.__path__, "moonbox.")]
-    for name in [*names, *(f"tests.mcp.{script}" for script in _SCRIPTS)]:
+    for name in [*names, *(f"tests.mcp.{script}" for script in _SCRIPTS), *_LATE]:
         if not name.startswith(_ELSEWHERE):
             with suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(name)
@@ -162,6 +168,21 @@ def become(request: Request) -> None:
         runpy.run_path(first, run_name="__main__")
 
 
+def end(code: object) -> None:
+    """End as an interpreter does, but leave what is loaded as it is: taking it apart costs more than most programs."""
+    status = code if isinstance(code, int) else int(code is not None)
+    if not isinstance(code, int | None):
+        print(code, file=sys.stderr)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        status = 120  # Python's own for this
+    os._exit(status & 0xFF)
+
+
 def _opened(stream: Any) -> Any:
     """The same stream as a new interpreter opens it."""
     file, is_error = stream.fileno(), stream is sys.stderr
@@ -182,4 +203,8 @@ if __name__ == "__main__":
     server = Server(socket.socket(fileno=int(sys.argv[1])))
     request = server.forked()
     if request is not None:
-        become(request)
+        try:
+            become(request)
+        except SystemExit as error:
+            end(error.code)
+        end(None)

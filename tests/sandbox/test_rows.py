@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections.abc import AsyncIterator, Iterator  # noqa: TC003 - tools' annotations are read at run time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import mpmath
-import pandas
-import polars
 import pytest
 
 from moonbox import Limits, Sandbox, Tool
+from tests.lazy import lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import mpmath
+    import pandas
+    import polars
+else:
+    mpmath, pandas, polars = lazy("mpmath"), lazy("pandas"), lazy("polars")
 
 COLUMNS = {"name": ["a", "b"], "amount": [1.5, None], "day": [dt.datetime(2026, 1, 2), None]}
 ROWS = [{"name": "a", "amount": 1.5, "day": "2026-01-02T00:00:00"}, {"name": "b", "amount": None, "day": None}]
@@ -79,22 +86,28 @@ def test_one_without_an_end_is_closed_at_the_limit(awaited: bool) -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    [pandas.DataFrame(COLUMNS), polars.DataFrame(COLUMNS), polars.DataFrame(COLUMNS).lazy()],
+    [lambda: pandas.DataFrame(COLUMNS), lambda: polars.DataFrame(COLUMNS), lambda: polars.DataFrame(COLUMNS).lazy()],
     ids=["pandas", "polars", "polars-lazy"],
 )
-def test_a_data_frame_is_a_list_of_rows(frame: Any) -> None:
+def test_a_data_frame_is_a_list_of_rows(frame: Callable[[], Any]) -> None:
     def table() -> Any:
         """A table."""
-        return frame
+        return frame()
 
     assert called("return tools.table()", table).value == ROWS
     error = called("return tools.table()", table, limits=Limits(max_array=1)).error
     assert error is not None and "max_array is 1" in error.message
 
 
-@pytest.mark.parametrize("column", [pandas.Series([1, 2, None]), polars.Series([1.0, 2.0, None])])
-def test_a_series_is_a_list(column: Any) -> None:
-    assert called("return tools.column()", Tool.from_schema(name="column", call=lambda _: column)).value == [1, 2, None]
+@pytest.mark.parametrize(
+    "column", [lambda: pandas.Series([1, 2, None]), lambda: polars.Series([1.0, 2.0, None])], ids=["pandas", "polars"]
+)
+def test_a_series_is_a_list(column: Callable[[], Any]) -> None:
+    assert called("return tools.column()", Tool.from_schema(name="column", call=lambda _: column())).value == [
+        1,
+        2,
+        None,
+    ]
 
 
 def test_numbers_of_other_libraries_are_floats() -> None:

@@ -13,6 +13,7 @@ from pydantic import Field
 from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.tools import Tool, tool
 from tests.counting import count_calls
+from tests.long import times
 
 
 def made(properties: dict[str, Any], required: Any = (), **more: Any) -> Tool:
@@ -500,7 +501,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 @given(schema=SCHEMAS, value=VALUES)
 def test_whatever_comes_is_bound_validly_or_refused(schema: Any, value: Any) -> None:
     anything = made({"a": schema}, ("a",))
@@ -518,7 +519,7 @@ def test_whatever_comes_is_bound_validly_or_refused(schema: Any, value: Any) -> 
             jsonschema_rs.validate(anything.parameters, bound)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(100), deadline=None)
 @given(schema=SCHEMAS, arguments=st.lists(VALUES, max_size=3))
 def test_positional_calls_never_break(schema: Any, arguments: list[Any]) -> None:
     anything = made({"a": schema, "b": {}}, ("a",))
@@ -546,7 +547,7 @@ TABLES = st.dictionaries(st.sampled_from(["a", "b", "c", "d", "e", 1, 2]), SCALA
 
 @pytest.mark.parametrize("names", ["a", "ab", "ac", "abc", "abcd", ""])
 @pytest.mark.parametrize("required", [(), ("a",), ("c", "a"), ("z",)], ids=["none", "a", "c and a", "another"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60), deadline=None)
 @given(arguments=st.lists(SCALARS | TABLES, max_size=4))
 def test_the_short_way_binds_as_the_long_one_does(names: str, required: Any, arguments: list[Any]) -> None:
     properties = {name: SIMPLE_PARAMETERS[name] for name in names}

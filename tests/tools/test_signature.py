@@ -14,6 +14,7 @@ from moonbox.errors import UsageError
 from moonbox.tools import LEVELS, Tool, render, tool
 from moonbox.tools.document import Document
 from moonbox.tools.signature import first_sentence, type_text
+from tests.long import times
 
 
 def made(parameters: dict[str, Any] | None = None, **options: Any) -> Tool:
@@ -213,7 +214,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 @given(JSON)
 def test_any_json_can_be_rendered_as_a_type(schema: Any) -> None:
     document = Document({"properties": {"a": schema}})

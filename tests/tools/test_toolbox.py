@@ -186,6 +186,13 @@ def test_of_a_toolbox_is_that_toolbox() -> None:
     assert Toolbox.of(box) is box
 
 
+def test_tools_that_are_given_together_are_one_change() -> None:
+    server = Toolbox([named("create")])
+    assert Toolbox.of([named(f"t{number}") for number in range(100)]).revision == 1
+    box = Toolbox.of([add, multiply, server, named("t")])
+    assert (box.paths(), box.revision) == (("add", "maths.multiply", "create", "t"), 3)
+
+
 def test_threads_may_change_it_together() -> None:
     server, box = Toolbox(), Toolbox()
     box.follow(server)

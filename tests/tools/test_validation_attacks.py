@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel
 from moonbox import Sandbox, Tool, tool
 from moonbox.errors import ArgumentError
 from tests.counting import count_calls
+from tests.long import times
 
 PADDING = 6_000
 """More items than an explanation looks at."""
@@ -148,7 +149,7 @@ RULES: list[Any] = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 @given(rule=st.sampled_from(RULES), value=VALUES, depth=st.integers(0, 2))
 def test_nothing_that_json_cannot_express_stands_where_a_rule_applies(rule: Any, value: Any, depth: int) -> None:
     schema = rule

@@ -60,7 +60,7 @@ class Toolbox:
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
         self._allowed: Callable[[Tool], bool] | None = None
-        self.revision = 0
+        self.revision: int = 0
         """Grows with every change."""
         self._contents = _Contents({}, {}, {})
         if added := list(_tools(tools, None)):
@@ -72,12 +72,16 @@ class Toolbox:
         if isinstance(tools, Toolbox):
             return tools
         box = cls()
+        own: list[ToolSource] = []  # added together: with every change the aliases of all tools are found anew
         for space, item in _flat(tools, None):
-            if isinstance(item, Toolbox):
-                box.follow(item, namespace=space)
-            else:
-                box.add(item if space is None else _placed(item, space))
-        return box
+            if not isinstance(item, Toolbox):
+                own.append(item if space is None else _placed(item, space))
+                continue
+            if own:
+                box.add(*own)
+                own = []
+            box.follow(item, namespace=space)
+        return box.add(*own) if own else box
 
     @classmethod
     def from_scripts(cls, config: Any, **options: Any) -> Toolbox:

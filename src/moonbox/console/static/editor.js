@@ -19,11 +19,12 @@ export class Editor {
     this.marks = [];
     this.choices = [];
     this.chosen = 0;
-    const tell = debounced(350, changed);
+    this.edited = false;
+    this.tell = debounced(350, changed);
+    // Text of many lines comes as many events: what is shown follows once for all of them, with the next frame.
     this.text.addEventListener("input", () => {
-      this.draw();
-      this.complete();
-      tell();
+      if (!this.edited) requestAnimationFrame(() => this.follow());
+      this.edited = true;
     });
     this.text.addEventListener("scroll", () => this.scrolled());
     this.text.addEventListener("keydown", (event) => this.pressed(event));
@@ -45,6 +46,15 @@ export class Editor {
   mark(marks) {
     this.marks = marks;
     this.draw();
+  }
+
+  /** Draw what was edited, offer to complete it, and tell of it. */
+  follow() {
+    if (!this.edited) return;
+    this.edited = false;
+    this.draw();
+    this.complete();
+    this.tell();
   }
 
   draw() {
@@ -89,6 +99,7 @@ export class Editor {
     this.text.focus();
     // The browser's own editing command keeps its undo history.
     if (!document.execCommand("insertText", false, text)) this.text.setRangeText(text);
+    this.follow();
   }
 
   pressed(event) {

@@ -60,11 +60,11 @@ export class Timeline {
 
   /** A call began or ended. */
   update(call) {
-    const at = this.calls.findIndex(({ index }) => index === call.index);
+    const at = this.calls.findLastIndex(({ index }) => index === call.index);
     if (at < 0) this.calls.push(call);
     else this.calls[at] = call;
-    cancelAnimationFrame(this.frame);
-    this.frame = requestAnimationFrame(() => this.draw());
+    // Every row is drawn anew: the more there are, the longer it takes, and the longer the next drawing waits.
+    this.drawing ||= setTimeout(() => this.draw(), Math.min(this.calls.length, MOST_ROWS));
   }
 
   /** Time goes on while calls are not answered. */
@@ -73,6 +73,8 @@ export class Timeline {
   }
 
   draw() {
+    clearTimeout(this.drawing);
+    this.drawing = 0;
     const { calls, first } = this;
     const shown = calls.slice(first, first + MOST_ROWS);
     const start = shown.length ? Math.min(this.started || Infinity, ...shown.map((call) => call.started)) : this.started;

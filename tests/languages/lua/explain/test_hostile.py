@@ -12,6 +12,7 @@ from moonbox.languages.language import EngineError
 from moonbox.languages.lua.explain.compose import compose, explain
 from moonbox.limits import Limits
 from tests.languages.lua.explain.bench import MOST_CALLS, Bench, calls_made
+from tests.long import times
 
 MILLION = 1_000_000
 LARGE = {
@@ -118,7 +119,7 @@ REPORTS = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=times(400), deadline=None)
 @given(REPORTS, WORDS | TEXT, st.lists(TEXT, max_size=4))
 def test_any_report_is_explained(ending: EngineError, source: str, tools: list[str]) -> None:
     error = compose(ending, sources={"x": "y = 1", "script": source}, tools=tools, limits=Limits())
@@ -126,7 +127,7 @@ def test_any_report_is_explained(ending: EngineError, source: str, tools: list[s
     assert error.message or not ending.message.strip() or ending.message.startswith("script:")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 @given(WORDS, st.sampled_from(["global", "local", "field", "method", "upvalue"]), st.sampled_from(["call", "index"]))
 def test_any_complaint_is_explained(source: str, role: str, action: str) -> None:
     for name in ("tools", "x", "?", "integer index", "length"):

@@ -27,6 +27,7 @@ from moonbox.languages.lua.syntax.tree import (
 )
 from moonbox.limits import Limits
 from tests.languages.lua.explain.bench import Bench
+from tests.long import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,13 +133,13 @@ def test_agrees_about_every_script_of_the_tests(source: str) -> None:
         assert agrees(step)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=times(400), deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join))
 def test_agrees_about_words_at_random(source: str) -> None:
     assert agrees(source)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 @given(st.sampled_from(SCRIPTS), st.integers(0, 400), st.integers(0, 8), st.sampled_from(WORDS))
 def test_agrees_about_damaged_scripts(source: str, at: int, cut: int, word: str) -> None:
     at = min(at, len(source))
