@@ -16,8 +16,8 @@ from wire import serve
 from tests.adapters.frameworks import FRAMEWORKS
 from tests.adapters.test_local import LLAMA
 from tests.adapters.venvs import ROOT, is_ready, run_in
-from tests.environments import INSTALL_SECONDS, offline
-from tests.programs import Programs, program
+from tests.environments import INSTALL_SECONDS, environment_for_programs, offline
+from tests.programs import Programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ TOOLS = ("demo.py", "payments.py")
 """Modules of tools, for --tools."""
 PACKAGES = {"anthropic_messages": "anthropic", "google_genai": "google", "plain_dicts": None}
 """The extra of each provider's example, where it is not openai."""
-MODULES = ("openai", "anthropic", "google.genai", *(f"moonbox.adapters.{name}" for name in PAGES))
+MODULES = ("openai.resources", "anthropic.resources", "google.genai", "moonbox")
 KEPT = {"PATH": os.environ["PATH"], **offline()}
 
 
@@ -93,10 +93,11 @@ def test_an_example_without_a_model(programs: Programs, path: str, tmp_path: Pat
 
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("path", TOOLS)
-def test_a_module_of_tools(path: str, tmp_path: Path) -> None:
+def test_a_module_of_tools(programs: Programs, path: str, tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / path, tmp_path)
-    command = program("-m", "moonbox", "catalog", "--tools", path)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=tmp_path)
+    done = _run(
+        programs.command("-m", "moonbox", "catalog", "--tools", path), tmp_path, environment_for_programs(offline())
+    )
     assert done.returncode == 0, done.stderr
     assert "employee_id: integer" in done.stdout
 
@@ -135,7 +136,7 @@ def test_without_a_key_in_the_checkout(programs: Programs, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_of_the_documentation(programs: Programs, name: str) -> None:
     command = programs.command(ROOT / "tests" / "adapters" / "page.py", f"docs/frameworks/{name}.md")
-    done = _run(command, ROOT, {**os.environ, **offline()})
+    done = _run(command, ROOT, environment_for_programs(offline()))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("It is 460500.\nIt is 460500.\n")
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from moonbox import Limits, Sandbox, tool
+from tests.programs import program
 
 from .pages import ROOT, Block
 
@@ -94,7 +99,7 @@ class Page:
         flush(len(lines))
 
     def _console(self, block: Block) -> None:
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        path = os.pathsep.join([str(_commands()), str(Path(sys.executable).parent), os.environ["PATH"]])
         environment = {**os.environ, "PATH": path, "MOONBOX_HOME": str(self.home), "NO_COLOR": "1"}
         environment.pop("MOONBOX_AUDIT", None)
         steps = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
@@ -119,6 +124,17 @@ class Page:
             came = done.stdout + done.stderr
             fits = expected.strip() == "…" or _same(came, expected)
             assert fits, f"{block.where}: {command}\nprinted:\n{came}\nexpected:\n{expected}"
+
+
+@functools.cache
+def _commands() -> Path:
+    """A folder with the command `moonbox`, forked from a process that has loaded it."""
+    folder = tempfile.TemporaryDirectory(prefix="moonbox-tests-")
+    atexit.register(folder.cleanup)
+    command = Path(folder.name) / "moonbox"
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(program("-m", "moonbox"))} "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return command.parent
 
 
 def _same(came: str, expected: str) -> bool:

@@ -33,7 +33,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nowhere = "http://127.0.0.1:9"  # no network
     environment = {**os.environ, "https_proxy": nowhere, "http_proxy": nowhere, "NO_COLOR": "1"}
     command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=55, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=250, check=False
+    )
     told = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
     assert done.returncode == 0, told
     return folder / "site"

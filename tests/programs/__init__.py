@@ -44,7 +44,10 @@ def _programs() -> Programs:
 
 
 class Programs:
-    """A server, and the commands that have it fork; without `modules` it loads what moonbox's own programs import."""
+    """A server that has loaded these modules, and the commands that have it fork.
+
+    `moonbox` stands for all that moonbox's own programs import, which is what it loads if it is told nothing.
+    """
 
     def __init__(
         self,

@@ -131,7 +131,7 @@ def load(modules: list[str]) -> None:
     """Import what the programs import; none of it may start a thread, which forks would not have."""
     for name in modules:
         importlib.import_module(name)
-    if not modules:
+    if not modules or "moonbox" in modules:
         _load_moonbox()
     assert threading.active_count() == 1, threading.enumerate()
 

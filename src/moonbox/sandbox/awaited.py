@@ -18,7 +18,8 @@ from moonbox.sandbox.blocking import BlockingExecutor
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper
 from moonbox.sandbox.threads import submit_to
-from moonbox.worker.protocol import REASON_CANCELLED
+from moonbox.worker.link import Unread
+from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -40,6 +41,7 @@ class AwaitingExecutor:
     """Awaits async tools here; sync ones run in threads."""
 
     runs_here = False
+    cancellations: tuple[type[BaseException], ...] = ()
 
     def __init__(self, threads: Threads, wake: Callable[[], object]) -> None:
         self._threads = threads
@@ -102,22 +104,31 @@ class AwaitingExecutor:
 class _HelperExecutor(BlockingExecutor):
     """Runs tools in the helper; what they return to be awaited, on the loop that waits for the run."""
 
-    runs_here = False  # but with an eye on what only means something on an event loop
+    cancellations: tuple[type[BaseException], ...] = (
+        asyncio.CancelledError,
+    )  # raised by the tool itself: nobody cancels a thread
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         try:
             return await super().invoke(call, entry, is_async=is_async)
-        except asyncio.CancelledError:  # raised by the tool itself: nobody cancels a thread
+        except self.cancellations:
             raise ToolError("it was cancelled", code="cancelled", tool=entry.tool) from None
 
 
 class AwaitedDriver:
     """Drives one run to its end, on the event loop, which lends the Execution to a helper at times."""
 
-    def __init__(self, link: Link, execution: Execution, threads: Threads) -> None:
+    def __init__(
+        self,
+        link: Link,
+        execution: Execution,
+        threads: Threads,
+        first: tuple[int, bytes] | BaseException | None = None,
+    ) -> None:
         self._link = link
         self._execution = execution
         self._threads = threads
+        self._first = first  # what came of the run before it got a driver
         self._tasks: set[asyncio.Task[None]] = set()
         self._unsent = b""
         self._sender: asyncio.Task[None] | None = None
@@ -158,11 +169,17 @@ class AwaitedDriver:
     async def _until_over(self) -> None:
         execution, link = self._execution, self._link
         frames = 0
+        first, self._first = self._first, None
+        if isinstance(first, BaseException):
+            if isinstance(first, Unread):
+                execution.stop(REASON_TIME, monotonic())
+            raise first
         if execution.calls_expected and execution.calls.threads_expected:
             await self._let_help()
         self._act()
         while not execution.over:
-            execution.frame(*await link.areceive())
+            execution.frame(*(first or await link.areceive()))
+            first = None
             if execution.starting and not self._tasks and _needs_only_threads(execution):
                 await self._let_help()
             if not execution.over:

@@ -44,6 +44,7 @@ class BlockingExecutor:
     """
 
     runs_here = True
+    cancellations: tuple[type[BaseException], ...] = ()
 
     def __init__(
         self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]

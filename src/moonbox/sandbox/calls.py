@@ -53,6 +53,8 @@ class Executor(Protocol):
 
     runs_here: bool
     """Whether sync tools run in the thread that performs the call."""
+    cancellations: tuple[type[BaseException], ...]
+    """What a tool may raise that would else be taken for the cancellation of whoever waits for it."""
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline.

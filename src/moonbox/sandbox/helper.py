@@ -67,7 +67,7 @@ class Helper:
         self._returns = returns
         self._on_end, self._on_late = on_end, on_late
         self._patience = patience
-        self._serves = patience is None and executor.runs_here and execution.calls_unwatched
+        self._serves = executor.runs_here and execution.calls_unwatched
 
     # For the waiter
 
@@ -130,7 +130,7 @@ class Helper:
         True when there is something else to be done; False when the waiter has taken over meanwhile.
         """
         execution, link, executor = self._execution, self._link, self._executor
-        calls, clock, tools = execution.calls, execution.clock, self._tools
+        calls, clock, tools, patience = execution.calls, execution.clock, self._tools, self._patience
         perform = calls.quick.perform
         entry: CallEntry | None = execution.starting.popleft()
         while entry is not None:
@@ -146,10 +146,12 @@ class Helper:
             if execution.interrupted:
                 execution.answer(entry, *result)
                 return True
-            deadline = clock.deadline
+            until = deadline = clock.deadline
+            if patience is not None and (until is None or entry.received + patience < until):
+                until = monotonic() + patience
             data = execution.answer_lone_call(entry, *result)
             try:
-                frame = link.exchange(data, deadline, None if deadline is None else deadline + GRACE)
+                frame = link.exchange(data, until, None if deadline is None else deadline + GRACE)
             except Unread:
                 execution.stop(REASON_TIME, monotonic())
                 raise

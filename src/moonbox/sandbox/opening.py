@@ -6,6 +6,7 @@ else happens is an Execution's to deal with, which is made then and goes on from
 
 from __future__ import annotations
 
+import math
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
     from moonbox.sandbox.setup import Setup
     from moonbox.worker.link import Link
 
-__all__ = ["Opening"]
+__all__ = ["Moments", "Opening"]
+
+_MOMENT = 0.0001  # seconds that an event loop may stand still
+_BREATH = 0.001  # seconds after which others have their turn
+_SHORT = 1 << 15  # bytes that a socket takes at once, even one whose worker reads nothing
+_WITHOUT_WAIT = 8  # runs
 
 
 class Opening:
@@ -80,16 +86,22 @@ class Opening:
             time(),
         )  # fmt: skip
 
-    def run(self, link: Link) -> Run | None:
-        """The record, if the worker's first frame ends the run well; `first` has what came otherwise."""
+    def run(self, link: Link, patience: float | None = None) -> Run | None:
+        """The record, if the worker's first frame ends the run well; `first` has what came otherwise.
+
+        With `patience`, only if that comes within so many seconds.
+        """
         calls = self.calls
         limits = calls.limits
         deadline = None if limits.timeout is None else self.began + limits.timeout
+        give_up = None if deadline is None else deadline + GRACE
+        if patience is not None:
+            deadline = give_up = min(monotonic() + patience, math.inf if deadline is None else deadline)
         try:
             link.begin_use()
             try:
                 self.sent = True
-                frame = link.exchange(self.data, deadline, None if deadline is None else deadline + GRACE)
+                frame = link.exchange(self.data, deadline, give_up)
                 if frame is None or (frame[0] != VALUE and frame[0] != RENEWABLE):
                     self.first = frame
                     return None
@@ -164,6 +176,33 @@ class Opening:
             execution.calls_expected = self.calls.are_expected(self.source)
             execution.begin(self.data, native=link.native, sent=self.sent)
         return execution
+
+
+class Moments:
+    """Runs of one Repl on an event loop that end so soon that leaving the loop for them would take longer."""
+
+    __slots__ = ("_breathe_at", "_next")
+
+    def __init__(self) -> None:
+        self._breathe_at = 0.0
+        self._next = 0
+
+    async def breathe(self) -> None:
+        """Before a run: a task whose runs never suspend would keep all others from theirs."""
+        if monotonic() >= self._breathe_at:
+            from asyncio import sleep
+
+            await sleep(0)
+            self._breathe_at = monotonic() + _BREATH
+
+    def run(self, opening: Opening, link: Link) -> Run | None:
+        """The record, if the run ends in a moment; after one that did not, the next ones are not waited for."""
+        if opening.number < self._next or len(opening.data) > _SHORT:
+            return None
+        run = opening.run(link, _MOMENT)
+        if run is None:
+            self._next = opening.number + _WITHOUT_WAIT
+        return run
 
 
 _make: Any = None if NATIVE is None else NATIVE.maker(Opening, Opening.__slots__, Opening)

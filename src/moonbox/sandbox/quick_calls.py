@@ -103,6 +103,9 @@ class QuickCalls:
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
             entry.ended = monotonic()
             return failure(self._clean_error(to_tool_error(problem, entry.tool)))
+        except executor.cancellations:
+            entry.ended = monotonic()
+            return failure(ToolError("it was cancelled", code="cancelled", tool=entry.tool))
         finally:
             running.quick.discard(entry)
 

@@ -12,7 +12,7 @@ from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.held_worker import HeldWorker
-from moonbox.sandbox.opening import Opening
+from moonbox.sandbox.opening import Moments, Opening
 from moonbox.sandbox.script_check import ScriptCheck
 from moonbox.sandbox.threads import Turns
 from moonbox.wording import counted
@@ -72,6 +72,7 @@ class Repl:
         self._check = ScriptCheck(setup, self.toolbox, enabled=check, once=for_one_run)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()
+        self._moments = Moments()
         self._number = 0
         self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
 
@@ -101,20 +102,17 @@ class Repl:
         try:
             link = self._worker.acquire()
             opening = self._open(link, source, limits or self._limits, given)
+            run = opening.run(link) if self._may_end_at_once(opening, on_output) else None
             setup = self._setup
-            if opening.data and on_output is None and self._unwatched and not opening.calls.are_expected(source):
-                run = opening.run(link)
-                if run is not None:
-                    self._worker.has_state = True
-                    return run if self._before_write is None and setup.sink is None else self._write(run)
+            if run is not None:
+                self._worker.has_state = True
+                return run if self._before_write is None and setup.sink is None else self._write(run)
             execution = self._execution(link, opening, on_output)
             if not execution.over:
                 BlockingDriver(link, execution, setup.threads, setup.loop, opening.first).run()
             return self._finish(execution)
         except BaseException as problem:
-            if execution is None and opening is not None and opening.sent and not opening.over:
-                self._worker.lose()  # it may still be at work, and its answer would be taken for that of the next run
-            self._give_up(execution, problem)
+            self._give_up(opening, execution, problem)
             raise
         finally:
             self._turns.leave()
@@ -131,16 +129,23 @@ class Repl:
         from moonbox.sandbox.awaited import AwaitedDriver
 
         given = self._lowered(inputs) if inputs else []
+        await self._moments.breathe()
         await self._turns.aenter()
+        opening: Opening | None = None
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
-            execution = self._execution(link, self._open(link, source, limits or self._limits, given), on_output)
+            opening = self._open(link, source, limits or self._limits, given)
+            run = self._moments.run(opening, link) if self._may_end_at_once(opening, on_output) else None
+            if run is not None:
+                self._worker.has_state = True
+                return self._write(run)
+            execution = self._execution(link, opening, on_output)
             if not execution.over:
-                await AwaitedDriver(link, execution, self._setup.threads).run()
+                await AwaitedDriver(link, execution, self._setup.threads, opening.first).run()
             return self._finish(execution)
         except BaseException as problem:
-            self._give_up(execution, problem)
+            self._give_up(opening, execution, problem)
             raise
         finally:
             self._turns.leave()
@@ -335,6 +340,11 @@ class Repl:
             opening.data = update + protocol.pack_run(program, number, seed)
         return opening
 
+    def _may_end_at_once(self, opening: Opening, on_output: Any) -> bool:
+        """Whether the worker's first frame may be its last, and nobody is told of what happens on the way."""
+        quiet = on_output is None and self._unwatched and opening.data != b""
+        return quiet and not opening.calls.are_expected(opening.source)
+
     def _execution(self, link: Link, opening: Opening, on_output: Any) -> Execution:
         return opening.execution(link, self._setup, self._sources, on_output, self._before_write)
 
@@ -368,9 +378,11 @@ class Repl:
             self._setup.write(run)
         return run
 
-    def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
+    def _give_up(self, opening: Opening | None, execution: Execution | None, problem: BaseException) -> None:
         """An exception ends the run for its caller: keep the record of a run that was interrupted."""
         if execution is None:
+            if opening is not None and opening.sent and not opening.over:
+                self._worker.lose()  # it may still be at work, and its answer would be taken for that of the next run
             return
         if not execution.over:
             if isinstance(problem, Exception):  # something of ours failed: nobody knows what the worker is doing now
@@ -388,7 +400,7 @@ class Repl:
         try:
             if problem is None:
                 return self._finish(execution)
-            self._give_up(execution, problem)
+            self._give_up(None, execution, problem)
             return None
         finally:
             self._turns.leave()
