@@ -58,7 +58,7 @@ fuzz: $(VENV)/installed
 	$(BIN)/python -m tests.costs.fuzz --minutes $(MINUTES)
 
 # Runs of many kinds for long, then with all of their tries the tests that chance decides about.
-LONG_TESTS := $(addprefix tests/,audit codemode faults hostapi knowledge languages/lua sandbox tools worker)
+LONG_TESTS := $(addprefix tests/,audit codemode faults hostapi http_api knowledge languages/lua sandbox tools worker)
 
 soak: $(VENV)/installed
 	$(BIN)/python benchmarks/soak.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -15,16 +16,21 @@ from playwright.sync_api import expect
 from ..cli.test_console import EXAMPLES, started
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from playwright.sync_api import Page
 
     from .conftest import Visitor
 
 ROOT = EXAMPLES.parent
 
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-@pytest.mark.parametrize("last", ["return 1", "while true do end", "return tools.pay_back{employee_id = 1, cents = 1}"])
-def test_run_answer_change_and_stop(last: str, visitor: Visitor, tmp_path: Path) -> None:
+
+@contextlib.contextmanager
+def made(folder: Path, visitor: Visitor) -> Iterator[tuple[subprocess.Popen[str], Page]]:
+    """What `make console` starts, and the page that it opens."""
     told = subprocess.run(
         ["make", "--no-print-directory", "-n", "-o", ".venv/console", "console", "CONSOLE=--no-browser --port 0"],
         cwd=ROOT,
@@ -35,11 +41,28 @@ def test_run_answer_change_and_stop(last: str, visitor: Visitor, tmp_path: Path)
     )
     _, command, *arguments = shlex.split(told.stdout.splitlines()[-1])
     arguments = [str(ROOT / each) if each.startswith("examples/") else each for each in arguments]
-    with started(tmp_path, command, *arguments) as (process, address):
+    with started(folder, command, *arguments) as (process, address):
         visitor.home = address.partition("/console/")[0]
-        page = visitor.page
-        page.goto(address)
-        page.get_by_role("button", name="Run", exact=True).click()
+        visitor.page.goto(address)
+        yield process, visitor.page
+
+
+def run(page: Page) -> None:
+    page.get_by_role("button", name="Run", exact=True).click()
+
+
+def interrupt(process: subprocess.Popen[str], visitor: Visitor) -> None:
+    visitor.allowed = ("Failed to load resource", "ERR_")  # the page looks for its server
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    rest = process.stdout.read()
+    assert (process.wait(), "Traceback" in rest) == (0, False), rest
+    visitor.leave()
+
+
+def test_run_answer_change_and_stop(visitor: Visitor, tmp_path: Path) -> None:
+    with made(tmp_path, visitor) as (process, page):
+        run(page)
         question = page.locator("#questions .question")
         expect(question).to_contain_text("pay_back waits for your approval")
         question.get_by_role("button", name="Allow").click()
@@ -47,18 +70,20 @@ def test_run_answer_change_and_stop(last: str, visitor: Visitor, tmp_path: Path)
         expect(page.locator(".tl-row")).to_have_count(7)
         editor = page.locator("#editor textarea")
         editor.fill(editor.input_value().replace("{1, 2, 3, 4, 5, 6}", "{1, 2, 3}"))
-        page.get_by_role("button", name="Run", exact=True).click()
+        run(page)
         question.get_by_role("button", name="Deny…").click()
         page.get_by_label("Reason for the script").fill("too much")
         page.keyboard.press("Enter")
         expect(page.locator("#status.bad")).to_contain_text("4 calls")
         expect(page.locator(".tl-row")).to_have_count(4)
-        editor.fill(last)
-        page.get_by_role("button", name="Run", exact=True).click()
-        expect(page.locator("#playground")).to_have_attribute("data-state", "idle" if last == "return 1" else "running")
-        process.send_signal(signal.SIGINT)
-        visitor.allowed = ("Failed to load resource", "ERR_")  # the page looks for its server
-        assert process.stdout is not None
-        rest = process.stdout.read()
-        assert (process.wait(), "Traceback" in rest) == (0, False), rest
-        visitor.leave()
+        expect(page.locator("#playground")).to_have_attribute("data-state", "idle")
+        interrupt(process, visitor)
+
+
+@pytest.mark.parametrize("script", ["while true do end", "return tools.pay_back{employee_id = 1, cents = 1}"])
+def test_stop_while_a_script_runs_or_waits(script: str, visitor: Visitor, tmp_path: Path) -> None:
+    with made(tmp_path, visitor) as (process, page):
+        page.locator("#editor textarea").fill(script)
+        run(page)
+        expect(page.locator("#playground")).to_have_attribute("data-state", "running")
+        interrupt(process, visitor)

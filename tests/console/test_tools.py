@@ -182,45 +182,46 @@ def diagnosis(**changes: Any) -> dict[str, Any]:
 HOSTILE = "<img src=x onerror=alert(1)>{{7*7}}</td></table>\u202e"
 
 
-@pytest.mark.parametrize(
-    ("changes", "verdict", "rows"),
-    [
-        ({}, "scripts are isolated", 4),
-        (
-            {"ok": False, "isolation": {"name": "process", "active": False, "detail": "no fork"}},
-            "scripts are not isolated",
-            4,
-        ),
-        (
-            {
-                "ok": False,
-                "configuration": [
-                    {"name": f"script{number}.lua", "active": False, "detail": "x" * 2000} for number in range(500)
-                ],
-            },
-            "scripts are isolated, the configuration needs attention",
-            504,
-        ),
-        (
-            {
-                "ok": False,
-                "machine": HOSTILE,
-                "configuration": [{"name": HOSTILE, "active": False, "detail": HOSTILE}],
-                "layers": [{"name": HOSTILE, "active": False, "detail": HOSTILE}],
-            },
-            "scripts are isolated, the configuration needs attention",
-            6,
-        ),
-    ],
-    ids=["empty", "without isolation", "large", "hostile"],
-)
-def test_the_doctor_in_other_states(visitor: Visitor, changes: dict[str, Any], verdict: str, rows: int) -> None:
+STATES: dict[str, tuple[dict[str, Any], str, int]] = {
+    "empty": ({}, "scripts are isolated", 4),
+    "without isolation": (
+        {"ok": False, "isolation": {"name": "process", "active": False, "detail": "no fork"}},
+        "scripts are not isolated",
+        4,
+    ),
+    "large": (
+        {
+            "ok": False,
+            "configuration": [
+                {"name": f"script{number}.lua", "active": False, "detail": "x" * 2000} for number in range(500)
+            ],
+        },
+        "scripts are isolated, the configuration needs attention",
+        504,
+    ),
+    "hostile": (
+        {
+            "ok": False,
+            "machine": HOSTILE,
+            "configuration": [{"name": HOSTILE, "active": False, "detail": HOSTILE}],
+            "layers": [{"name": HOSTILE, "active": False, "detail": HOSTILE}],
+        },
+        "scripts are isolated, the configuration needs attention",
+        6,
+    ),
+}
+"""What differs from a usual diagnosis, the verdict, and the number of rows."""
+
+
+def test_the_doctor_in_other_states(visitor: Visitor) -> None:
+    changes: dict[str, Any] = {}
     with running_console([], diagnose=lambda: diagnosis(**changes)) as console:
-        page = visitor.enter(console, "doctor")
-        expect(page.locator("main .head .state")).to_have_text(verdict)
-        expect(page.locator("main tbody tr")).to_have_count(rows)
-        assert page.locator("main img").count() == 0
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is not wider than it"
-        if changes.get("machine") == HOSTILE:
-            expect(page.locator("main tbody tr").last).to_contain_text("<img src=x onerror=alert(1)>{{7*7}}</td>")
+        for state, (differs, verdict, rows) in STATES.items():
+            changes = differs
+            page = visitor.enter(console, "doctor")
+            expect(page.locator("main .head .state")).to_have_text(verdict)
+            expect(page.locator("main tbody tr")).to_have_count(rows)
+            assert page.locator("main img").count() == 0
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{state}: it is too wide"
+        expect(page.locator("main tbody tr").last).to_contain_text("<img src=x onerror=alert(1)>{{7*7}}</td>")
         visitor.leave()

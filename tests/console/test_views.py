@@ -275,7 +275,7 @@ def record(number: int, source: str = "", calls: int = 3) -> Run:
     return Run(
         id=f"{number + 1:032x}",
         source=source or f"-- run {number}\n-- run {number}: look\nreturn {number} -- run",
-        values=([{"id": row, "text": "z" * 100} for row in range(20 * calls)],),
+        values=([{"id": row, "text": "z" * 100} for row in range(5 * calls)],),
         output="printed\n" * 2 * calls,
         calls=made,
         usage=Usage(wall=calls / 100, calls=calls),

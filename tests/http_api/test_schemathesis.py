@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from moonbox import Limits, Sandbox, Toolbox, tool
 from moonbox.http.app import Service, create_app
 from tests.http_api.conftest import serving
+from tests.long import times
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
@@ -40,6 +41,12 @@ def nothing() -> None:
     """Do nothing."""
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where hypothesis keeps its table of all characters, which it makes where there is none."""
+    return tmp_path_factory.mktemp("schemathesis")
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "options",
@@ -52,9 +59,10 @@ def nothing() -> None:
     ],
     ids=["tools", "tables", "scripts"],
 )
-def test_nothing_is_found(options: list[str], tmp_path: Path) -> None:
+def test_nothing_is_found(options: list[str], folder: Path) -> None:
     box = Sandbox(Toolbox([add, nothing]).namespace("shop", [store]), limits=Limits(timeout=5))
     with box, serving(create_app(Service(box))) as url:
-        command = [str(SCHEMATHESIS), "run", f"{url}/openapi.json", "--max-examples", "30", "--seed", "7", *options]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        examples = ("--max-examples", str(times(30)), "--seed", "7")
+        command = [str(SCHEMATHESIS), "run", f"{url}/openapi.json", *examples, *options]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
