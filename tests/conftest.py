@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests.environments import trust_nobody_elsewhere
 from tests.long import times
@@ -56,11 +57,24 @@ LONGEST_FIRST = (
 def pytest_configure(config: pytest.Config) -> None:
     """Let each of several processes begin with other files: what one has compiled, the others read."""
     worker: dict[str, object] = getattr(config, "workerinput", {})
+    if worker:
+        config.pluginmanager.register(_Brief())
     tests = Path(__file__).parent
     if worker and [Path(argument).absolute() for argument in config.args] == [tests]:
         parts = sorted(path for path in tests.iterdir() if (path / "__init__.py").is_file() or path.match("test_*.py"))
         first = len(parts) * int(str(worker["workerid"]).removeprefix("gw")) // int(str(worker["workercount"]))
         config.args = [str(path) for path in parts[first:] + parts[:first]]
+
+
+class _Brief:
+    """Tells the process that prints only what it prints: every other word costs both as much as a small test."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        for report in runtestprotocol(item, log=False, nextitem=nextitem):
+            if report.when == "call" or not report.passed:
+                item.ihook.pytest_runtest_logreport(report=report)
+        return True
 
 
 @pytest.hookimpl(trylast=True)

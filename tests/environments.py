@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 INSTALL_SECONDS = 1800
-_OWN = ("PYTHON", "VIRTUAL_ENV", "PYTEST", "SSL_CERT_")
+_OWN = ("PYTHON", "VIRTUAL_ENV", "PYTEST", "SSL_CERT_", "BEFORE_TESTS_")
 _AUTHORITY = Path(__file__).with_name("authority.pem")
-_TRUSTED = {name: os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
-"""Where this machine keeps those whom it trusts: for what is downloaded, which the tests themselves do not."""
+_BEFORE = "BEFORE_TESTS_"  # begins the names under which the processes of a test run find what the first one changed
 
 
 def trust_nobody_elsewhere() -> None:
@@ -23,12 +22,20 @@ def trust_nobody_elsewhere() -> None:
 
     Tests ask nothing of servers elsewhere, and to read everybody's authorities takes longer than most clients live.
     """
-    os.environ.update(offline())
+    for name, value in offline().items():
+        os.environ.setdefault(_BEFORE + name, os.environ.get(name, ""))
+        os.environ[name] = value
 
 
 def offline() -> dict[str, str]:
     """The variables that say whom to trust: nobody."""
     return {"SSL_CERT_FILE": str(_AUTHORITY), "SSL_CERT_DIR": str(_AUTHORITY.parent)}  # no folder of authorities
+
+
+def _trusted() -> dict[str, str]:
+    """Where this machine keeps those whom it trusts: for what is downloaded, which the tests themselves do not."""
+    before = {name: os.environ.get(_BEFORE + name, os.environ.get(name, "")) for name in offline()}
+    return {name: value for name, value in before.items() if value}
 
 
 def make_environment(folder: Path, *requirements: str) -> Path:
@@ -63,7 +70,7 @@ def run(
 def environment_for_programs(more: Mapping[str, str]) -> dict[str, str]:
     """This process's environment, with nothing in it that is meant for its own interpreter and tests."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_OWN)}
-    return {**kept, **_TRUSTED, **more}
+    return {**kept, **_trusted(), **more}
 
 
 def checked(

@@ -369,7 +369,8 @@ def test_a_server_that_ignores_every_end_dies_with_the_host(child: str, end: str
     """Also what it has started, in another session or as a daemon, and also when the host is killed outright."""
     pids = tmp_path / "pids"
     (tmp_path / "deaf").write_text(DEAF)
-    command = [sys.executable, "-c", HOST, f"{CHILDREN[child]}\nexec sh deaf", end]
+    (tmp_path / "host.py").write_text(HOST)
+    command = program(tmp_path / "host.py", f"{CHILDREN[child]}\nexec sh deaf", end)
     with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as host:
         assert host.stdout is not None
         assert host.stdout.readline() == b"up\n"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Limits, Run, Sandbox, tool
+from moonbox import Limits, Sandbox, tool
 from moonbox.languages.rhai.vocabulary import rhai_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @tool
@@ -16,9 +19,14 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-def failure(source: str, **limits: Any) -> Any:
-    with Sandbox([add], language="rhai", isolation="inline", check=False, limits=Limits(**limits)) as box:
-        error = box.run(source).error
+@pytest.fixture(scope="module")
+def box() -> Iterator[Sandbox]:
+    with Sandbox([add], language="rhai", isolation="inline", check=False) as box:
+        yield box
+
+
+def failure(box: Sandbox, source: str, **limits: Any) -> Any:
+    error = box.run(source, limits=Limits(**limits)).error
     assert error is not None
     return error
 
@@ -46,8 +54,8 @@ def failure(source: str, **limits: Any) -> Any:
         ("let m = #{fn: 2};", 'a keyword as a name is written in quotes: #{"if": 1}, map["if"]'),
     ],
 )
-def test_a_slip(source: str, hint: str) -> None:
-    assert failure(source).hint == hint
+def test_a_slip(box: Sandbox, source: str, hint: str) -> None:
+    assert failure(box, source).hint == hint
 
 
 @pytest.mark.parametrize(
@@ -91,21 +99,16 @@ def test_a_slip(source: str, hint: str) -> None:
         ),
     ],
 )
-def test_a_limit(source: str, limits: dict[str, Any], line: int, hint: str) -> None:
-    error = failure(source, **limits)
+def test_a_limit(box: Sandbox, source: str, limits: dict[str, Any], line: int, hint: str) -> None:
+    error = failure(box, source, **limits)
     assert (error.kind, error.hint) == ("limit", hint)
     assert error.line == line
-
-
-def run(source: str) -> Run:
-    with Sandbox([add], language="rhai", isolation="inline", check=False) as box:
-        return box.run(source)
 
 
 RECEIVERS = ("[1, 2]", '["a", "b"]', '"a,b"', "#{a: 1}", "()", "1.5", '"12"')
 
 
-def runs(code: str) -> bool:
+def runs(box: Sandbox, code: str) -> bool:
     """Whether what a hint shows is Rhai and works on a value of some type."""
     code = (
         code.replace(".map(|x| …)", ".map(|x| x)")
@@ -117,7 +120,7 @@ def runs(code: str) -> bool:
     for receiver in RECEIVERS:
         values = f'let list = {receiver}; let text = "1"; let map = #{{a: 1}}; let x = list; let a = 1; let b = 1; '
         values += "let start = 0; let end = 1; let length = 1; "
-        if run(values + code).ok:
+        if box.run(values + code).ok:
             return True
     return False
 
@@ -138,8 +141,8 @@ def shown(hint: str) -> list[str]:
         for code in shown(rhai_words().foreign_method(name, "list", (argument,)) or "")
     ],
 )
-def test_the_code_in_hints_for_methods_works(name: str, code: str) -> None:
-    assert runs(code) or runs(code.replace('"a"', "1")), code
+def test_the_code_in_hints_for_methods_works(box: Sandbox, name: str, code: str) -> None:
+    assert runs(box, code) or runs(box, code.replace('"a"', "1")), code
 
 
 @pytest.mark.parametrize(
@@ -150,10 +153,10 @@ def test_the_code_in_hints_for_methods_works(name: str, code: str) -> None:
         for code in shown(hint)
     ],
 )
-def test_the_code_in_hints_for_functions_works(name: str, code: str) -> None:
+def test_the_code_in_hints_for_functions_works(box: Sandbox, name: str, code: str) -> None:
     if code.startswith(("throw", "if ")):
         code = f"try {{ {code.rstrip(';')}; }} catch {{ 1 }}"
-    assert runs(code), code
+    assert runs(box, code), code
 
 
 @pytest.mark.parametrize(
@@ -164,14 +167,14 @@ def test_the_code_in_hints_for_functions_works(name: str, code: str) -> None:
         ("let m = #{}; 2 * m.n", "one of the values is missing, (): give it a default, as in (x ?? 0) + 1"),
     ],
 )
-def test_a_missing_value(source: str, hint: str) -> None:
-    error = run(source).error
+def test_a_missing_value(box: Sandbox, source: str, hint: str) -> None:
+    error = box.run(source).error
     assert error is not None and error.hint == hint
-    assert run("let x = (); [x == (), (x ?? 0) + 1]").value == [True, 1]
+    assert box.run("let x = (); [x == (), (x ?? 0) + 1]").value == [True, 1]
 
 
-def test_a_field_of_a_text_is_an_error_in_rhais_own_words() -> None:
-    error = run('let t = "a"; let u = [t]; u[0].content.x').error
+def test_a_field_of_a_text_is_an_error_in_rhais_own_words(box: Sandbox) -> None:
+    error = box.run('let t = "a"; let u = [t]; u[0].content.x').error
     assert error is not None
     assert error.message == (
         "Unknown property 'content' - a getter is not registered for type 'string' (line 1, position 32)"
