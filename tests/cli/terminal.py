@@ -10,16 +10,17 @@ import re
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-_LAUNCH = "import os, sys; os.login_tty(int(sys.argv[1])); os.execv(sys.argv[2], sys.argv[2:])"
+_SCRIPT = Path(__file__).with_name("in_terminal.py")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[=>78]|\r")
 
 
@@ -30,8 +31,10 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _LAUNCH, str(slave), sys.executable, "-m", "moonbox", *args],
-            pass_fds=[slave],
+            program(_SCRIPT, *args),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
             cwd=cwd,
             env={**env, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"},
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import http.server
 import json
 import os
@@ -10,6 +9,7 @@ import re
 import resource
 import subprocess
 import threading
+import zlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -255,8 +255,10 @@ def _is_gone(pid: int) -> bool:
 
 @pytest.fixture
 def bomb() -> Iterator[str]:
-    """A server whose every answer is a few hundred kilobytes that unfold to hundreds of megabytes."""
-    small = gzip.compress(b'{"x": "' + b"a" * 300_000_000)
+    """A server whose every answer is a megabyte that unfolds to hundreds."""
+    packing = zlib.compressobj(level=1, wbits=zlib.MAX_WBITS | 16)  # gzip
+    parts = [packing.compress(b'{"x": "'), *(packing.compress(b"a" * 1_000_000) for _ in range(300)), packing.flush()]
+    small = b"".join(parts)  # never whole in memory, whose peak is measured
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:

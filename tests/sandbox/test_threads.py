@@ -1,13 +1,12 @@
-"""Threads that runs share: the event loop that blocking runs await async tools on, and slots to take turns in."""
+"""The event loop in a thread that blocking runs await async tools on."""
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import pytest
 
-from moonbox.sandbox.threads import LoopThread, Slots
+from moonbox.sandbox.threads import LoopThread
 
 
 async def answer() -> int:
@@ -38,40 +37,3 @@ def test_a_coroutine_is_made_on_the_loop() -> None:
     assert loop.submit(make).result(60) == 1  # type: ignore[arg-type] # it makes a coroutine
     assert places != [threading.current_thread()]
     loop.close()
-
-
-@pytest.mark.parametrize("most", [1, 3])
-def test_slots_hold_no_more_than_they_may_and_leave_nobody_waiting(most: int) -> None:
-    slots = Slots(most)
-    inside, largest, turns = [0], [0], 1000
-    counting = threading.Lock()
-
-    def take_turns() -> None:
-        for turn in range(turns):
-            waiting = slots.enter()
-            if waiting is not None:
-                if turn % 5 == 0:  # gives up, whether or not its turn has come meanwhile
-                    slots.give_up(waiting)
-                    continue
-                slots.wait(waiting)
-            with counting:
-                inside[0] += 1
-                largest[0] = max(largest[0], inside[0])
-            with counting:
-                inside[0] -= 1
-            slots.leave()
-
-    threads = [threading.Thread(target=take_turns) for _ in range(6)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-    finally:
-        sys.setswitchinterval(interval)
-    assert not any(thread.is_alive() for thread in threads)
-    assert largest[0] <= most
-    assert [slots.enter() for _ in range(most)] == [None] * most  # all have come back
-    assert slots.enter() is not None

@@ -17,7 +17,7 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.blocking import BlockingExecutor
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper
-from moonbox.sandbox.threads import submit_to
+from moonbox.sandbox.threads import soon, submit_to
 from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
@@ -392,12 +392,3 @@ def _set_done(future: asyncio.Future[None]) -> None:
 
 def _needs_only_threads(execution: Execution) -> bool:
     return all(map(execution.calls.needs_only_thread, execution.starting))
-
-
-def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
-    """Do it in the loop's thread, from any thread; nothing happens when the loop has ended meanwhile."""
-    try:
-        loop.call_soon_threadsafe(work)
-    except RuntimeError:
-        if not loop.is_closed():
-            raise

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.record import CallEntry, CallResult, RunRecord
     from moonbox.sandbox.setup import Setup
-    from moonbox.sandbox.threads import RunningCall, RunningCalls, Slots, ToolSlots
+    from moonbox.sandbox.slots import RunningCall, RunningCalls, Slots, ToolSlots
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError, ToolError, kind_of_code
-from moonbox.sandbox.awaited import AwaitingExecutor, soon, until_ended
+from moonbox.sandbox.awaited import AwaitingExecutor, until_ended
 from moonbox.sandbox.blocking import BlockingExecutor
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import Additions
@@ -17,6 +17,7 @@ from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.opening import Opening
 from moonbox.sandbox.record import failure
+from moonbox.sandbox.threads import soon
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run

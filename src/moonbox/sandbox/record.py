@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
     from moonbox.sandbox.opening import Opening
-    from moonbox.sandbox.threads import RunningCall
+    from moonbox.sandbox.slots import RunningCall
 
     CallResult = tuple[CallStatus, Any, ToolError | None]
     """A call's status, its value, and its error."""

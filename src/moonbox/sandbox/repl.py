@@ -14,7 +14,7 @@ from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.opening import Moments, Opening
 from moonbox.sandbox.script_check import ScriptCheck
-from moonbox.sandbox.threads import Turns
+from moonbox.sandbox.slots import Turns
 from moonbox.wording import counted
 from moonbox.worker import protocol
 from moonbox.worker.encoding import packed
@@ -212,11 +212,8 @@ class Repl:
 
     def globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined."""
-        self._turns.enter()
-        try:
+        with self._turns.taken():
             return self._worker.read_globals()
-        finally:
-            self._turns.leave()
 
     def find_medium(self, handle: Any) -> Media | None:
         """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
@@ -224,11 +221,8 @@ class Repl:
 
     async def aglobals(self) -> dict[str, str]:
         """The same, awaited."""
-        await self._turns.aenter()
-        try:
+        async with self._turns.ataken():
             return await self._worker.aread_globals()
-        finally:
-            self._turns.leave()
 
     @property
     def may_have_globals(self) -> bool:
@@ -243,15 +237,12 @@ class Repl:
 
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
-        self._turns.enter()
-        try:
+        with self._turns.taken():
             self._worker.drop()
             self._worker.has_state = False
             self._check.forget()
             self._sources.clear()
             self._number = 0
-        finally:
-            self._turns.leave()
 
     @property
     def paused(self) -> bool:
@@ -296,11 +287,8 @@ class Repl:
         self.close()
 
     async def __aenter__(self) -> Repl:
-        await self._turns.aenter()
-        try:
+        async with self._turns.ataken():
             await self._worker.aacquire()
-        finally:
-            self._turns.leave()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -13,7 +13,8 @@ from moonbox.errors import MissingExtra, UsageError
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.environment import Additions, describe_environment
-from moonbox.sandbox.threads import LoopThread, RunningCalls, Threads, ToolSlots
+from moonbox.sandbox.slots import RunningCalls, ToolSlots
+from moonbox.sandbox.threads import LoopThread, Threads
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
 
