@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit environments fuzz js without-js soak bench economy slips docs lock clean
+.PHONY: demo console screenshots test lint types unit environments fuzz js js-package js-tests without-js soak bench economy slips docs lock clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -19,20 +19,27 @@ screenshots: $(VENV)/installed
 	$(BIN)/python docs/images/make.py
 	$(BIN)/python docs/images/console.py
 
-# Side by side what has one process, or waits for downloads; then the tests, which have one for each core and two more.
+# Side by side what has one process, or waits for downloads; then the tests.
+HAS_NODE := $(shell command -v node)
 test: $(VENV)/installed
-	$(MAKE) --jobs=3 environments lint types $(if $(shell command -v node),js,without-js)
-	$(MAKE) unit
+	$(MAKE) --jobs=3 environments lint types $(if $(HAS_NODE),js-package,without-js)
+	$(MAKE) --jobs=2 unit $(if $(HAS_NODE),js-tests)
 
 without-js:
 	@echo "Node is not installed: the npm package in js/ is not tested"
 
 # The npm package: its types, its build, its tests, and a tarball that an empty project can install.
-js: $(VENV)/installed
+js: js-package
+	$(MAKE) js-tests
+
+js-package: $(VENV)/installed
 	@command -v node >/dev/null || { echo "make js needs Node 20 or later, with npm; it is not installed" >&2; exit 1; }
 	cd js && npm ci --silent --no-audit --no-fund
 	cd js && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent build
-	cd js && npm test --silent
+
+# It runs beside other tests: what it prints comes in the end, all of it where something failed.
+js-tests:
+	@cd js && npm test --silent > ../$(VENV)/js-tests.log 2>&1 && tail -n 8 ../$(VENV)/js-tests.log || { cat ../$(VENV)/js-tests.log; exit 1; }
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -41,8 +48,8 @@ lint: $(VENV)/installed
 types: $(VENV)/installed
 	$(BIN)/mypy src tests examples benchmarks
 
-# Two more than cores, for tests wait now and then; every process collects all tests, so that more would not pay.
-TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(2 + (os.cpu_count() or 1))")
+# Four more than cores, for tests wait now and then; every process collects all tests, so that more would not pay.
+TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(4 + (os.cpu_count() or 1))")
 
 # Files keep the order that tests/conftest.py gives them: the longest first.
 unit: $(VENV)/installed
