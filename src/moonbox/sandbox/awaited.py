@@ -104,9 +104,8 @@ class AwaitingExecutor:
 class _HelperExecutor(BlockingExecutor):
     """Runs tools in the helper; what they return to be awaited, on the loop that waits for the run."""
 
-    cancellations: tuple[type[BaseException], ...] = (
-        asyncio.CancelledError,
-    )  # raised by the tool itself: nobody cancels a thread
+    # Raised by the tool itself: nobody cancels a thread.
+    cancellations: tuple[type[BaseException], ...] = (asyncio.CancelledError,)
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         try:

@@ -196,8 +196,11 @@ class Moments:
             self._breathe_at = monotonic() + _BREATH
 
     def run(self, opening: Opening, link: Link) -> Run | None:
-        """The record, if the run ends in a moment; after one that did not, the next ones are not waited for."""
-        if opening.number < self._next or len(opening.data) > _SHORT:
+        """The record, if the run ends in a moment; after one that did not, the next ones are not waited for.
+
+        Without the native parts a moment cannot be that short.
+        """
+        if not link.native or opening.number < self._next or len(opening.data) > _SHORT:
             return None
         run = opening.run(link, _MOMENT)
         if run is None:

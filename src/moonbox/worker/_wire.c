@@ -24,11 +24,19 @@ static double now(void) {
   return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
-/* Milliseconds until then, rounded up so that nobody wakes up too early again and again; -1 stands for no deadline. */
-static int rest(double deadline) {
-  if (deadline < 0) return -1;
-  double left = (deadline - now()) * 1000.0;
-  return left <= 0 ? 0 : left >= LONGEST ? LONGEST : (int)left + 1;
+/* Wait until there is something to read, as poll does; below 0 stands for no deadline. */
+static int wait_for(int fd, double deadline) {
+  struct pollfd poller = {fd, POLLIN, 0};
+  double left = deadline < 0 ? 0 : deadline - now();
+  if (left < 0) left = 0;
+#ifdef __linux__
+  if (left > LONGEST) left = LONGEST;
+  struct timespec rest = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
+  return ppoll(&poller, 1, deadline < 0 ? NULL : &rest, NULL);
+#else
+  /* Rounded up, so that nobody wakes up too early again and again. */
+  return poll(&poller, 1, deadline < 0 ? -1 : left >= LONGEST / 1000 ? LONGEST : (int)(left * 1000) + (left > 0));
+#endif
 }
 
 /* A socket of the host, and what is known of how quickly its worker answers. */
@@ -121,8 +129,7 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
     }
   }
   while (!problem && got < 0 && sent == size) {
-    struct pollfd poller = {fd, POLLIN, 0};
-    ready = poll(&poller, 1, rest(deadline));
+    ready = wait_for(fd, deadline);
     if (ready > 0) got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
     if (ready == 0 || got >= 0) break;
     if (errno == EINTR) {
