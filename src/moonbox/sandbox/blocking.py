@@ -112,7 +112,7 @@ class BlockingDriver:
         execution.clock.changed = link.wake
         self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by the threads that run tools
         self._helper: Helper | None = None
-        self._turn: threading.Condition | None = None  # of the helper's lock
+        self._helper_ends: threading.Lock | None = None  # held until it has
 
     def run(self) -> None:
         """To the end. KeyboardInterrupt stops the script first and then goes on to the caller."""
@@ -189,17 +189,17 @@ class BlockingDriver:
 
     def _let_help(self) -> bool:
         """Until the run is over or ours to drive; False where no thread can be started."""
-        baton = threading.Lock()
-        self._turn = turn = threading.Condition(baton)
+        self._helper_ends = ends = threading.Lock()  # quicker than a condition or an event
+        ends.acquire()
         self._helper = helper = Helper(
             self._link,
             self._execution,
             self._tool_executor(),
             returns=_waits_together,
-            on_end=turn.notify,
+            on_end=ends.release,
             on_late=self._link.wake,
             late=self._done,
-            lock=baton,
+            lock=threading.Lock(),
         )
         try:
             self._threads.submit(helper.drive)
@@ -207,16 +207,11 @@ class BlockingDriver:
             helper.in_charge = False
             return False
         wait = SLOW
-        while True:
-            with turn:
-                if not helper.ended:
-                    turn.wait(wait)
-                if helper.ended:
-                    break
-                seconds = helper.tool_seconds()
-                if seconds is not None and seconds >= SLOW and helper.take_over():
-                    break
-                wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
+        while not ends.acquire(timeout=wait):
+            seconds = helper.tool_seconds()
+            if seconds is not None and seconds >= SLOW and helper.take_over():
+                break
+            wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
         helper.raise_problem()
         return True
 
@@ -302,14 +297,14 @@ class BlockingDriver:
         """Stop the script and see its end, so that the worker stays usable."""
         execution = self._execution
         helper = self._helper
-        if helper is not None and self._turn is not None:
+        if helper is not None and self._helper_ends is not None:
             if helper.in_charge and not helper.ended:
                 self._link.interrupt(execution.number, REASON_CANCELLED)
-                self._wait_for_helper(helper, self._turn, monotonic() + 2 * GRACE)
+                self._wait_for_helper(helper, self._helper_ends, monotonic() + 2 * GRACE)
             helper.raise_problem()
         self._stop_and_drain(REASON_CANCELLED)
 
-    def _wait_for_helper(self, helper: Helper, turn: threading.Condition, deadline: float) -> None:
+    def _wait_for_helper(self, helper: Helper, ends: threading.Lock, deadline: float) -> None:
         """Until it has met the end of the run, or is in a tool, where it is left behind."""
         while not helper.leave_to_tool():
             late = monotonic() - deadline
@@ -317,9 +312,7 @@ class BlockingDriver:
                 self._link.hang_up()
             if late >= GRACE:
                 raise WorkerError("it did not stop")
-            with turn:
-                if not helper.ended:
-                    turn.wait(_LOOK)
+            ends.acquire(timeout=_LOOK)
 
 
 def _waits_together(execution: Execution) -> bool:
