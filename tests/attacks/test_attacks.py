@@ -37,7 +37,7 @@ def test_attack(path: Path, isolation: str, boxes: Boxes) -> None:
     case = read_case(path)
     assert case.attack, "the head must say what the attack tries"
     with boxes.repl(case, isolation) as repl:
-        assert repl.run("kept = 'kept'").ok
+        assert repl.run("kept = 'kept'", limits=replace(case.limits, timeout=60)).ok  # its worker may still be starting
         lost = any(run.state_lost for run in case.play(repl))
         after = repl.run(AFTERWARDS, limits=replace(case.limits, max_output=1000, timeout=20))
         assert after.error is None
