@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let each of several processes begin with other files: what one has compiled, the others read."""
     worker: dict[str, object] = getattr(config, "workerinput", {})
     if worker:
-        config.pluginmanager.register(_Brief())
+        config.pluginmanager.register(_ShortReports())
     tests = Path(__file__).parent
     if worker and [Path(argument).absolute() for argument in config.args] == [tests]:
         parts = sorted(path for path in tests.iterdir() if (path / "__init__.py").is_file() or path.match("test_*.py"))
@@ -66,8 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.args = [str(path) for path in parts[first:] + parts[:first]]
 
 
-class _Brief:
-    """Tells the process that prints only what it prints: every other word costs both as much as a small test."""
+class _ShortReports:
+    """Sends only the reports that are printed: each of the others costs both processes as much as a small test."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:

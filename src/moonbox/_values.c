@@ -222,7 +222,8 @@ static int is_count(PyObject *value, long long least, long long *count) {
   return !overflow && *count >= least;
 }
 
-/* Python's own text of UTF-8 from `start` on, in which nothing is escaped; NULL, mostly without an exception, where it is not that. */
+/* Python's own text of UTF-8 from `start` on, in which nothing is escaped; NULL, mostly without an exception, where it is
+ * something else. */
 static PyObject *plain_text(PyObject *payload, Py_ssize_t start) {
   PyObject *text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(payload) + start, PyBytes_GET_SIZE(payload) - start, NULL);
   if (!text) {

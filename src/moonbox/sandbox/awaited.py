@@ -17,6 +17,7 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.blocking import BlockingExecutor
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper
+from moonbox.sandbox.record import cancelled_itself
 from moonbox.sandbox.threads import soon, submit_to
 from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
@@ -59,7 +60,7 @@ class AwaitingExecutor:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise ToolError("it was cancelled", code="cancelled", tool=entry.tool) from None  # by the tool itself
+            raise cancelled_itself(entry.tool) from None
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         return await value if inspect.isawaitable(value) else value
@@ -111,7 +112,7 @@ class _HelperExecutor(BlockingExecutor):
         try:
             return await super().invoke(call, entry, is_async=is_async)
         except self.cancellations:
-            raise ToolError("it was cancelled", code="cancelled", tool=entry.tool) from None
+            raise cancelled_itself(entry.tool) from None
 
 
 class AwaitedDriver:

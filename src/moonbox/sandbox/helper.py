@@ -4,8 +4,8 @@ Whoever waits for the run looks on, a thread or an event loop. When a tool takes
 slow tool goes on in the helper, and the waiter answers, times out or abandons it like any other call.
 
 So the Execution always has one owner: the helper while `in_charge` is true, otherwise the waiter. It changes hands when
-the helper has ended, which `lock` protects, and while it is inside a tool: there the one who takes the mark in `_tools`
-away has the Execution, and taking it is one step, which no other thread comes between.
+the helper has ended, which `lock` protects, and while it is inside a tool: whoever takes the mark in `_in_tool` away has
+the Execution, and taking it is one step, which no other thread comes between.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Helper:
         self.ended = False
         self._late = late
         self._problem: BaseException | None = None
-        self._tools: list[float] = []  # the tool that it is inside of: since when, on the monotonic clock
+        self._in_tool: list[float] = []  # since when it is inside a tool, on the monotonic clock; empty while it is not
         self._link = link
         self._execution = execution
         self._executor = executor
@@ -73,13 +73,13 @@ class Helper:
 
     def tool_seconds(self) -> float | None:
         """How long it has been inside a tool; None while it is not."""
-        since = self._tools[:1]
+        since = self._in_tool[:1]
         return monotonic() - since[0] if since else None
 
     def take_over(self) -> bool:
         """Leave it to the tool that it is inside of; False where it is in none. It sees that when its tool returns."""
         try:
-            self._tools.pop()
+            self._in_tool.pop()
         except IndexError:
             return False
         self.in_charge = False
@@ -130,15 +130,15 @@ class Helper:
         True when there is something else to be done; False when the waiter has taken over meanwhile.
         """
         execution, link, executor = self._execution, self._link, self._executor
-        calls, clock, tools, patience = execution.calls, execution.clock, self._tools, self._patience
+        calls, clock, in_tool, patience = execution.calls, execution.clock, self._in_tool, self._patience
         perform = calls.quick.perform
         entry: CallEntry | None = execution.starting.popleft()
         while entry is not None:
             # Only now that it is not among those that have not begun: from here on the waiter may take over.
-            tools.append(entry.received)
+            in_tool.append(entry.received)
             result = perform(entry, clock, executor) or run_to_end(calls.perform(entry, execution, executor))
             try:
-                tools.pop()
+                in_tool.pop()
             except IndexError:
                 self._late.append((entry, result))
                 break
@@ -176,10 +176,10 @@ class Helper:
         while starting:
             entry = starting.popleft()
             # Only now: whoever sees it there, and takes over, must not find the call among those that have not begun.
-            self._tools.append(monotonic())
+            self._in_tool.append(monotonic())
             result = perform(entry, execution, self._executor)
             try:
-                self._tools.pop()
+                self._in_tool.pop()
             except IndexError:  # the Execution is the waiter's now: our result goes to it as any other thread's
                 self._late.append((entry, result))
                 break

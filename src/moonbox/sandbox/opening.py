@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from moonbox.sandbox.setup import Setup
     from moonbox.worker.link import Link
 
-__all__ = ["Moments", "Opening"]
+__all__ = ["Opening", "ShortWaits"]
 
-_MOMENT = 0.0001  # seconds that an event loop may stand still
+_LONGEST_WAIT = 0.0001  # seconds that an event loop may stand still
 _BREATH = 0.001  # seconds after which others have their turn
 _SHORT = 1 << 15  # bytes that a socket takes at once, even one whose worker reads nothing
 _WITHOUT_WAIT = 8  # runs
@@ -178,8 +178,8 @@ class Opening:
         return execution
 
 
-class Moments:
-    """Runs of one Repl on an event loop that end so soon that leaving the loop for them would take longer."""
+class ShortWaits:
+    """Waits for runs of one Repl that end so soon that an event loop does better to stand still for them."""
 
     __slots__ = ("_breathe_at", "_next")
 
@@ -196,13 +196,13 @@ class Moments:
             self._breathe_at = monotonic() + _BREATH
 
     def run(self, opening: Opening, link: Link) -> Run | None:
-        """The record, if the run ends in a moment; after one that did not, the next ones are not waited for.
+        """The record, if the run ends in time; after one that did not, the next ones are not waited for.
 
-        Without the native parts a moment cannot be that short.
+        Without the native parts a wait cannot be that short.
         """
         if not link.native or opening.number < self._next or len(opening.data) > _SHORT:
             return None
-        run = opening.run(link, _MOMENT)
+        run = opening.run(link, _LONGEST_WAIT)
         if run is None:
             self._next = opening.number + _WITHOUT_WAIT
         return run

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
 from moonbox.frozen import NATIVE
-from moonbox.sandbox.record import CLOCK, failure
+from moonbox.sandbox.record import CLOCK, cancelled_itself, failure
 from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import ORDINARY
 
@@ -105,7 +105,7 @@ class QuickCalls:
             return failure(self._clean_error(to_tool_error(problem, entry.tool)))
         except executor.cancellations:
             entry.ended = monotonic()
-            return failure(ToolError("it was cancelled", code="cancelled", tool=entry.tool))
+            return failure(cancelled_itself(entry.tool))
         finally:
             running.quick.discard(entry)
 

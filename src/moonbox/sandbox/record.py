@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     CallResult = tuple[CallStatus, Any, ToolError | None]
     """A call's status, its value, and its error."""
 
-__all__ = ["CLOCK", "CallEntry", "RunClock", "RunRecord", "failure", "make_run", "make_usage"]
+__all__ = ["CLOCK", "CallEntry", "RunClock", "RunRecord", "cancelled_itself", "failure", "make_run", "make_usage"]
 
 make_call, make_run, make_usage = quick(Call), quick(Run), quick(Usage)
 _LONGEST_SHOWN = 10_000
@@ -370,6 +370,11 @@ class RunRecord:
             calls.media.found_in([*self._shown, *values]) if calls.media.kept else (),
             self._limits,
         )
+
+
+def cancelled_itself(tool: str) -> ToolError:
+    """The error of a tool that says it was cancelled, which nobody else has done."""
+    return ToolError("it was cancelled", code="cancelled", tool=tool)
 
 
 def failure(error: ToolError) -> CallResult:

@@ -12,7 +12,7 @@ from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.held_worker import HeldWorker
-from moonbox.sandbox.opening import Moments, Opening
+from moonbox.sandbox.opening import Opening, ShortWaits
 from moonbox.sandbox.script_check import ScriptCheck
 from moonbox.sandbox.slots import Turns
 from moonbox.wording import counted
@@ -72,7 +72,7 @@ class Repl:
         self._check = ScriptCheck(setup, self.toolbox, enabled=check, once=for_one_run)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()
-        self._moments = Moments()
+        self._short_waits = ShortWaits()
         self._number = 0
         self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
 
@@ -129,14 +129,14 @@ class Repl:
         from moonbox.sandbox.awaited import AwaitedDriver
 
         given = self._lowered(inputs) if inputs else []
-        await self._moments.breathe()
+        await self._short_waits.breathe()
         await self._turns.aenter()
         opening: Opening | None = None
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
             opening = self._open(link, source, limits or self._limits, given)
-            run = self._moments.run(opening, link) if self._may_end_at_once(opening, on_output) else None
+            run = self._short_waits.run(opening, link) if self._may_end_at_once(opening, on_output) else None
             if run is not None:
                 self._worker.has_state = True
                 return self._write(run)

@@ -1,5 +1,7 @@
 """Control of a worker that does not listen: interrupt, freeze, release; over a socket, or through its zygote.
-And of whoever waits for one: a bell."""
+
+A Bell ends the wait of whoever waits for a worker.
+"""
 
 from __future__ import annotations
 

@@ -380,14 +380,14 @@ end
 -- Last comes the number of operations, where they are counted.
 local function run(source, chunk, seed, limits, number)
   number = number or tointeger(tonumber(match(chunk, "#(%d+)$") or 1))
-  local guested = guest.loaded()
+  local has_guest = guest.loaded()
   furnish()
   lend(number)
   library.seed(seed)
   calls.begin()
   encode.begin()
   report.begin()
-  local counting = not guested -- guests count their operations themselves
+  local counting = not has_guest -- guests count their operations themselves
   stop.begin(limits, counting)
   calls.count(counting and limits.max_operations ~= nil)
   local script, problem = compile(source, chunk)
@@ -406,10 +406,10 @@ local function run(source, chunk, seed, limits, number)
   local stopped, operations = stop.finish()
   local halted = stopped or rawequal(text, stop.STOP)
   if halted or ok then stop.rest() end -- otherwise a __tostring of the script's may run in the report
-  if guested then operations = guest.operations() end
+  if has_guest then operations = guest.operations() end
   if halted then
     stopped = stopped or { external = 0 }
-    local where = guested and guest.where() or "{}"
+    local where = has_guest and guest.where() or "{}"
     return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations, where
   end
   local size = ok and #text or 0
