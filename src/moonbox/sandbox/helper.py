@@ -4,8 +4,8 @@ Whoever waits for the run looks on, a thread or an event loop. When a tool takes
 slow tool goes on in the helper, and the waiter answers, times out or abandons it like any other call.
 
 So the Execution always has one owner: the helper while `in_charge` is true, otherwise the waiter. It changes hands when
-the helper has ended, which `lock` protects, and while it is inside a tool: whoever takes the mark in `_in_tool` away has
-the Execution, and taking it is one step, which no other thread comes between.
+the helper has ended, which `lock` protects, and while it is inside a tool: whoever takes the mark in `_in_tool` away
+has the Execution, and taking it is one step, which no other thread comes between.
 """
 
 from __future__ import annotations
