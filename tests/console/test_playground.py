@@ -268,6 +268,19 @@ def test_tools_and_fields_are_completed(page: Page) -> None:
     assert page.locator("#editor .paper").evaluate("paper => paper.scrollLeft") == 0, "the text stays where it is"
 
 
+def test_a_key_that_comes_before_the_next_frame_completes_the_whole_word(page: Page) -> None:
+    write(page, "")
+    page.locator("#editor textarea").press_sequentially("return to")
+    expect(page.locator("#choices li").first).to_contain_text("tools.")
+    page.locator("#editor textarea").evaluate(
+        """text => {
+            document.execCommand("insertText", false, "ols.list_o");
+            text.dispatchEvent(new KeyboardEvent("keydown", { key: "Tab", cancelable: true }));
+        }"""
+    )
+    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders")
+
+
 def test_code_is_coloured_in_both_languages(page: Page) -> None:
     write(page, "local name = 'ada' -- who\nreturn tools.list_orders{customer = name}")
     behind = page.locator("#editor .behind")

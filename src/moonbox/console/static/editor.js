@@ -5,6 +5,7 @@ import { colouredLines } from "./highlight.js";
 
 const WORD = /[A-Za-z_][\w.]*$/;
 const MOST_CHOICES = 12;
+const CHOOSING = new Set(["Tab", "Enter", "ArrowDown", "ArrowUp", "Escape"]);
 const LARGEST_COLOURED = 60_000;
 
 export class Editor {
@@ -103,6 +104,8 @@ export class Editor {
   }
 
   pressed(event) {
+    // Keys can be faster than frames: what is chosen must fit the text as it is now.
+    if (this.edited && CHOOSING.has(event.key)) this.complete();
     if (!this.list.hidden && this.choices.length) {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (step) {
@@ -131,16 +134,20 @@ export class Editor {
     }
   }
 
-  complete(always = false) {
+  /** The word before the caret, as far as it is written. */
+  get word() {
     const { selectionStart: at, selectionEnd: end, value } = this.text;
-    const word = at === end ? (WORD.exec(value.slice(Math.max(0, at - 200), at))?.[0] ?? "") : "";
+    return at === end ? (WORD.exec(value.slice(Math.max(0, at - 200), at))?.[0] ?? "") : "";
+  }
+
+  complete(always = false) {
+    const word = this.word;
     if (!always && word.length < 2) return this.hide();
     const low = word.toLowerCase();
-    const known = this.names(value).filter(({ name }) => name !== word);
+    const known = this.names(this.text.value).filter(({ name }) => name !== word);
     const starts = known.filter(({ name }) => name.toLowerCase().startsWith(low));
     const inside = known.filter(({ name }) => !starts.some((item) => item.name === name) && last(name).startsWith(low));
     this.choices = [...starts, ...inside].slice(0, MOST_CHOICES);
-    this.word = word;
     this.chosen = 0;
     if (this.choices.length) this.drawChoices();
     else this.hide();
