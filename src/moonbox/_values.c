@@ -304,14 +304,15 @@ end:
 
 /* ---- Frozen dataclasses, made quickly: the native part of frozen.py --------------------------------------------------- */
 
-enum { MOST_FIELDS = 32 };
+enum { MOST_FIELDS = 64 };
 
-/* Makes objects of one class with slots. Values by position go straight into the slots, all else is `otherwise`'s. */
+/* Makes objects of one class with slots. Values by position go straight into the slots, as do those that are the same for
+ * every object, which follow; all else is `otherwise`'s. */
 typedef struct {
   PyObject_HEAD
   vectorcallfunc call;
   PyTypeObject *made;
-  PyObject *otherwise;
+  PyObject *otherwise, *same;
   Py_ssize_t count, offsets[MOST_FIELDS];
 } Maker;
 
@@ -322,18 +323,22 @@ static PyObject *make(PyObject *self, PyObject *const *values, size_t given, PyO
   if (!made) return NULL;
   for (Py_ssize_t i = 0; i < maker->count; i++)
     *(PyObject **)((char *)made + maker->offsets[i]) = Py_NewRef(values[i]);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(maker->same); i++)
+    *(PyObject **)((char *)made + maker->offsets[maker->count + i]) = Py_NewRef(PyTuple_GET_ITEM(maker->same, i));
   return made;
 }
 
 static int maker_traverse(Maker *self, visitproc visit, void *arg) {
   Py_VISIT(self->made);
   Py_VISIT(self->otherwise);
+  Py_VISIT(self->same);
   return 0;
 }
 
 static int maker_clear(Maker *self) {
   Py_CLEAR(self->made);
   Py_CLEAR(self->otherwise);
+  Py_CLEAR(self->same);
   return 0;
 }
 
@@ -354,29 +359,39 @@ static PyTypeObject MAKER = {
     .tp_dealloc = (destructor)maker_dealloc,
 };
 
-/* maker(class, names, otherwise): a constructor of that class, whose fields, in this order, are slots of its own. */
+/* maker(class, names, otherwise, same=()): a constructor of that class, whose fields, in this order, are slots of it or of its
+ * bases; the last ones have the values `same` in every object. */
 static PyObject *py_maker(PyObject *module, PyObject *arguments) {
   PyTypeObject *made;
-  PyObject *names, *otherwise;
+  PyObject *names, *otherwise, *same = NULL;
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "O!O!O", &PyType_Type, &made, &PyTuple_Type, &names, &otherwise)) return NULL;
-  Py_ssize_t count = PyTuple_GET_SIZE(names);
-  if (count > MOST_FIELDS || made->tp_itemsize || made->tp_alloc != PyType_GenericAlloc)
+  if (!PyArg_ParseTuple(arguments, "O!O!O|O!", &PyType_Type, &made, &PyTuple_Type, &names, &otherwise, &PyTuple_Type, &same))
+    return NULL;
+  Py_ssize_t count = PyTuple_GET_SIZE(names), given = count - (same ? PyTuple_GET_SIZE(same) : 0);
+  if (count > MOST_FIELDS || given < 0 || made->tp_itemsize || made->tp_alloc != PyType_GenericAlloc)
     return PyErr_Format(PyExc_TypeError, "not a class for a maker");
   Maker *maker = (Maker *)PyType_GenericAlloc(&MAKER, 0);
   if (!maker) return NULL;
   maker->call = make;
   maker->made = (PyTypeObject *)Py_NewRef(made);
   maker->otherwise = Py_NewRef(otherwise);
-  maker->count = count;
+  maker->count = given;
+  maker->same = same ? Py_NewRef(same) : PyTuple_New(0);
+  if (!maker->same) {
+    Py_DECREF(maker);
+    return NULL;
+  }
   for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject *slot = PyDict_GetItemWithError(made->tp_dict, PyTuple_GET_ITEM(names, i));
+    PyObject *slot = PyObject_GetAttr((PyObject *)made, PyTuple_GET_ITEM(names, i));
     PyMemberDef *member = slot && Py_TYPE(slot) == &PyMemberDescr_Type ? ((PyMemberDescrObject *)slot)->d_member : NULL;
-    if (!member || member->type != T_OBJECT_EX || PyDescr_TYPE(slot) != made) {
+    int is_slot = member && member->type == T_OBJECT_EX && PyType_IsSubtype(made, PyDescr_TYPE(slot));
+    maker->offsets[i] = is_slot ? member->offset : 0;
+    Py_XDECREF(slot);
+    if (!is_slot) {
       Py_DECREF(maker);
-      return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a field that is no slot of its class");
+      PyErr_Clear();
+      return PyErr_Format(PyExc_TypeError, "a field that is no slot of the class");
     }
-    maker->offsets[i] = member->offset;
   }
   return (PyObject *)maker;
 }
@@ -391,4 +406,11 @@ static PyMethodDef METHODS[] = {{"maker", py_maker, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_values", NULL, 0, METHODS, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__values(void) { return PyType_Ready(&MAKER) < 0 ? NULL : PyModule_Create(&MODULE); }
+/* Raised with every change of what Python calls here; execution.py has the same. */
+enum { REVISION = 1 };
+
+PyMODINIT_FUNC PyInit__values(void) {
+  PyObject *module = PyType_Ready(&MAKER) < 0 ? NULL : PyModule_Create(&MODULE);
+  if (module && PyModule_AddIntConstant(module, "REVISION", REVISION) < 0) Py_CLEAR(module);
+  return module;
+}

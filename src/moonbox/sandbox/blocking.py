@@ -195,11 +195,10 @@ class BlockingDriver:
             self._link,
             self._execution,
             self._tool_executor(),
-            returns=_waits_together,
-            on_end=ends.release,
-            on_late=self._link.wake,
-            late=self._done,
-            lock=threading.Lock(),
+            _waits_together,
+            ends.release,
+            self._link.wake,
+            self._done,
         )
         try:
             self._threads.submit(helper.drive)

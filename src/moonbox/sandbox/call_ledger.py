@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.opening import Opening
 
-__all__ = ["MEMORIES", "CallLedger"]
+__all__ = ["MEMORIES", "SLACK", "CallLedger"]
 
-MEMORIES, _SLACK = 4, 1 << 20
+MEMORIES, SLACK = 4, 1 << 20
 """A worker may send so many times max_memory in one run, and a little more."""
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
@@ -66,7 +66,7 @@ class CallLedger(RunRecord):
         self._on_call = on_call
         self._budget = calls.limits.max_tool_calls
         self._decoder = Decoder(calls.most_elements, calls.limits.max_depth, calls.allow_nan)
-        self._most_received = calls.limits.max_memory * MEMORIES + _SLACK
+        self._most_received = calls.limits.max_memory * MEMORIES + SLACK
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []
         self._answered: list[CallEntry] = []

@@ -22,7 +22,6 @@ __all__ = [
     "read_calls",
     "read_cancelled",
     "read_done",
-    "read_value",
     "value_of",
 ]
 
@@ -83,13 +82,8 @@ def read_cancelled(payload: bytes, decode: Decode) -> list[int]:
     return data
 
 
-def read_value(payload: bytes, decode: Decode) -> RunReport:
-    """The end of a run that went well."""
-    return RunReport(*value_of(payload, decode))
-
-
 def value_of(payload: bytes, decode: Decode) -> tuple[list[Any], int | None, int, float, int]:
-    """The same without an object: values, operations, memory, seconds of processor time, bytes of output cut."""
+    """The end of a run that went well: values, operations, memory, seconds of processor time, bytes of output cut."""
     if len(payload) < _SPENT:
         raise _malformed_end()
     operations, memory, cpu, cut = SPENT.unpack_from(payload)

@@ -145,6 +145,14 @@ class Decoder:
         self._allow_nan = allow_nan
         self._quick = -1 if _weight is None or allow_nan else min(_SMALL, self._frame)  # bytes
 
+    def for_another_run(self) -> Decoder:
+        """One with the same bounds, of which nothing is spent."""
+        if _make_decoder is None:
+            return Decoder(self._most, (self._levels - _AROUND) // 3, self._allow_nan)
+        most = self._most
+        # By position, in the order of the slots.
+        return _make_decoder(self._allow_nan, self._frame, most, self._levels, most, self._quick)  # type: ignore[no-any-return]
+
     def decode(self, payload: bytes) -> Any:
         """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
         size = len(payload)
@@ -198,9 +206,9 @@ class Decoder:
         return call
 
     def lone_end(self, payload: bytes, most: float) -> tuple[list[Any], int | None, int, float, int] | None:
-        """What a small VALUE frame that is the first of its run holds: values, operations, memory, seconds of processor
-        time, which are below `most`, and bytes of output cut. None where `decode_first` must look at it."""
-        if _lone_end is None or not _SPENT < len(payload) <= self._quick:
+        """What a small VALUE frame, the last of its run, holds: values, operations, memory, seconds of processor time,
+        which are below `most`, and bytes of output cut. None where `decode` or `decode_first` must look at it."""
+        if _lone_end is None or not _SPENT < len(payload) <= self._quick or self._left < self._quick:
             return None
         end: tuple[list[Any], int | None, int, float, int] | None
         end = _lone_end(_SCAN, SPENT.unpack_from(payload), payload, _SPENT, self._levels, most)
@@ -216,6 +224,9 @@ class Decoder:
         restored = restorer.restore(value)
         self._left -= restorer.rows * _ROW
         return restored
+
+
+_make_decoder: Any = None if _NATIVE is None else _NATIVE.maker(Decoder, Decoder.__slots__, Decoder)
 
 
 def _scanned(payload: bytes) -> Any:
