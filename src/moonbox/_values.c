@@ -1,5 +1,5 @@
 /* Values on their way to a script, copied and measured in one pass: the native part of values.py. Values that have come from
- * one, looked at. And records, made quickly.
+ * one, looked at. And records, made quickly, and threads that hand over to each other.
  *
  * Optional: values.py does the same in Python, and whatever is not ordinary. It reads Python objects of the host only,
  * of exact built-in types, so that no code of a tool's author runs on the way; no bytes are parsed here.
@@ -396,6 +396,91 @@ static PyObject *py_maker(PyObject *module, PyObject *arguments) {
   return (PyObject *)maker;
 }
 
+/* ---- Threads that hand over to each other: the native part of threads.py ---------------------------------------------- */
+
+/* One thread gives it, and one takes it. */
+typedef struct {
+  PyObject_HEAD
+  PyThread_type_lock lock; /* held while it is not given */
+  int given;               /* changed with the interpreter's lock held */
+} Signal;
+
+/* Give `other`, unless it is NULL, and wait for this one; whether it came in time. The interpreter's lock is let go before
+ * the other thread wakes up: else that would have to wait for it, and both would change places once more. */
+static PyObject *swap(Signal *self, Signal *other, PyObject *seconds) {
+  double longest = PyFloat_AsDouble(seconds);
+  if (PyErr_Occurred()) return NULL;
+  PY_TIMEOUT_T wait = longest < 0 ? -1 : longest > 1e6 ? (PY_TIMEOUT_T)1e12 : (PY_TIMEOUT_T)(longest * 1e6);
+  int give = other && !other->given;
+  if (give) other->given = 1;
+  PyLockStatus status;
+  Py_BEGIN_ALLOW_THREADS;
+  if (give) PyThread_release_lock(other->lock);
+  status = PyThread_acquire_lock_timed(self->lock, wait, 1);
+  Py_END_ALLOW_THREADS;
+  if (status == PY_LOCK_ACQUIRED) self->given = 0;
+  /* A signal of the system that came meanwhile, as Ctrl-C does; whoever waits on waits again. */
+  else if (status == PY_LOCK_INTR && PyErr_CheckSignals() < 0)
+    return NULL;
+  return PyBool_FromLong(status == PY_LOCK_ACQUIRED);
+}
+
+static PyObject *signal_give(Signal *self, PyObject *_) {
+  (void)_;
+  if (!self->given) {
+    self->given = 1;
+    PyThread_release_lock(self->lock);
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject *signal_take(Signal *self, PyObject *seconds) { return swap(self, NULL, seconds); }
+
+static PyTypeObject SIGNAL;
+
+/* give_and_take(other, seconds) */
+static PyObject *signal_give_and_take(Signal *self, PyObject *const *given, Py_ssize_t count) {
+  if (count != 2 || Py_TYPE(given[0]) != &SIGNAL)
+    return PyErr_Format(PyExc_TypeError, "give_and_take takes another Signal and seconds");
+  return swap((Signal *)given[0], self, given[1]);
+}
+
+static PyObject *signal_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
+  if (PyTuple_GET_SIZE(arguments) || (names && PyDict_GET_SIZE(names)))
+    return PyErr_Format(PyExc_TypeError, "Signal takes no arguments");
+  Signal *signal = (Signal *)type->tp_alloc(type, 0);
+  if (!signal) return NULL;
+  signal->lock = PyThread_allocate_lock();
+  if (!signal->lock) {
+    Py_DECREF(signal);
+    return PyErr_NoMemory();
+  }
+  PyThread_acquire_lock(signal->lock, 1);
+  return (PyObject *)signal;
+}
+
+static void signal_dealloc(Signal *self) {
+  if (self->lock) {
+    if (!self->given) PyThread_release_lock(self->lock);
+    PyThread_free_lock(self->lock);
+  }
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef SIGNAL_METHODS[] = {
+    {"give", (PyCFunction)signal_give, METH_NOARGS, NULL},
+    {"take", (PyCFunction)signal_take, METH_O, NULL},
+    {"give_and_take", (PyCFunction)(void (*)(void))signal_give_and_take, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL}};
+static PyTypeObject SIGNAL = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "moonbox._values.Signal",
+    .tp_basicsize = sizeof(Signal),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = signal_new,
+    .tp_dealloc = (destructor)signal_dealloc,
+    .tp_methods = SIGNAL_METHODS,
+};
+
 static PyMethodDef METHODS[] = {{"maker", py_maker, METH_VARARGS, NULL},
                                 {"lowered", (PyCFunction)(void (*)(void))py_lowered, METH_FASTCALL, NULL},
                                 {"weight", (PyCFunction)(void (*)(void))py_weight, METH_FASTCALL, NULL},
@@ -410,7 +495,8 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_values", NULL, 0, M
 enum { REVISION = 1 };
 
 PyMODINIT_FUNC PyInit__values(void) {
-  PyObject *module = PyType_Ready(&MAKER) < 0 ? NULL : PyModule_Create(&MODULE);
+  PyObject *module = PyType_Ready(&MAKER) < 0 || PyType_Ready(&SIGNAL) < 0 ? NULL : PyModule_Create(&MODULE);
+  if (module && PyModule_AddObjectRef(module, "Signal", (PyObject *)&SIGNAL) < 0) Py_CLEAR(module);
   if (module && PyModule_AddIntConstant(module, "REVISION", REVISION) < 0) Py_CLEAR(module);
   return module;
 }

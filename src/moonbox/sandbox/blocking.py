@@ -8,7 +8,6 @@ batch get threads of their own, and the caller answers, times out or abandons th
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from time import monotonic
 from types import CoroutineType
@@ -18,6 +17,7 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper, send, step
 from moonbox.sandbox.record import failure
+from moonbox.sandbox.threads import Signal
 from moonbox.tools.results import to_tool_error
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Unread
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.record import CallEntry, CallResult
-    from moonbox.sandbox.threads import LoopThread, Threads
+    from moonbox.sandbox.threads import LoopThread, PlainSignal, Threads
     from moonbox.worker.link import Link
 
 __all__ = ["BlockingDriver", "BlockingExecutor"]
@@ -112,7 +112,7 @@ class BlockingDriver:
         execution.clock.changed = link.wake
         self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by the threads that run tools
         self._helper: Helper | None = None
-        self._helper_ends: threading.Lock | None = None  # held until it has
+        self._helper_ends: PlainSignal | None = None  # given when it has
 
     def run(self) -> None:
         """To the end. KeyboardInterrupt stops the script first and then goes on to the caller."""
@@ -189,28 +189,28 @@ class BlockingDriver:
 
     def _let_help(self) -> bool:
         """Until the run is over or ours to drive; False where no thread can be started."""
-        self._helper_ends = ends = threading.Lock()  # quicker than a condition or an event
-        ends.acquire()
+        self._helper_ends = ends = Signal()
         self._helper = helper = Helper(
             self._link,
             self._execution,
             self._tool_executor(),
             _waits_together,
-            ends.release,
             self._link.wake,
             self._done,
+            ends,
         )
+        wait = SLOW
         try:
-            self._threads.submit(helper.drive)
+            ended = self._threads.submit(helper.drive, ends, wait)
         except ToolError:  # each call will say so, and the script goes on
             helper.in_charge = False
             return False
-        wait = SLOW
-        while not ends.acquire(timeout=wait):
+        while not ended:
             seconds = helper.tool_seconds()
             if seconds is not None and seconds >= SLOW and helper.take_over():
                 break
             wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
+            ended = ends.take(wait)
         helper.raise_problem()
         return True
 
@@ -303,7 +303,7 @@ class BlockingDriver:
             helper.raise_problem()
         self._stop_and_drain(REASON_CANCELLED)
 
-    def _wait_for_helper(self, helper: Helper, ends: threading.Lock, deadline: float) -> None:
+    def _wait_for_helper(self, helper: Helper, ends: PlainSignal, deadline: float) -> None:
         """Until it has met the end of the run, or is in a tool, where it is left behind."""
         while not helper.leave_to_tool():
             late = monotonic() - deadline
@@ -311,7 +311,7 @@ class BlockingDriver:
                 self._link.hang_up()
             if late >= GRACE:
                 raise WorkerError("it did not stop")
-            ends.acquire(timeout=_LOOK)
+            ends.take(_LOOK)
 
 
 def _waits_together(execution: Execution) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.calls import Executor
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.record import CallEntry, CallResult
+    from moonbox.sandbox.threads import PlainSignal
     from moonbox.worker.link import Link
 
 __all__ = ["SLOW", "Helper", "send", "step"]
@@ -37,14 +38,15 @@ SLOW = 0.002
 class Helper:
     """Drives until the run is over, the waiter takes over, or `returns` says that the waiter is to carry out the calls.
 
-    on_end    called when it drives no more and is not inside a tool
+    ends      given when it drives no more and is not inside a tool, and its thread is free again
+    on_end    called, where there is one, when it drives no more and is not inside a tool
     on_late   called when a tool has ended after the waiter took over; its result is in `late` by then
     patience  seconds after which a script that only computes is the waiter's; None to wait for it
     """
 
     __slots__ = (
-        "_execution", "_executor", "_in_tool", "_late", "_link", "_on_end", "_on_late", "_patience", "_problem",
-        "_returns", "_serves", "ended", "in_charge",
+        "_ends", "_execution", "_executor", "_in_tool", "_late", "_link", "_on_end", "_on_late", "_patience",
+        "_problem", "_returns", "_serves", "ended", "in_charge",
     )  # fmt: skip
 
     def __init__(
@@ -53,9 +55,10 @@ class Helper:
         execution: Execution,
         executor: Executor,
         returns: Callable[[Execution], bool],
-        on_end: Callable[[], object],
         on_late: Callable[[], object],
         late: deque[tuple[CallEntry, CallResult]],
+        ends: PlainSignal | None = None,
+        on_end: Callable[[], object] | None = None,
         patience: float | None = None,
     ) -> None:
         self.in_charge = True
@@ -67,7 +70,7 @@ class Helper:
         self._execution = execution
         self._executor = executor
         self._returns = returns
-        self._on_end, self._on_late = on_end, on_late
+        self._ends, self._on_end, self._on_late = ends, on_end, on_late
         self._patience = patience
         self._serves = executor.runs_here and execution.calls_unwatched
 
@@ -99,20 +102,22 @@ class Helper:
 
     # In its thread
 
-    def drive(self) -> None:
+    def drive(self) -> PlainSignal | None:
         link = self._link
         try:
             link.begin_use()
             try:
                 if not self._drive_on():
-                    return
+                    return None
             finally:
                 link.end_use()
         except BaseException as raised:  # noqa: BLE001 - handed over to the waiter, which raises it
             self._problem = raised
         # The last of it: the waiter has the Execution from here on, even before it is told.
         self.ended = True
-        self._on_end()
+        if self._on_end is not None:
+            self._on_end()
+        return self._ends
 
     def _drive_on(self) -> bool:
         """False when the waiter has taken over meanwhile."""
