@@ -14,6 +14,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
+from moonbox.frozen import NATIVE
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper, send, step
 from moonbox.sandbox.record import failure
@@ -43,6 +44,7 @@ class BlockingExecutor:
     submit   runs there the coroutine that it makes; its second argument is called when that has really ended
     """
 
+    __slots__ = ("_submit", "_wake")
     runs_here = True
     cancellations: tuple[type[BaseException], ...] = ()
 
@@ -90,8 +92,17 @@ class BlockingExecutor:
         future.result()
 
 
+_make_executor: Any = BlockingExecutor
+if NATIVE is not None:
+    _make_executor = NATIVE.maker(BlockingExecutor, BlockingExecutor.__slots__, BlockingExecutor)
+
+
 class BlockingDriver:
     """Drives one run: to its end with `run`, or from batch to batch of calls with `advance` and `carry_out`."""
+
+    __slots__ = (
+        "_done", "_execution", "_executor", "_first", "_helper", "_helper_ends", "_link", "_loop", "_threads",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -182,22 +193,21 @@ class BlockingDriver:
     # The helper drives, the caller looks on
 
     def _drive_with_helper(self) -> None:
-        while not self._execution.over:
-            send(self._link, self._execution)
-            # After a slow tool, on to the next single call: that the machine was busy must not slow all the rest down.
-            self._take_charge(for_good=not self._let_help())
+        execution = self._execution
+        while not execution.over:
+            send(self._link, execution)
+            helped = self._let_help()
+            if not execution.over:
+                # After a slow tool, on to the next single call: that the machine was busy must not slow all the rest
+                # down.
+                self._take_charge(for_good=not helped)
 
     def _let_help(self) -> bool:
         """Until the run is over or ours to drive; False where no thread can be started."""
         self._helper_ends = ends = Signal()
-        self._helper = helper = Helper(
-            self._link,
-            self._execution,
-            self._tool_executor(),
-            _waits_together,
-            self._link.wake,
-            self._done,
-            ends,
+        link = self._link
+        self._helper = helper = Helper.of(
+            link, self._execution, self._tool_executor(), _waits_together, link.wake, self._done, ends
         )
         wait = SLOW
         try:
@@ -218,8 +228,6 @@ class BlockingDriver:
 
     def _take_charge(self, *, for_good: bool) -> None:
         """To the end, or until one call is all that the script waits for."""
-        if self._execution.over:
-            return
         self._link.let_wake()
         while not self._execution.over:
             if not for_good and self._execution.waits_for_one and not self._done:
@@ -287,7 +295,7 @@ class BlockingDriver:
     def _tool_executor(self) -> BlockingExecutor:
         executor = self._executor
         if executor is None:  # it has no state: two threads that make one each do no harm
-            executor = self._executor = BlockingExecutor(self._loop.submit, self._link.wake)
+            executor = self._executor = _make_executor(self._loop.submit, self._link.wake)
         return executor
 
     # After Ctrl-C, which comes at any moment, in the caller's thread

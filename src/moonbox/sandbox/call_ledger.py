@@ -85,8 +85,7 @@ class CallLedger(RunRecord):
 
     # One call at a time
 
-    @property
-    def calls_unwatched(self) -> bool:
+    def has_unwatched_calls(self) -> bool:
         """Whether nobody but the record is told of its calls, and their answers go out as they come."""
         return self._telemetry is None and self._on_call is None and self.intents is None and not self.holding_answers
 

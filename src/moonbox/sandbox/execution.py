@@ -26,7 +26,7 @@ from moonbox.frozen import NATIVE
 from moonbox.languages.registry import EngineError
 from moonbox.sandbox.call_ledger import MEMORIES, SLACK, CallLedger
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
-from moonbox.sandbox.messages import LARGEST_COUNT, RunReport, read_cancelled, read_done, value_of
+from moonbox.sandbox.messages import LARGEST_COUNT, make_report, read_cancelled, read_done, value_of
 from moonbox.sandbox.record import RunClock
 from moonbox.worker import protocol
 from moonbox.worker.link import Gone
@@ -137,7 +137,7 @@ class Execution(CallLedger):
             raise WorkerError(f"the worker sent more than {MEMORIES} times max_memory in one run")
         if kind == protocol.VALUE or kind == protocol.RENEWABLE:
             decoder = self._decoder
-            self._report = RunReport(*(decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode)))
+            self._report = make_report(*(decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode)))
             self.over = True
             self.renewable = kind == protocol.RENEWABLE
         elif kind == protocol.CALLS:

@@ -12,8 +12,9 @@ thread comes between.
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from moonbox.frozen import NATIVE
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.quick_calls import run_to_end
 from moonbox.worker.link import Unread
@@ -72,7 +73,26 @@ class Helper:
         self._returns = returns
         self._ends, self._on_end, self._on_late = ends, on_end, on_late
         self._patience = patience
-        self._serves = executor.runs_here and execution.calls_unwatched
+        self._serves = executor.runs_here and execution.has_unwatched_calls()
+
+    @staticmethod
+    def of(
+        link: Link,
+        execution: Execution,
+        executor: Executor,
+        returns: Callable[[Execution], bool],
+        on_late: Callable[[], object],
+        late: deque[tuple[CallEntry, CallResult]],
+        ends: PlainSignal,
+    ) -> Helper:
+        """The same, made quickly where the native parts are in use."""
+        if _make is None:
+            return Helper(link, execution, executor, returns, on_late, late, ends)
+        serves = executor.runs_here and execution.has_unwatched_calls()
+        # By position, in the order of the slots.
+        return _make(  # type: ignore[no-any-return]
+            ends, execution, executor, [], late, link, None, on_late, None, None, returns, serves, False, True
+        )
 
     # For the waiter
 
@@ -208,6 +228,9 @@ class Helper:
             return True
         self._on_late()
         return False
+
+
+_make: Any = None if NATIVE is None else NATIVE.maker(Helper, Helper.__slots__, Helper)
 
 
 def step(link: Link, execution: Execution, patience: float | None = None) -> bool:
