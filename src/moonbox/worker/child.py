@@ -208,9 +208,8 @@ class NativeChild:
         self._native.rehearse()
 
     def attach(self, main_fd: int, control_fd: int) -> None:
-        """Take the sockets and start the control thread."""
+        """Take the sockets; a signal tells when there is something to be read from control."""
         self._native.attach(main_fd, control_fd)
-        self._native.watch()
 
     def serve(self, greeting: bytes = b"") -> None:
         native = self._native
