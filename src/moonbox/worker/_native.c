@@ -415,11 +415,19 @@ static void on_stop_signal(int _) {
   errno = problem;
 }
 
-/* In the zygote, whose workers inherit it: a signal without a handler would end them. */
+static sigset_t stop_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, STOP_SIGNAL);
+  return set;
+}
+
+/* In the zygote, whose workers inherit it: a signal without a handler would end them, and the host may have blocked it. */
 static int handle_stops(void) {
   struct sigaction action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
+  sigset_t stops = stop_signals();
   sigemptyset(&action.sa_mask);
-  return !sigaction(STOP_SIGNAL, &action, NULL);
+  return !sigaction(STOP_SIGNAL, &action, NULL) && !sigprocmask(SIG_UNBLOCK, &stops, NULL);
 }
 
 /* In a worker: from here on stops are heard, also those that have come before. */
@@ -1572,9 +1580,7 @@ static void put_unread_back(const Renewal *r, size_t unread) {
 
 /* RENEW: the first time the memory is kept as it is now, before any script has run; then it is brought back. */
 static void begin_or_renew(Renewal *r) {
-  sigset_t stops;
-  sigemptyset(&stops);
-  sigaddset(&stops, STOP_SIGNAL);
+  sigset_t stops = stop_signals();
   sigprocmask(SIG_BLOCK, &stops, NULL); /* what its handler changes is about to be replaced */
   size_t unread = keep_unread(r);
   if (r->begun) {
