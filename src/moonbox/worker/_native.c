@@ -427,6 +427,18 @@ static int bad_length(const unsigned char *at, const unsigned char *end) {
   return c >= 0xf0 && end - at > 2 && (at[2] & 0xc0) == 0x80 ? 3 : 2;
 }
 
+/* Whether all of the eight bytes at `at` stand in a JSON string as they are: none below 0x20, above 0x7f, '"' or '\\'. */
+static int eight_plain(const unsigned char *at) {
+  const uint64_t each = 0x0101010101010101u, high = 0x8080808080808080u;
+  uint64_t bytes, quote, slash;
+  memcpy(&bytes, at, sizeof bytes);
+  quote = bytes ^ (each * '"');
+  slash = bytes ^ (each * '\\');
+  /* A byte below a bound borrows from its high bit when the bound is taken from it. Where a borrow goes on into the next byte,
+   * the one below it was found already. */
+  return !((bytes | (bytes - each * 0x20) | (quote - each) | (slash - each)) & high);
+}
+
 /* A JSON string. Where it is not UTF-8: nothing and 0, or U+FFFD in its place with `lossy`. */
 static int put_string(const char *text, size_t size, int lossy) {
   static const char hex[] = "0123456789abcdef";
@@ -437,6 +449,7 @@ static int put_string(const char *text, size_t size, int lossy) {
     unsigned char c = *at;
     if (c >= 0x20 && c != '"' && c != '\\' && c < 0x80) {
       at++;
+      while (end - at >= 8 && eight_plain(at)) at += 8;
       continue;
     }
     int n = utf8_length(at, end);
