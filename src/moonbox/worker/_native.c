@@ -114,7 +114,7 @@ static const char *resolve(const char *library) {
 /* ---- What a worker is made of ------------------------------------------------------------------------------------ */
 
 enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4, RENEW = 6 };
-enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, RENEWABLE = 24 };
+enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, RENEWABLE = 24, VALUE_KEPT = 25 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE_ANSWER = 1 << 16, KNOWN_NAMES = 64 };
@@ -1241,7 +1241,8 @@ static int run(const char *payload, size_t length) {
   char kept = kept_of_run(L, values_size);
   if (well) {
     int ordinary = W.printed <= W.max_output && W.peak <= W.base + MOST_RENEWED && !atomic_load(&W.reason) && !W.early_number;
-    ended = W.can_renew && ordinary ? RENEWABLE : VALUE;
+    /* What a renewed worker has kept is gone before anybody could ask for it. */
+    ended = W.can_renew && ordinary ? RENEWABLE : kept == 1 ? VALUE_KEPT : VALUE;
     ok = ok && put_value_frame(L, first, cpu);
   } else {
     ok = ok && put_done(L, first, kind, size, cpu);
@@ -1251,7 +1252,8 @@ static int run(const char *payload, size_t length) {
   if (!ok) _exit(71); /* out of memory for the answer itself: the host sees the worker end */
   put_header(W.out.data, ended, W.out.size - HEADER);
   pthread_mutex_lock(&W.sending);
-  ok = flush_locked() && (!kept || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
+  int apart = kept && ended != VALUE_KEPT && ended != RENEWABLE;
+  ok = flush_locked() && (!apart || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
   pthread_mutex_unlock(&W.sending);
   shrink(&W.out);
   p_lua_settop(L, top);
