@@ -112,7 +112,7 @@ static const char *resolve(const char *library) {
 /* ---- What a worker is made of ------------------------------------------------------------------------------------ */
 
 enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4, RENEW = 6 };
-enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, RENEWABLE = 24 };
+enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, RENEWABLE = 24, VALUE_KEPT = 25 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE_ANSWER = 1 << 16, KNOWN_NAMES = 64 };
@@ -469,6 +469,18 @@ static int bad_length(const unsigned char *at, const unsigned char *end) {
   return c >= 0xf0 && end - at > 2 && (at[2] & 0xc0) == 0x80 ? 3 : 2;
 }
 
+/* Whether all of the eight bytes at `at` stand in a JSON string as they are: none below 0x20, above 0x7f, '"' or '\\'. */
+static int eight_plain(const unsigned char *at) {
+  const uint64_t each = 0x0101010101010101u, high = 0x8080808080808080u;
+  uint64_t bytes, quote, slash;
+  memcpy(&bytes, at, sizeof bytes);
+  quote = bytes ^ (each * '"');
+  slash = bytes ^ (each * '\\');
+  /* A byte below a bound borrows from its high bit when the bound is taken from it. Where a borrow goes on into the next byte,
+   * the one below it was found already. */
+  return !((bytes | (bytes - each * 0x20) | (quote - each) | (slash - each)) & high);
+}
+
 /* A JSON string. Where it is not UTF-8: nothing and 0, or U+FFFD in its place with `lossy`. */
 static int put_string(const char *text, size_t size, int lossy) {
   static const char hex[] = "0123456789abcdef";
@@ -479,6 +491,7 @@ static int put_string(const char *text, size_t size, int lossy) {
     unsigned char c = *at;
     if (c >= 0x20 && c != '"' && c != '\\' && c < 0x80) {
       at++;
+      while (end - at >= 8 && eight_plain(at)) at += 8;
       continue;
     }
     int n = utf8_length(at, end);
@@ -1270,7 +1283,8 @@ static int run(const char *payload, size_t length) {
   char kept = kept_of_run(L, values_size);
   if (well) {
     int ordinary = W.printed <= W.max_output && W.peak <= W.base + MOST_RENEWED && !atomic_load(&W.reason) && !W.early_number;
-    ended = W.can_renew && ordinary ? RENEWABLE : VALUE;
+    /* What a renewed worker has kept is gone before anybody could ask for it. */
+    ended = W.can_renew && ordinary ? RENEWABLE : kept == 1 ? VALUE_KEPT : VALUE;
     ok = ok && put_value_frame(L, first, cpu);
   } else {
     ok = ok && put_done(L, first, kind, size, cpu);
@@ -1280,7 +1294,8 @@ static int run(const char *payload, size_t length) {
   if (!ok) _exit(71); /* out of memory for the answer itself: the host sees the worker end */
   put_header(W.out.data, ended, W.out.size - HEADER);
   begin_sending();
-  ok = flush_locked() && (!kept || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
+  int apart = kept && ended != VALUE_KEPT && ended != RENEWABLE;
+  ok = flush_locked() && (!apart || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
   end_sending();
   shrink(&W.out);
   p_lua_settop(L, top);
