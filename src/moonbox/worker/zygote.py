@@ -33,9 +33,8 @@ NOTE = struct.Struct("<BQQB")  # action, serial number of the worker; number and
 INTERRUPT, FREEZE, THAW, RELEASE = 1, 2, 3, 4
 _NOTES_AT_ONCE = 256
 _MOST_STATUSES = 4096
-_FDS = 1
+_FDS, _EMFILE = 1, 24
 _SIGKILL, _SIGUSR1, _SIGCONT, _SIGSTOP = (9, 30, 19, 17) if sys.platform == "darwin" else (9, 10, 18, 19)
-_EMFILE = 24
 _MOST_PLANS = 64
 _SLACK = 32 << 20
 _NATIVE_REVISION = 5
@@ -221,8 +220,7 @@ class _Zygote:
         elif action == THAW:
             os.kill(pid, _SIGCONT)
         elif action == RELEASE:
-            del self._controls[serial]
-            control.close()
+            self._controls.pop(serial)[1].close()
             os.kill(pid, _SIGKILL)
 
     def _holds_little(self, pid: int, most: int) -> bool:
