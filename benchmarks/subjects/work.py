@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FIB = 27
 LOOP = 3_000_000
 CALLS = 400
+EMPTY = 500
 BATCH = 20
 ROWS = 20_000
 SLOW = 0.05
@@ -47,15 +48,46 @@ class Timed(float):
     cpu: float | None = None
 
 
+class Stopwatch:
+    """Begins when it is made."""
+
+    def __init__(self) -> None:
+        self._others = time_of_others()
+        self._began, self._own = time.perf_counter(), time.process_time()
+
+    def since(self, times: int = 1) -> Timed:
+        """Seconds for one of `times`."""
+        own, took = time.process_time() - self._own, Timed((time.perf_counter() - self._began) / times)
+        if self._others is not None:
+            took.cpu = (own + (time_of_others() or 0.0) - self._others) / times
+        return took
+
+
 def timed(work: Callable[[], object], times: int = 1) -> Timed:
     """Seconds for one of `times`."""
-    others = time_of_others()
-    began, own = time.perf_counter(), time.process_time()
+    watch = Stopwatch()
     work()
-    own, took = time.process_time() - own, Timed((time.perf_counter() - began) / times)
-    if others is not None:
-        took.cpu = (own + (time_of_others() or 0.0) - others) / times
-    return took
+    return watch.since(times)
+
+
+def repeated(work: Callable[[], object], runs: int, each: int = 1) -> Timed:
+    """Seconds for one of `each` things that a run does, in a tight loop of so many runs."""
+
+    def loop() -> None:
+        for _ in range(runs):
+            work()
+
+    return timed(loop, runs * each)
+
+
+def runs_of_result(size: int) -> int:
+    """Small results are measured in as many runs as an empty run is, large ones in one."""
+    return max(1, min(EMPTY, 1_000_000 // size))
+
+
+def runs_of_calls(calls: int) -> int:
+    """So many runs that all of them make as many calls as the longest script."""
+    return max(1, CALLS // calls)
 
 
 def started(program: str) -> Timed:

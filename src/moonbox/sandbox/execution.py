@@ -135,11 +135,13 @@ class Execution(CallLedger):
         self._received += len(payload) + protocol.HEADER.size
         if self._received > self._most_received:
             raise WorkerError(f"the worker sent more than {MEMORIES} times max_memory in one run")
-        if kind == protocol.VALUE or kind == protocol.RENEWABLE:
+        if kind in protocol.ENDS_WELL:
             decoder = self._decoder
             self._report = make_report(*(decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode)))
             self.over = True
             self.renewable = kind == protocol.RENEWABLE
+            if kind == protocol.VALUE_KEPT:
+                self._kept = 1
         elif kind == protocol.CALLS:
             self.take_calls(payload)
         elif kind == protocol.OUTPUT:
