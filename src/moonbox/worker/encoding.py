@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from functools import cache
 from itertools import chain
 from math import isfinite
@@ -185,8 +186,9 @@ class Decoder:
     def _decode_quickly(self, payload: bytes) -> Any:
         """The value of a payload that has no more bytes than elements are allowed: it can be parsed first and looked at
         then, which is quicker. _UNUSUAL where `decode` can say more exactly what is wrong."""
+        quicker = sys.modules.get("msgspec.json")  # which takes long to load
         try:
-            value = _scanned(payload)
+            value = _scanned(payload) if quicker is None else quicker.decode(payload)
             nodes = _weight(value, self._levels)
             if nodes < 0:
                 return _UNUSUAL
