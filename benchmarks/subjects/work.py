@@ -49,12 +49,16 @@ class Timed(float):
 
 def timed(work: Callable[[], object], times: int = 1) -> Timed:
     """Seconds for one of `times`."""
-    others = time_of_others()
+    known = family() if Path("/proc/self/schedstat").exists() else []
+    others = time_of(known)
     began, own = time.perf_counter(), time.process_time()
     work()
     own, took = time.process_time() - own, Timed((time.perf_counter() - began) / times)
-    if others is not None:
-        took.cpu = (own + (time_of_others() or 0.0) - others) / times
+    if known:
+        # Those that were there already first: to look for others takes longer than most work, and they go on meanwhile.
+        after = time_of(known)
+        new = [pid for pid in family() if pid not in known]
+        took.cpu = (own + after + time_of(new, ended=False) - others) / times
     return took
 
 
@@ -74,12 +78,11 @@ def time_of_ended() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def time_of_others() -> float | None:
-    """Processor time of those below this process, and of those that have ended (Linux)."""
-    if not Path("/proc/self/schedstat").exists():
-        return None
-    total = time_of_ended()
-    for pid in family():
+def time_of(pids: list[int], *, ended: bool = True) -> float:
+    """Processor time of these processes other than this one, of their children that have ended, and (`ended`) of those
+    of this process (Linux)."""
+    total = time_of_ended() if ended else 0.0
+    for pid in pids:
         with suppress(OSError):
             if pid == os.getpid():
                 continue
