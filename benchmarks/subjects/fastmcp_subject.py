@@ -26,11 +26,14 @@ async def slow() -> int:
     return 1
 
 
-def run(source: str, times: int = 1) -> float:
-    async def once() -> None:
-        await provider.run(source, external_functions={"add": add, "get": get, "slow": slow})
+def run(source: str, times: int = 1, runs: int = 1) -> float:
+    async def loop() -> float:
+        before = work.Stopwatch()
+        for _ in range(runs):
+            await provider.run(source, external_functions={"add": add, "get": get, "slow": slow})
+        return before.since(times * runs)
 
-    return work.timed(lambda: asyncio.run(once()), times)
+    return asyncio.run(loop())
 
 
 FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
@@ -47,8 +50,10 @@ work.serve(
         "start": lambda: work.started(START),
         "cold": lambda: run("return 1"),
         "fresh": lambda: run("return 1"),
-        "empty": lambda: run("return 1"),
-        "call": lambda n=work.CALLS: run(f"for i in range({n}):\n    await add(i, 1)\nreturn 1", n),
+        "empty": lambda: run("return 1", runs=50),
+        "call": lambda n=work.CALLS: run(
+            f"for i in range({n}):\n    await add(i, 1)\nreturn 1", n, work.runs_of_calls(n)
+        ),
         "batch": lambda: run(
             "import asyncio\nfor k in range(20):\n"
             f"    await asyncio.gather(*[add(i, 1) for i in range({work.BATCH})])\nreturn 1",
@@ -60,8 +65,8 @@ work.serve(
             f"t = 0.0\nfor r in await get({n}, '{shape}'):\n    t = t + r['amount']\nreturn t"
         ),
         "rows_out": lambda n=work.ROWS, shape="flat": run(f"return await get({n}, '{shape}')"),
-        "result": lambda n: run(f"return 'x' * {n}"),
-        "one_off": lambda: run("return 1"),
+        "result": lambda n: run(f"return 'x' * {n}", runs=min(50, work.runs_of_result(n))),
+        "one_off": lambda: run("return 1", runs=50),
         "parallel": lambda: run(
             f"import asyncio\nawait asyncio.gather(*[slow() for _ in range({work.BATCH})])\nreturn 1"
         ),

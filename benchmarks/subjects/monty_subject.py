@@ -35,11 +35,11 @@ FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)"
 LOOP = "def loop(n):\n    t = 0\n    for i in range(1, n + 1):\n        t = t + i % 7\n    return t"
 
 
-def in_session(source: str, times: int = 1, **functions: object) -> float:
+def in_session(source: str, times: int = 1, runs: int = 1, **functions: object) -> float:
     """In a session of its own: a session may suspend only so often."""
     with pool.checkout() as one:
         one.feed_run("1")
-        return work.timed(lambda: one.feed_run(source, external_lookup=functions), times)
+        return work.repeated(lambda: one.feed_run(source, external_lookup=functions), runs, times)
 
 
 def cold() -> float:
@@ -203,13 +203,15 @@ work.serve(
         "cold": cold,
         "open": lambda: fresh(runs=False),
         "fresh": fresh,
-        "empty": lambda: work.timed(lambda: [session.feed_run("1") for _ in range(500)], 500),
-        "call": lambda n=work.CALLS: in_session(f"for i in range({n}):\n    add(i, 1)", n, add=add),
+        "empty": lambda: work.repeated(lambda: session.feed_run("1"), work.EMPTY),
+        "call": lambda n=work.CALLS: in_session(
+            f"for i in range({n}):\n    add(i, 1)", n, work.runs_of_calls(n), add=add
+        ),
         "batch": batched,
         "fib": lambda: compute(FIB, f"fib({work.FIB})"),
         "loop": lambda: compute(LOOP, f"loop({work.LOOP})"),
         "rows_in": rows_in,
-        "result": lambda n: in_session(f"'x' * {n}"),
+        "result": lambda n: in_session(f"'x' * {n}", runs=work.runs_of_result(n)),
         "one_off": one_off,
         "one_off_reused": one_off,
         "memory_after": memory_after,

@@ -86,7 +86,7 @@ def rows_out(count: int = work.ROWS, shape: str = "flat") -> float:
 def result(size: int) -> float:
     with Sandbox(limits=Limits(max_string=1 << 30, max_memory=2 << 30)) as large, large.repl() as one:
         one.run("return 1").unwrap()
-        return work.timed(lambda: one.run(f"return ('x'):rep({size})").unwrap())
+        return work.repeated(lambda: one.run(f"return ('x'):rep({size})").unwrap(), work.runs_of_result(size))
 
 
 def one_off() -> float:
@@ -179,8 +179,10 @@ work.serve(
         "cold": cold,
         "open": lambda: fresh(runs=False),
         "fresh": fresh,
-        "empty": lambda: work.timed(lambda: [value("1") for _ in range(500)], 500),
-        "call": lambda n=work.CALLS: work.timed(lambda: value(f"for i = 1, {n} do tools.add(i, 1) end"), n),
+        "empty": lambda: work.repeated(lambda: value("1"), work.EMPTY),
+        "call": lambda n=work.CALLS: work.repeated(
+            lambda: value(f"for i = 1, {n} do tools.add(i, 1) end"), work.runs_of_calls(n), n
+        ),
         "batch": lambda: work.timed(lambda: value(f"for k = 1, 20 do {batch} end"), 20 * work.BATCH),
         "fib": lambda: compute(work.LUA_FIB, f"fib({work.FIB})"),
         "loop": lambda: compute(work.LUA_LOOP, f"loop({work.LOOP})"),

@@ -31,11 +31,13 @@ work.serve(
         "start": lambda: work.started(START),
         "fib": lambda: work.timed(lambda: context.eval(f"fib({work.FIB})")),
         "loop": lambda: work.timed(lambda: context.eval(f"loop({work.LOOP})")),
-        "empty": lambda: work.timed(lambda: [context.eval("1") for _ in range(500)], 500),
-        "call": lambda n=work.CALLS: work.timed(lambda: context.eval(f"for (let i = 0; i < {n}; i++) add(i, 1)"), n),
+        "empty": lambda: work.repeated(lambda: context.eval("1"), work.EMPTY),
+        "call": lambda n=work.CALLS: work.repeated(
+            lambda: context.eval(f"for (let i = 0; i < {n}; i++) add(i, 1)"), work.runs_of_calls(n), n
+        ),
         "rows_in": rows_in,
         "rows_out": rows_out,
-        "result": lambda n: work.timed(lambda: context.eval(f"'x'.repeat({n})")),
+        "result": lambda n: work.repeated(lambda: context.eval(f"'x'.repeat({n})"), work.runs_of_result(n)),
         "fresh": lambda: work.timed(lambda: [quickjs.Context().eval("1") for _ in range(20)], 20),
         "one_off": lambda: work.timed(lambda: [quickjs.Context().eval("1") for _ in range(work.ONE_OFF)], work.ONE_OFF),
     }

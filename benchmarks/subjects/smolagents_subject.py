@@ -61,8 +61,10 @@ work.serve(
         "start": lambda: work.started(START),
         "cold": lambda: work.timed(lambda: made()("1")),
         "fresh": lambda: work.timed(lambda: [made()("1") for _ in range(20)], 20),
-        "empty": lambda: work.timed(lambda: [executor("1") for _ in range(200)], 200),
-        "call": lambda n=work.CALLS: work.timed(lambda: executor(f"for i in range({n}):\n    add(i, 1)"), n),
+        "empty": lambda: work.repeated(lambda: executor("1"), 200),
+        "call": lambda n=work.CALLS: work.repeated(
+            lambda: executor(f"for i in range({n}):\n    add(i, 1)"), work.runs_of_calls(n), n
+        ),
         "fib": lambda: (
             work.timed(lambda: executor(FIB + f"fib({FEWER_FIB})")) * fib_calls(work.FIB) / fib_calls(FEWER_FIB)
         ),
@@ -70,7 +72,7 @@ work.serve(
         "rows_in": lambda n=work.ROWS, shape="flat": work.timed(
             lambda: executor(f"t = 0.0\nfor r in get({n}, '{shape}'):\n    t = t + r['amount']\nt")
         ),
-        "result": lambda n: work.timed(lambda: executor(f"'x' * {n}")),
+        "result": lambda n: work.repeated(lambda: executor(f"'x' * {n}"), min(50, work.runs_of_result(n))),
         "one_off": lambda: work.timed(lambda: [made()("1") for _ in range(work.ONE_OFF)], work.ONE_OFF),
         "rows_out": rows_out,
         "parallel": lambda: work.timed(lambda: executor(f"for i in range({work.BATCH}):\n    slow()")),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FIB = 27
 LOOP = 3_000_000
 CALLS = 400
+EMPTY = 500
 BATCH = 20
 ROWS = 20_000
 SLOW = 0.05
@@ -47,19 +48,50 @@ class Timed(float):
     cpu: float | None = None
 
 
+class Stopwatch:
+    """Begins when it is made."""
+
+    def __init__(self) -> None:
+        self._known = family() if Path("/proc/self/schedstat").exists() else []
+        self._others = time_of(self._known) + time_of_ended()
+        self._began, self._own = time.perf_counter(), time.process_time()
+
+    def since(self, times: int = 1) -> Timed:
+        """Seconds for one of `times`."""
+        own, took = time.process_time() - self._own, Timed((time.perf_counter() - self._began) / times)
+        if self._known:
+            # Those that were there already first: to look for others takes longer than some work, and they go on then.
+            others = time_of(self._known) + time_of_ended()
+            others += time_of([pid for pid in family() if pid not in self._known])
+            took.cpu = (own + others - self._others) / times
+        return took
+
+
 def timed(work: Callable[[], object], times: int = 1) -> Timed:
     """Seconds for one of `times`."""
-    known = family() if Path("/proc/self/schedstat").exists() else []
-    others = time_of(known)
-    began, own = time.perf_counter(), time.process_time()
+    watch = Stopwatch()
     work()
-    own, took = time.process_time() - own, Timed((time.perf_counter() - began) / times)
-    if known:
-        # Those that were there already first: to look for others takes longer than most work, and they go on meanwhile.
-        after = time_of(known)
-        new = [pid for pid in family() if pid not in known]
-        took.cpu = (own + after + time_of(new, ended=False) - others) / times
-    return took
+    return watch.since(times)
+
+
+def repeated(work: Callable[[], object], runs: int, each: int = 1) -> Timed:
+    """Seconds for one of `each` things that a run does, in a tight loop of so many runs."""
+
+    def loop() -> None:
+        for _ in range(runs):
+            work()
+
+    return timed(loop, runs * each)
+
+
+def runs_of_result(size: int) -> int:
+    """Small results are measured in as many runs as an empty run is, large ones in one."""
+    return max(1, min(EMPTY, 1_000_000 // size))
+
+
+def runs_of_calls(calls: int) -> int:
+    """So many runs that all of them make as many calls as the longest script."""
+    return max(1, CALLS // calls)
 
 
 def started(program: str) -> Timed:
@@ -78,10 +110,9 @@ def time_of_ended() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def time_of(pids: list[int], *, ended: bool = True) -> float:
-    """Processor time of these processes other than this one, of their children that have ended, and (`ended`) of those
-    of this process (Linux)."""
-    total = time_of_ended() if ended else 0.0
+def time_of(pids: list[int]) -> float:
+    """Processor time of these processes but for this one, and of their children that have ended (Linux)."""
+    total = 0.0
     for pid in pids:
         with suppress(OSError):
             if pid == os.getpid():

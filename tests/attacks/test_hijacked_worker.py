@@ -221,7 +221,7 @@ def test_numbers_of_an_honest_worker(said: bytes, value: Any) -> None:
         peer.raw(frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + said))
         peer.receive()
 
-    with hijacked_box(worker, limits=LIMITS) as box:
+    with hijacked_box(worker, limits=PATIENT) as box:
         assert box.run("anything").value == value
 
 
@@ -232,11 +232,11 @@ def dying(peer: Peer) -> None:
 
 
 def test_a_truncated_frame() -> None:
-    with hijacked_box(dying, honest, limits=LIMITS) as box, box.repl() as repl:
+    with hijacked_box(dying, honest, limits=PATIENT) as box, box.repl() as repl:
         run = repl.run("anything")
         assert run.error is not None
         assert run.error.kind == "crashed"
-        assert repl.run("anything").value == 42
+        assert repl.run("anything", limits=PATIENT).value == 42
 
 
 def endless(what: bytes) -> Callable[[Peer], None]:
@@ -288,7 +288,7 @@ def test_a_flood_of_frames_ends_at_the_deadline(flood: Callable[[Peer], None]) -
         assert run.error.kind in ("limit", "crashed")
         assert run.state_lost
         assert len(run.calls) <= 50
-        assert repl.run("anything").value == 42
+        assert repl.run("anything", limits=PATIENT).value == 42
 
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
@@ -299,7 +299,7 @@ def test_a_flood_does_not_hold_up_the_event_loop(flood: Callable[[Peer], None]) 
             assert run.error is not None
             assert run.state_lost
             assert ticks == 5
-            assert (await repl.arun("anything")).value == 42
+            assert (await repl.arun("anything", limits=PATIENT)).value == 42
 
     asyncio.run(asyncio.wait_for(main(), 120))
 
@@ -325,7 +325,7 @@ def test_a_frame_byte_by_byte_ends_at_the_deadline() -> None:
         assert run.error is not None
         assert (run.error.kind, run.error.limit) == ("limit", "time")
         assert run.state_lost
-        assert repl.run("anything").value == 42
+        assert repl.run("anything", limits=PATIENT).value == 42
 
 
 def deaf(peer: Peer) -> None:
@@ -347,7 +347,7 @@ def test_a_worker_that_does_not_read() -> None:
         run = repl.run("-- " + "x" * 900_000)
         assert run.error is not None
         assert (run.error.kind, run.error.limit) == ("limit", "time")
-        assert repl.run("anything").value == 42
+        assert repl.run("anything", limits=PATIENT).value == 42
 
 
 def test_a_worker_that_does_not_read_asyncio() -> None:
@@ -356,7 +356,7 @@ def test_a_worker_that_does_not_read_asyncio() -> None:
             run = await repl.arun("-- " + "x" * 900_000)
             assert run.error is not None
             assert (run.error.kind, run.error.limit) == ("limit", "time")
-            assert (await repl.arun("anything")).value == 42
+            assert (await repl.arun("anything", limits=PATIENT)).value == 42
 
     asyncio.run(asyncio.wait_for(main(), 120))
 
@@ -378,7 +378,7 @@ def test_a_worker_that_calls_and_does_not_read_the_answer() -> None:
         assert run.error is not None
         assert (run.error.kind, run.error.limit) == ("limit", "time")
         assert run.calls[0].status == "ok"
-        assert repl.run("anything").value == 42
+        assert repl.run("anything", limits=PATIENT).value == 42
 
 
 def test_a_worker_that_ends_the_run_and_does_not_read_the_answer() -> None:
@@ -411,7 +411,7 @@ def test_a_worker_that_ends_the_run_and_does_not_read_the_answer() -> None:
         async with hijacked_box(hijacked, honest, tools=[big, signal], limits=limits) as box, box.repl() as repl:
             run = await repl.arun("anything")
             assert (run.values, run.state_lost) == ((42,), True)
-            assert (await repl.arun("anything")).value == 42
+            assert (await repl.arun("anything", limits=PATIENT)).value == 42
 
     asyncio.run(asyncio.wait_for(main(), 120))
 
@@ -450,8 +450,8 @@ def test_what_comes_after_the_end_never_reaches_the_next_run(extra: bytes) -> No
         peer.receive()
 
     with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
-        assert repl.run("anything").values == (42,)
-        again = repl.run("anything")
+        assert repl.run("anything", limits=PATIENT).values == (42,)
+        again = repl.run("anything", limits=PATIENT)
         assert (again.values, again.output, again.calls) == ((42,), "", ())
         assert again.state_lost  # the worker that said too much was ended
 
@@ -467,9 +467,9 @@ def test_a_flood_between_runs() -> None:
 
     flooding = threading.Event()
     with hijacked_box(hijacked, honest, limits=LIMITS) as box, box.repl() as repl:
-        assert repl.run("anything").value == 42
+        assert repl.run("anything", limits=PATIENT).value == 42
         assert flooding.wait(60)
-        assert repl.run("anything").value == 42
+        assert repl.run("anything", limits=PATIENT).value == 42
 
 
 def test_globals_of_a_hijacked_worker() -> None:
@@ -489,7 +489,7 @@ def test_globals_of_a_hijacked_worker() -> None:
             except WorkerError:
                 found = {}
             assert found == {}
-            assert repl.run("anything").value == 42
+            assert repl.run("anything", limits=PATIENT).value == 42
 
 
 def test_many_names_and_frames_are_cut() -> None:
@@ -563,7 +563,7 @@ def test_arguments_without_end_are_not_kept() -> None:
         assert run.error is not None
         assert run.error.kind == "crashed"
         assert len(run.calls) <= 6
-        assert repl.run("anything").value == 42
+        assert repl.run("anything", limits=PATIENT).value == 42
 
 
 def _memory(name: str) -> int:

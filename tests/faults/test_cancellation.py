@@ -179,8 +179,8 @@ def test_a_tool_that_refuses_to_be_cancelled() -> None:
             ended.append(True)
 
     async def main() -> None:
-        async with Sandbox([stubborn], limits=Limits(timeout=0.2)) as box, box.repl() as repl:
-            run = await repl.arun("return tools.stubborn()")
+        async with Sandbox([stubborn]) as box, box.repl() as repl:
+            run = await repl.arun("return tools.stubborn()", limits=Limits(timeout=1.0))
             assert run.error is not None
             assert run.error.limit == "time"
             assert (await repl.arun("return 1")).value == 1

@@ -219,7 +219,7 @@ def test_an_async_tool_that_cannot_be_cancelled_does_not_hold_up_close() -> None
                 continue
         finished.append(True)
 
-    box = Sandbox([stubborn], limits=Limits(timeout=0.1))
+    box = Sandbox([stubborn], limits=Limits(timeout=0.5))
     run = box.run("tools.stubborn()")
     assert run.error is not None
     box.close()

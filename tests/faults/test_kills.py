@@ -164,14 +164,14 @@ def test_zygotes_killed_at_random() -> None:
 
 
 def test_a_stopped_worker_ends_at_the_deadline() -> None:
-    with nothing_leaks(), Sandbox(limits=Limits(timeout=0.3)) as box:
+    with nothing_leaks(), Sandbox() as box:
 
         def one(_: int) -> Run:
             with box.repl() as repl:
                 assert repl.run("x = 1").ok
                 assert repl.worker_pid is not None
                 os.kill(repl.worker_pid, signal.SIGSTOP)
-                run = repl.run("return x")
+                run = repl.run("return x", limits=Limits(timeout=0.3))
                 again = repl.run("return x")
                 assert (again.values, again.error) == ((None,), None)
                 return run

@@ -156,7 +156,7 @@ def test_the_run_ends_while_a_tool_is_under_way(way: str) -> None:
         release.wait(20)
 
     try:
-        run = play(way, "print('x') tools.block()", [block], limits=Limits(timeout=0.2))
+        run = play(way, "print('x') tools.block()", [block], limits=Limits(timeout=1.5))
     finally:
         release.set()
     assert run.error is not None
@@ -176,8 +176,9 @@ def test_what_waits_for_its_turn_does_not_start_when_the_run_is_over() -> None:
         release.wait(20)
         return n
 
-    with Sandbox([one], limits=Limits(timeout=0.3)) as box, box.repl() as repl:
-        run = repl.run("parallel.map({1, 2, 3}, function(i) return tools.one(i) end)")
+    with Sandbox([one]) as box, box.repl() as repl:
+        source = "parallel.map({1, 2, 3}, function(i) return tools.one(i) end)"
+        run = repl.run(source, limits=Limits(timeout=1.5))  # long enough for the first to begin on a busy machine
         assert run.error is not None
         assert run.error.limit == "time"
         assert len(started) == 1
@@ -458,9 +459,9 @@ def test_a_tool_may_use_another_repl() -> None:
 
 def test_a_tool_may_not_use_its_own_repl() -> None:
     """It would wait for itself: the run's own timeout ends it."""
-    with Sandbox(limits=Limits(timeout=0.3)) as box, box.repl() as repl:
+    with Sandbox() as box, box.repl() as repl:
         repl.define("again", lambda: repl.run("return 1").value)
-        run = repl.run("return again()")
+        run = repl.run("return again()", limits=Limits(timeout=0.5))
         assert run.error is not None
         assert run.error.limit == "time"
         assert repl.run("return 2").value == 2

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox import Limits, Repl, Sandbox, tool
+from moonbox import Limits, Repl, Run, Sandbox, tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,48 @@ def test_output_of_a_run_that_failed_is_kept() -> None:
 def test_several_values_are_kept_as_a_list(repl: Repl) -> None:
     assert repl.run("return ('x'):rep(600), nil, 3").kept == "_1"
     assert repl.run("return #_1, #_1[1], _1[2], _1[3]").values == (3, 600, None, 3)
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+@pytest.mark.parametrize("way", ["run", "arun", "start"])
+def test_all_ways_to_run_keep_alike(native: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOONBOX_NATIVE", native)
+
+    async def arun(repl: Repl, source: str) -> Run:
+        return await repl.arun(source)
+
+    def run(repl: Repl, source: str) -> Run:
+        if way == "arun":
+            return asyncio.run(arun(repl, source))
+        finished = repl.run(source) if way == "run" else repl.start(source)
+        assert isinstance(finished, Run)
+        return finished
+
+    with Sandbox() as box, box.repl() as repl:
+        first = run(repl, "return ('x'):rep(600)")
+        assert (first.kept, first.kept_output) == ("_1", "")
+        second = run(repl, "print(('y'):rep(600)) return ('z'):rep(600)")
+        assert (second.kept, second.kept_output) == ("_2", "_2_printed")
+        third = run(repl, "print(('y'):rep(600)) return 1")
+        assert (third.kept, third.kept_output) == ("", "_3_printed")
+        last = run(repl, "return #_1, #_2, #_2_printed, #_3_printed, #_")
+        assert (last.values, last.notes) == ((600, 600, 601, 601, 600), ())
+
+
+def test_the_check_knows_the_names_of_what_is_kept(repl: Repl) -> None:
+    assert repl.run("return ('x'):rep(600)").kept == "_1"
+    assert repl.check("return #_1, _") == ()
+    assert [finding.line for finding in repl.check("\nreturn #_2")] == [2]
+    for _ in range(100):
+        assert repl.run("return ('x'):rep(600)").kept
+    assert [finding.line for finding in repl.check("return #_101, _\n, _1")] == [2], "that is gone for long"
+
+
+def test_what_a_worker_that_was_lost_had_kept_is_not_known_any_more() -> None:
+    with Sandbox() as box, box.repl() as repl:
+        assert repl.run("return ('x'):rep(600)").kept == "_1"
+        assert repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=0.2)).state_lost
+        assert len(repl.check("return #_1")) == 1
 
 
 def test_short_answers_are_not_kept(repl: Repl) -> None:

@@ -77,6 +77,15 @@ def test_the_first_frame_ends_it(path: CallPath) -> None:
     assert link.asked == [(b"frames", opening.began + timeout, opening.began + timeout + 1.0)]
 
 
+@pytest.mark.parametrize(("values", "name"), [(b"[1]", "_3"), (b"[]", "")])
+def test_a_value_that_stays_in_the_worker_has_a_name(path: CallPath, values: bytes, name: str) -> None:
+    opening = opened(path)
+    link: Any = ScriptedLink((protocol.VALUE_KEPT, SPENT + values))
+    run = opening.run(link)
+    assert run is not None
+    assert (run.kept, run.kept_output, opening.over) == (name, "", True)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -71,9 +71,9 @@ def test_the_reference_cases_pass_through_the_public_api() -> None:
 
 
 def test_operations_are_those_of_the_run_also_when_it_is_stopped() -> None:
-    with Sandbox(language="rhai", limits=Limits(timeout=0.3)) as box, box.repl() as repl:
+    with Sandbox(language="rhai") as box, box.repl() as repl:
         first = repl.run("let x = 1; x + 1")
-        stopped = repl.run("loop { x += 1; }")
+        stopped = repl.run("loop { x += 1; }", limits=Limits(timeout=0.5))
         assert stopped.error is not None
         assert stopped.error.limit == "time"
         assert stopped.usage.operations is not None

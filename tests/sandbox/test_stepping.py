@@ -142,7 +142,7 @@ def test_the_clock_stands_still(repl: Repl, clock: Clock) -> None:
 
 
 def test_the_deadline_between_pauses(repl: Repl) -> None:
-    pause = paused(repl.start("tools.add(1) while true do end", limits=Limits(timeout=0.2)))
+    pause = paused(repl.start("tools.add(1) while true do end", limits=Limits(timeout=1.0)))
     run = finished(pause.resume([1]))
     assert run.error is not None
     assert run.error.limit == "time"

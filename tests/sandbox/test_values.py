@@ -160,6 +160,24 @@ def test_json_in_the_script(repl: Repl, value: Any) -> None:
         assert same(run.values[1], expected)
 
 
+def test_every_character_at_every_place_of_a_long_string(repl: Repl) -> None:
+    """Strings are looked at several bytes at once: none may hide behind its neighbours."""
+    source = r"""
+    local texts = {}
+    for place = 0, 17 do
+      for byte = 0, 127 do
+        local c = string.char(byte)
+        texts[#texts + 1] = ("x"):rep(place) .. c .. ("\127"):rep(17 - place) .. c .. "!"
+      end
+    end
+    return texts
+    """
+    texts = ["x" * place + chr(n) + "\x7f" * (17 - place) + chr(n) + "!" for place in range(18) for n in range(128)]
+    assert repl.run(source).value == texts
+    neighbours = [chr(n) * place + '\x1f !"#[\\]\x7f\x80é' for place in range(9) for n in (31, 32, 33, 34, 91, 92, 127)]
+    assert repl.run("return texts", inputs={"texts": neighbours}).value == neighbours
+
+
 def has_bytes(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(has_bytes, value))

@@ -47,7 +47,9 @@ def main() -> None:
                 kind, length = protocol.HEADER.unpack(head)
                 frames.append((kind, sent.read(length)))
         kind, payload = frames[-1]
-        results.append([kind, payload[protocol.SPENT.size :].decode() if kind == protocol.VALUE else payload.decode()])
+        if kind in protocol.ENDS_WELL:
+            kind, payload = protocol.VALUE, payload[protocol.SPENT.size :]
+        results.append([kind, payload.decode()])
         for end in (ours, control, theirs_control):
             end.close()
     del child

@@ -337,6 +337,18 @@ def test_the_room_follows_the_number_of_workers(tree: Tree) -> None:
     group.remove()
 
 
+def test_workers_of_one_thread_have_the_same_room(tree: Tree) -> None:
+    tree.add("scope", enabled="memory pids cpu")
+    tree.be_in("/scope")
+    group = SandboxGroup(16 * MIB, tree.proc)
+    for workers in range(1, 3000, 7):
+        (group.folder / "pids.current").write_text(f"{2 + workers}\n")
+        group.make_room(16 * MIB, 1)
+        total = int((group.folder / "memory.max").read_text())
+        assert total >= 256 * MIB + (workers + 1) * (2 * 16 + 128) * MIB
+    group.remove()
+
+
 # A real kernel
 
 PROGRAM = """
@@ -509,7 +521,7 @@ def test_the_workers_of_a_sandbox_are_in_its_group(kernel: Kernel) -> None:
             def __init__(self, memory):
                 self.group = Group.create(BOUNDS)
                 self.folder = self.group.folder
-            def make_room(self, memory):
+            def make_room(self, memory, tasks):
                 rooms.append(memory)
             def remove(self):
                 self.group.remove()

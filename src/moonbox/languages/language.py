@@ -196,17 +196,22 @@ class Language:
     @property
     def texts(self) -> Texts:
         """What a model is told about scripts in this language."""
-        return _texts(self.folder)
+        return _texts(self.module_file)
 
     @property
     def docs(self) -> Mapping[str, str]:
         """What scripts read through `docs`, for everything that each of them finds."""
-        return _docs(self.folder, "docs.toml")
+        return _docs(self.module_file, "docs.toml")
 
     @property
     def library_docs(self) -> Mapping[str, str]:
         """The same for each function of its libraries."""
-        return _docs(self.folder, "library.toml")
+        return _docs(self.module_file, "library.toml")
+
+    def kept_name(self, number: int | None = None) -> str:
+        """The global with what that run has left for later ones; without a number, with the newest of them."""
+        name = self.texts.kept
+        return name.format(number=number) if number is not None else name.format(number="").rstrip("_") or "_"
 
     def tool_name(self, alias: str) -> str:
         """A tool as scripts write it."""
@@ -215,16 +220,15 @@ class Language:
 
 
 @cache
-def _texts(folder: Path) -> Texts:
-    return Texts(**{name: text.strip() for name, text in _toml(folder / "texts.toml").items()})
+def _texts(module_file: str) -> Texts:
+    return Texts(**_docs(module_file, "texts.toml"))
 
 
 @cache
-def _docs(folder: Path, file: str) -> dict[str, str]:
-    return {name: text.strip() for name, text in _toml(folder / file).items()}
-
-
-def _toml(path: Path) -> dict[str, Any]:
+def _docs(module_file: str, name: str) -> dict[str, str]:
+    """The texts in a file beside that one."""
     import tomllib  # for a run that is explained, or described to a model
+    from pathlib import Path  # slow to load
 
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    texts = tomllib.loads(Path(module_file).with_name(name).read_text(encoding="utf-8"))
+    return {key: text.strip() for key, text in texts.items()}

@@ -111,10 +111,12 @@ class Execution(CallLedger):
         self._received += len(payload) + protocol.HEADER.size
         if self._received > self._most_received:
             raise WorkerError(f"the worker sent more than {MEMORIES} times max_memory in one run")
-        if kind == protocol.VALUE or kind == protocol.RENEWABLE:
+        if kind in protocol.ENDS_WELL:
             self._report = read_value(payload, self._decoder.decode)
             self.over = True
             self.renewable = kind == protocol.RENEWABLE
+            if kind == protocol.VALUE_KEPT:
+                self._kept = 1
         elif kind == protocol.CALLS:
             self.take_calls(payload)
         elif kind == protocol.OUTPUT:

@@ -15,7 +15,7 @@ from moonbox.sandbox.execution import GRACE, Execution
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.messages import LARGEST_COUNT, value_of
 from moonbox.sandbox.record import make_run, make_usage
-from moonbox.worker.protocol import HEADER, RENEWABLE, VALUE
+from moonbox.worker.protocol import ENDS_WELL, HEADER, RENEWABLE, VALUE_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -102,21 +102,22 @@ class Opening:
             try:
                 self.sent = True
                 frame = link.exchange(self.data, deadline, give_up)
-                if frame is None or (frame[0] != VALUE and frame[0] != RENEWABLE):
+                if frame is None or frame[0] not in ENDS_WELL:
                     self.first = frame
                     return None
-                payload = frame[1]
+                kind, payload = frame
                 decoder = calls.bounds.first_decoder
                 ended = decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode_first)
                 values, operations, memory, cpu, cut = ended
                 self.over = True
-                link.renewable = frame[0] == RENEWABLE
+                link.renewable = kind == RENEWABLE
             finally:
                 link.end_use()
         except BaseException as problem:  # noqa: BLE001 - the driver raises it again, and knows what to do about it
             self.first = problem
             return None
         media = calls.media
+        kept = calls.language.kept_name(self.number) if kind == VALUE_KEPT and self.repl_id and values else ""
         return make_run(
             self.id,
             self.source,
@@ -144,7 +145,7 @@ class Opening:
             "",
             "",
             self.lost_before,
-            "",
+            kept,
             "",
             self.notes,
             media.found_in(values) if media.kept else (),

@@ -330,7 +330,7 @@ class RunRecord:
     def record(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The record with these values or this error."""
         report, calls, entries = self._report, self.calls, self._entries
-        kept = calls.language.texts.kept.format(number=self.number) if self._kept and self.repl_id else ""
+        kept = calls.language.kept_name(self.number) if self._kept and self.repl_id else ""
         wall = self.clock.elapsed()
         # By position, in the order of their fields: names would take as long as all the rest.
         if report is None:

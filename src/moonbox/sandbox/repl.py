@@ -106,6 +106,8 @@ class Repl:
             setup = self._setup
             if run is not None:
                 self._worker.has_state = True
+                if run.kept:
+                    self._check.keep(run.kept)
                 return run if self._before_write is None and setup.sink is None else self._write(run)
             execution = self._execution(link, opening, on_output)
             if not execution.over:
@@ -140,6 +142,8 @@ class Repl:
             run = short_waits.run(opening, link) if self._may_end_at_once(opening, on_output) else None
             if run is not None:
                 self._worker.has_state = True
+                if run.kept:
+                    self._check.keep(run.kept)
                 return self._write(run)
             execution = self._execution(link, opening, on_output)
             if not execution.over:
@@ -352,9 +356,9 @@ class Repl:
         run = execution.finish()
         if execution.renewable and not execution.stopping and run.ok and all(call.ok for call in run.calls):
             self._worker.let_serve_again()
-        if run.kept or run.kept_output:
-            newest = self._setup.language.texts.kept.format(number="").rstrip("_") or "_"
-            self._check.kept_names |= {run.kept, run.kept_output, newest}
+        for name in (run.kept, run.kept_output):
+            if name:
+                self._check.keep(name)
         return self._write(run)
 
     def _write(self, run: Run) -> Run:

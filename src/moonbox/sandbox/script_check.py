@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from moonbox.check.checker import Checker, refusal
@@ -20,13 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["ScriptCheck"]
 
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
+_MOST_KEPT = 64
+_NONE: frozenset[str] = frozenset()
 
 
 class ScriptCheck:
     """Checks the scripts of one Repl against its tools, and against the globals that it knows of."""
-
-    kept_names: frozenset[str] = frozenset()
-    """Globals with values that answers may have cut; see prelude/kept.lua."""
 
     def __init__(self, setup: Setup, toolbox: Toolbox, enabled: bool | None, once: bool = False) -> None:
         self._setup = setup
@@ -36,12 +36,13 @@ class ScriptCheck:
         self._checker = Checker(setup.language, setup.latest_check)
         self._view = setup.own_view if toolbox is setup.toolbox else None
         self._admitted = setup.admitted  # the latest script without findings, and all that it was looked at with
+        self._kept: dict[str, None] = {}  # globals with values that answers may have cut: see prelude/kept.lua
 
     def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
         """What a look at the script shows; `inputs` are globals that this run has besides."""
         names = self._added_names(additions)
-        if inputs or self.kept_names:
-            names = names | self.kept_names | set(inputs)
+        if inputs or self._kept:
+            names = names | self._kept_in(source) | set(inputs)
         return self._checker.check(source, self._current_view(), names)
 
     def admits(self, opening: Opening, size: int, additions: Additions, inputs: Sequence[str] = ()) -> bool:
@@ -62,8 +63,9 @@ class ScriptCheck:
         view = self._view
         if view is None or view.revision != self._toolbox.revision:
             view = self._current_view()
+        kept = self._kept_in(source) if self._kept else ()
         once = self._once
-        subject = source, view, view.learned.revision, additions, self.kept_names, checker.revision, once
+        subject = source, view, view.learned.revision, additions, kept, checker.revision, once
         if subject == self._admitted and not inputs:
             return True
         findings = self.findings(source, additions, inputs)
@@ -89,11 +91,24 @@ class ScriptCheck:
     @property
     def remembers(self) -> bool:
         """Whether earlier scripts may have left more behind than the globals that they name."""
-        return bool(self.kept_names) or self._checker.may_miss_globals
+        return bool(self._kept) or self._checker.may_miss_globals
 
     def forget(self) -> None:
         """The globals of earlier scripts are gone."""
         self._checker.forget()
+        self._kept.clear()
+
+    def keep(self, name: str) -> None:
+        """A value of the latest run stays under that name."""
+        if len(self._kept) == _MOST_KEPT:  # the worker has let the oldest go before that
+            del self._kept[next(iter(self._kept))]
+        self._kept[name] = None
+
+    def _kept_in(self, source: str) -> frozenset[str]:
+        """Those of the kept names that may stand in the script: scripts without them can be admitted as before."""
+        newest = self._setup.language.kept_name()
+        words = re.findall(rf"\b{newest}\w*", source)
+        return frozenset(word for word in words if word == newest or word in self._kept) if words else _NONE
 
     def _current_view(self) -> ToolView:
         view = self._view

@@ -20,8 +20,6 @@
 #endif
 #include <malloc.h>
 #include <poll.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -114,13 +112,13 @@ static const char *resolve(const char *library) {
 /* ---- What a worker is made of ------------------------------------------------------------------------------------ */
 
 enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4, RENEW = 6 };
-enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, RENEWABLE = 24 };
+enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, RENEWABLE = 24, VALUE_KEPT = 25 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE_ANSWER = 1 << 16, KNOWN_NAMES = 64 };
 enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
-static const long FLUSH_NANOSECONDS = 5000000, RESCUE_NANOSECONDS = 50000000;
+static const long FLUSH_NANOSECONDS = 5000000;
 
 typedef struct {
   char *data;
@@ -144,8 +142,8 @@ static struct {
   int can_renew; /* until something happens that the renewal of this process does not undo, or that is not ordinary */
   size_t printed;
   atomic_int reason;
-  /* `mutex` guards what follows: a stop must find its own run or none, and no coroutine that has ended */
-  pthread_mutex_t mutex;
+  /* `guarded` stands while what follows is changed: a stop must find its own run or none, and no coroutine that has ended */
+  volatile sig_atomic_t guarded, stop_waits;
   uint32_t running_number; /* 0: none */
   uint32_t early_number;   /* of the latest stop, which may come before its run */
   int early_reason;
@@ -153,8 +151,8 @@ static struct {
   lua_State *running[MOST_RUNNING];
   int levels;
   lua_Hook hook;
-  /* output that has not been sent yet, guarded by `sending` */
-  pthread_mutex_t sending;
+  /* output that has not been sent yet; `sending` stands while that is changed, or a frame is being sent */
+  volatile sig_atomic_t sending;
   Buffer pending;
   struct timespec flushed;
   /* one frame at a time in each direction */
@@ -165,7 +163,7 @@ static struct {
   int64_t spun;
   Spin spin;
   int may_spin; /* the machine has more than one processor for us */
-} W = {.socket = -1, .control = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, .sending = PTHREAD_MUTEX_INITIALIZER};
+} W = {.socket = -1, .control = -1};
 
 /* From this size on the C library may give a block a mapping of its own, which stays when the heap is renewed. */
 enum { MAPPED_FROM = 120 * 1024, MOST_RENEWED = 16 << 20 };
@@ -341,6 +339,16 @@ static int receive(int *kind, char **payload, size_t *length) {
 
 /* ---- Printed output: sent when there is enough of it, or it has waited long enough ---------------------------------- */
 
+static void begin_sending(void) {
+  W.sending = 1;
+  atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void end_sending(void) {
+  atomic_signal_fence(memory_order_seq_cst);
+  W.sending = 0;
+}
+
 static int flush_locked(void) {
   if (!W.pending.size) return 1;
   int ok = send_frame(OUTPUT, W.pending.data, W.pending.size);
@@ -351,49 +359,83 @@ static int flush_locked(void) {
 
 static int flush_output(void) {
   if (!W.pending.size) return 1; /* only this thread adds to it */
-  pthread_mutex_lock(&W.sending);
+  begin_sending();
   int ok = flush_locked();
-  pthread_mutex_unlock(&W.sending);
+  end_sending();
   return ok;
 }
 
 /* ---- Stopping a script ---------------------------------------------------------------------------------------------- */
 
-/* With the lock held: stop what runs. No hook stands while a script runs, so that it runs at full speed; Lua allows this
- * call from another thread. Under the lock no coroutine that is listed can have ended. */
+/* A stop comes as five bytes on the control socket, and a signal after them, which interrupts the one thread that there is.
+ * So the handler is careful with what that thread may be in the middle of changing: where a flag stands, the stop waits until
+ * it is taken away again, a few instructions later. */
+enum { STOP_SIGNAL = SIGUSR1 };
+
+/* Stop what runs. No hook stands while a script runs, so that it runs at full speed; Lua allows this call from a handler of
+ * signals. No coroutine that is listed can have ended. */
 static void trip(int reason) {
   atomic_store(&W.reason, reason);
   for (int level = 0; level < W.levels; level++) p_lua_sethook(W.running[level], W.hook, MASK_COUNT, 1);
 }
 
-static void *watch(void *started) {
-  sem_post((sem_t *)started);
+/* What the host has said on the control socket, from the first stop on that has not been read. With `guarded` standing. */
+static void take_stops(void) {
   unsigned char stop[STOP_SIZE];
-  size_t have = 0;
-  for (;;) {
-    ssize_t got = recv(W.control, stop + have, sizeof stop - have, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) _exit(0);
-    have += (size_t)got;
-    if (have < sizeof stop) continue;
-    have = 0;
-    uint32_t number;
-    memcpy(&number, stop, 4);
-    pthread_mutex_lock(&W.mutex);
-    W.early_number = number;
+  while (W.control >= 0 && recv(W.control, stop, sizeof stop, MSG_DONTWAIT) == (ssize_t)sizeof stop) {
+    memcpy(&W.early_number, stop, 4);
     W.early_reason = stop[4];
-    int runs = number && W.running_number == number;
-    if (runs) trip(stop[4]);
-    pthread_mutex_unlock(&W.mutex);
-    if (!runs) continue;
+    if (!W.early_number || W.running_number != W.early_number) continue;
+    trip(W.early_reason);
     /* What was printed must not be lost: a script that is stuck where nothing stops it will soon be killed. */
-    struct timespec moment = {0, RESCUE_NANOSECONDS};
-    nanosleep(&moment, NULL);
-    pthread_mutex_lock(&W.sending);
-    flush_locked();
-    pthread_mutex_unlock(&W.sending);
+    if (!W.sending) begin_sending(), flush_locked(), end_sending();
   }
-  return NULL;
+}
+
+static void guard(void) {
+  W.guarded = 1;
+  atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void unguard(void) {
+  do { /* one that comes between the last look and the end of the guard is taken by the handler, or by another round */
+    atomic_signal_fence(memory_order_seq_cst);
+    W.guarded = 1;
+    while (W.stop_waits) W.stop_waits = 0, take_stops();
+    W.guarded = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+  } while (W.stop_waits);
+}
+
+static void on_stop_signal(int _) {
+  (void)_;
+  int problem = errno;
+  W.stop_waits = 1;
+  if (!W.guarded) unguard();
+  errno = problem;
+}
+
+static sigset_t stop_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, STOP_SIGNAL);
+  return set;
+}
+
+/* In the zygote, whose workers inherit it: a signal without a handler would end them, and the host may have blocked it. */
+static int handle_stops(void) {
+  struct sigaction action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
+  sigset_t stops = stop_signals();
+  sigemptyset(&action.sa_mask);
+  return !sigaction(STOP_SIGNAL, &action, NULL) && !sigprocmask(SIG_UNBLOCK, &stops, NULL);
+}
+
+/* In a worker: from here on stops are heard, also those that have come before. */
+static void listen_to(int control) {
+  guard();
+  W.control = control;
+  W.stop_waits = 1;
+  unguard();
 }
 
 /* ---- JSON for the host ----------------------------------------------------------------------------------------------- */
@@ -427,6 +469,18 @@ static int bad_length(const unsigned char *at, const unsigned char *end) {
   return c >= 0xf0 && end - at > 2 && (at[2] & 0xc0) == 0x80 ? 3 : 2;
 }
 
+/* Whether all of the eight bytes at `at` stand in a JSON string as they are: none below 0x20, above 0x7f, '"' or '\\'. */
+static int eight_plain(const unsigned char *at) {
+  const uint64_t each = 0x0101010101010101u, high = 0x8080808080808080u;
+  uint64_t bytes, quote, slash;
+  memcpy(&bytes, at, sizeof bytes);
+  quote = bytes ^ (each * '"');
+  slash = bytes ^ (each * '\\');
+  /* A byte below a bound borrows from its high bit when the bound is taken from it. Where a borrow goes on into the next byte,
+   * the one below it was found already. */
+  return !((bytes | (bytes - each * 0x20) | (quote - each) | (slash - each)) & high);
+}
+
 /* A JSON string. Where it is not UTF-8: nothing and 0, or U+FFFD in its place with `lossy`. */
 static int put_string(const char *text, size_t size, int lossy) {
   static const char hex[] = "0123456789abcdef";
@@ -437,6 +491,7 @@ static int put_string(const char *text, size_t size, int lossy) {
     unsigned char c = *at;
     if (c >= 0x20 && c != '"' && c != '\\' && c < 0x80) {
       at++;
+      while (end - at >= 8 && eight_plain(at)) at += 8;
       continue;
     }
     int n = utf8_length(at, end);
@@ -867,9 +922,9 @@ static int l_exchange(lua_State *L) {
   const char *calls = p_lua_tolstring(L, 1, &size);
   if (!flush_output()) return stopped_by(L, REASON_CANCELLED);
   if (size) {
-    pthread_mutex_lock(&W.sending);
+    begin_sending();
     int ok = send_frame(CALLS, calls, size);
-    pthread_mutex_unlock(&W.sending);
+    end_sending();
     if (!ok) return stopped_by(L, REASON_CANCELLED);
   }
   int kind, got;
@@ -914,9 +969,9 @@ static int l_cancel(lua_State *L) {
   size_t size;
   const char *ids = p_lua_tolstring(L, 1, &size);
   W.can_renew = 0;
-  pthread_mutex_lock(&W.sending);
+  begin_sending();
   int ok = send_frame(CANCEL, ids, size);
-  pthread_mutex_unlock(&W.sending);
+  end_sending();
   if (!ok) stopped_by(L, REASON_CANCELLED);
   return 0;
 }
@@ -930,7 +985,7 @@ static int l_emit(lua_State *L) {
   int ok = 1;
   if (shown) {
     struct timespec now;
-    pthread_mutex_lock(&W.sending);
+    begin_sending();
     ok = room_for(&W.pending, shown);
     if (ok) {
       memcpy(W.pending.data + W.pending.size, text, shown);
@@ -939,7 +994,7 @@ static int l_emit(lua_State *L) {
       long waited = (now.tv_sec - W.flushed.tv_sec) * 1000000000L + (now.tv_nsec - W.flushed.tv_nsec);
       if (W.pending.size >= FLUSH_BYTES || waited >= FLUSH_NANOSECONDS) ok = flush_locked();
     }
-    pthread_mutex_unlock(&W.sending);
+    end_sending();
   }
   if (!ok) return stopped_by(L, REASON_CANCELLED);
   p_lua_pushinteger(L, shown == size ? 0 : 1);
@@ -955,22 +1010,22 @@ static int l_reason(lua_State *L) {
 static int l_enter(lua_State *L) {
   int level = (int)p_lua_tointegerx(L, 1, NULL);
   lua_State *thread = p_lua_tothread(L, 2);
-  pthread_mutex_lock(&W.mutex);
+  guard();
   while (W.levels < level && W.levels < MOST_RUNNING) W.running[W.levels++] = W.L; /* one whose own `enter` failed */
   if (level < MOST_RUNNING && thread) {
     W.running[level] = thread;
     W.levels = level + 1;
   }
   if (thread && atomic_load(&W.reason)) p_lua_sethook(thread, W.hook, MASK_COUNT, 1);
-  pthread_mutex_unlock(&W.mutex);
+  unguard();
   return 0;
 }
 
 static int l_leave(lua_State *L) {
   int level = (int)p_lua_tointegerx(L, 1, NULL);
-  pthread_mutex_lock(&W.mutex);
+  guard();
   if (level > 0 && level < W.levels) W.levels = level;
-  pthread_mutex_unlock(&W.mutex);
+  unguard();
   return 0;
 }
 
@@ -1181,20 +1236,20 @@ static int run(const char *payload, size_t length) {
   W.flushed = (struct timespec){0, 0};
   W.peak = W.used;
   limit_memory(length);
-  pthread_mutex_lock(&W.mutex);
+  guard();
   atomic_store(&W.reason, 0);
   W.running_number = W.number;
   if (W.number && W.early_number == W.number) trip(W.early_reason);
-  pthread_mutex_unlock(&W.mutex);
+  unguard();
   int top = p_lua_gettop(L), first = top + 1;
   p_lua_pushcclosure(L, arguments_of_run, 0);
   int failed = p_lua_pcallk(L, 0, 6, 0, 0, NULL);
   if (!failed) failed = p_lua_pcallk(L, 5, MULTIPLE, 0, 0, NULL);
-  pthread_mutex_lock(&W.mutex);
+  guard();
   W.running_number = 0;
   W.levels = 1;
   p_lua_sethook(L, NULL, 0, 0);
-  pthread_mutex_unlock(&W.mutex);
+  unguard();
   W.limit = 0;
   let_collect(L);
   double cpu = cpu_since();
@@ -1228,7 +1283,8 @@ static int run(const char *payload, size_t length) {
   char kept = kept_of_run(L, values_size);
   if (well) {
     int ordinary = W.printed <= W.max_output && W.peak <= W.base + MOST_RENEWED && !atomic_load(&W.reason) && !W.early_number;
-    ended = W.can_renew && ordinary ? RENEWABLE : VALUE;
+    /* What a renewed worker has kept is gone before anybody could ask for it. */
+    ended = W.can_renew && ordinary ? RENEWABLE : kept == 1 ? VALUE_KEPT : VALUE;
     ok = ok && put_value_frame(L, first, cpu);
   } else {
     ok = ok && put_done(L, first, kind, size, cpu);
@@ -1237,9 +1293,10 @@ static int run(const char *payload, size_t length) {
   int out_of_memory = failed == 4 || (ended == DONE && ended_for_memory(L, first));
   if (!ok) _exit(71); /* out of memory for the answer itself: the host sees the worker end */
   put_header(W.out.data, ended, W.out.size - HEADER);
-  pthread_mutex_lock(&W.sending);
-  ok = flush_locked() && (!kept || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
-  pthread_mutex_unlock(&W.sending);
+  begin_sending();
+  int apart = kept && ended != VALUE_KEPT && ended != RENEWABLE;
+  ok = flush_locked() && (!apart || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
+  end_sending();
   shrink(&W.out);
   p_lua_settop(L, top);
   if (out_of_memory) p_lua_gc(L, GC_COLLECT);
@@ -1261,6 +1318,7 @@ static PyObject *py_open(PyObject *module, PyObject *arguments) {
   unsigned long long address;
   (void)module;
   if (!PyArg_ParseTuple(arguments, "sK", &library, &address)) return NULL;
+  if (!handle_stops()) return PyErr_SetFromErrno(PyExc_OSError);
   const char *missing = resolve(library);
   if (missing) return PyErr_Format(PyExc_ImportError, "this build of lupa does not export %s", missing);
   lua_State *L = W.L = (lua_State *)(uintptr_t)address;
@@ -1285,28 +1343,13 @@ static PyObject *py_take_hook(PyObject *module, PyObject *_) {
   Py_RETURN_NONE;
 }
 
+/* attach(socket, control): serve the host on these. */
 static PyObject *py_attach(PyObject *module, PyObject *arguments) {
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "ii", &W.socket, &W.control)) return NULL;
+  int control;
+  if (!PyArg_ParseTuple(arguments, "ii", &W.socket, &control)) return NULL;
+  listen_to(control);
   Py_RETURN_NONE;
-}
-
-/* start_watching(): start the control thread, and return when it runs. */
-static int start_watching(void) {
-  static sem_t started;
-  pthread_t thread;
-  pthread_attr_t attributes;
-  sem_init(&started, 0, 0);
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 64 * 1024);
-  int failed = pthread_create(&thread, &attributes, watch, &started);
-  pthread_attr_destroy(&attributes);
-  if (failed) {
-    errno = failed;
-    return 0;
-  }
-  while (sem_wait(&started) && errno == EINTR) continue;
-  return 1;
 }
 
 /* serve(): answer frames until the host hangs up (None), or one comes that Python must answer: (kind, payload). */
@@ -1383,7 +1426,7 @@ static PyObject *failures_of(int plan, size_t count) {
  * has to be dropped.
  *
  * The copy is in a file in memory without a name and without a descriptor. Once it has been made, it is mapped for reading only.
- * What is not renewed: the stacks, the control thread, and Python, for a process where that was woken is not renewed at all.
+ * What is not renewed: the stack, and Python, for a process where that was woken is not renewed at all.
  */
 
 enum { MOST_RANGES = 4, MOST_HOT = 128, PAGE = 4096, LESSONS = 4 };
@@ -1458,8 +1501,8 @@ static Renewal *prepare_renewal(uint64_t heap) {
   return ok ? r : NULL;
 }
 
-/* Make the copy, and put it in the place of the ranges. From here on they can be renewed. Nothing else runs meanwhile: the
- * control thread waits for its socket. 0 where that cannot be; the process must then end. */
+/* Make the copy, and put it in the place of the ranges. From here on they can be renewed. 0 where that cannot be; the process
+ * must then end. */
 static int take_copy(Renewal *r) {
   /* The heap never ends before it ends now, and larger blocks have mappings of their own, as they have by default. */
   if (!mallopt(M_TRIM_THRESHOLD, INT_MAX) || sbrk(0) != (void *)r->heap_end) return 0;
@@ -1552,6 +1595,8 @@ static void put_unread_back(const Renewal *r, size_t unread) {
 
 /* RENEW: the first time the memory is kept as it is now, before any script has run; then it is brought back. */
 static void begin_or_renew(Renewal *r) {
+  sigset_t stops = stop_signals();
+  sigprocmask(SIG_BLOCK, &stops, NULL); /* what its handler changes is about to be replaced */
   size_t unread = keep_unread(r);
   if (r->begun) {
     Spin spin = W.spin; /* how long the host takes, and not what a script did */
@@ -1566,11 +1611,11 @@ static void begin_or_renew(Renewal *r) {
     r->faults = -1; /* the first renewal drops everything */
   }
   put_unread_back(r, unread);
+  sigprocmask(SIG_UNBLOCK, &stops, NULL);
   cpu_since();
 }
 
-/* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force around
- * the start of its control thread. Returns only when Python has something to do: (None, (kind, payload)) for a frame that it
+/* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force. Returns only when Python has something to do: (None, (kind, payload)) for a frame that it
  * must answer, (failures of both plans, None) where a layer could not be put in force. */
 static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssize_t sizes[2], const char *greeting,
                            Py_ssize_t greeting_size, uint64_t heap) {
@@ -1581,8 +1626,7 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   /* The zygote died before its death would be told: nothing would ever end this process, and nobody hears. */
   if (getppid() != (pid_t)parent) _exit(1);
   W.socket = MAIN_FD;
-  W.control = CONTROL_FD;
-  if (!start_watching()) _exit(70);
+  listen_to(CONTROL_FD);
   wrong += lock_in((const JailCall *)plans[1], counts[1], failures[1]);
   python_is_asleep = 1;
   if (wrong) {
@@ -1689,14 +1733,15 @@ static void act_on(const char *note, uint64_t most) {
       memcpy(stop, &number, 4);
       stop[4] = note[17];
       send(worker->control, stop, sizeof stop, MSG_NOSIGNAL | MSG_DONTWAIT); /* else the host will have it killed */
+      kill(worker->pid, STOP_SIGNAL);
       break;
     }
     case FREEZE: kill(worker->pid, holds_little(worker->pid, number ? number : most) ? SIGSTOP : SIGKILL); break;
     case THAW: kill(worker->pid, SIGCONT); break;
-    case RELEASE: /* its control thread ends the process */
+    case RELEASE:
       close(worker->control);
       worker->control = -1;
-      kill(worker->pid, SIGCONT);
+      kill(worker->pid, SIGKILL);
       break;
   }
 }
@@ -1862,9 +1907,9 @@ static PyObject *py_send(PyObject *module, PyObject *arguments) {
   Py_ssize_t size;
   (void)module;
   if (!PyArg_ParseTuple(arguments, "iy#", &kind, &payload, &size)) return NULL;
-  pthread_mutex_lock(&W.sending);
+  begin_sending();
   int ok = flush_locked() && send_frame(kind, payload, (size_t)size);
-  pthread_mutex_unlock(&W.sending);
+  end_sending();
   return PyBool_FromLong(ok);
 }
 
@@ -1889,12 +1934,6 @@ static void rehearse(void) {
 static PyObject *py_rehearse(PyObject *module, PyObject *_) {
   (void)module, (void)_;
   rehearse();
-  Py_RETURN_NONE;
-}
-
-static PyObject *py_watch(PyObject *module, PyObject *_) {
-  (void)module, (void)_;
-  if (!start_watching()) return PyErr_SetFromErrno(PyExc_OSError);
   Py_RETURN_NONE;
 }
 
@@ -1930,7 +1969,6 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {"end_workers", py_end_workers, METH_NOARGS, NULL},
                                 {"send", py_send, METH_VARARGS, NULL},
                                 {"rehearse", py_rehearse, METH_NOARGS, NULL},
-                                {"watch", py_watch, METH_NOARGS, NULL},
                                 {"used", py_used, METH_NOARGS, NULL},
                                 {"has_run", py_has_run, METH_NOARGS, NULL},
                                 {"lift_limit", py_lift_limit, METH_NOARGS, NULL},
@@ -1939,7 +1977,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; zygote.py has the same. */
-enum { REVISION = 4 };
+enum { REVISION = 5 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_processors() > 1 && spin_has_quota();

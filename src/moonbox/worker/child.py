@@ -118,12 +118,14 @@ class Child:
         self._flushed = 0.0
         outcome = self._vm.run(source, number, seed)
         self._flush()
-        if outcome.kept:
-            self._send(protocol.KEPT, bytes((outcome.kept,)))
+        kept = outcome.kept
+        value_kept = kept == 1 and outcome.kind == "ok"
+        if kept and not value_kept:
+            self._send(protocol.KEPT, bytes((kept,)))
         if outcome.kind == "ok":
             operations = -1 if outcome.operations is None else outcome.operations
             spent = SPENT.pack(operations, outcome.memory, outcome.cpu, self._vm.output_cut)
-            self._send(protocol.VALUE, spent + outcome.values)
+            self._send(protocol.VALUE_KEPT if value_kept else protocol.VALUE, spent + outcome.values)
         else:
             self._send(protocol.DONE, _done(outcome, self._vm.output_cut))
 
@@ -208,9 +210,8 @@ class NativeChild:
         self._native.rehearse()
 
     def attach(self, main_fd: int, control_fd: int) -> None:
-        """Take the sockets and start the control thread."""
+        """Take the sockets; a signal tells when there is something to be read from control."""
         self._native.attach(main_fd, control_fd)
-        self._native.watch()
 
     def serve(self, greeting: bytes = b"") -> None:
         native = self._native

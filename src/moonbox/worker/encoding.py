@@ -32,6 +32,7 @@ _ROWS_FROM = 16
 _MOST_COLUMNS = 40
 _SMALL, _LARGE = 1024, 64 * 1024
 _FEW_STRINGS = 32
+_FEW_NODES = 64
 _BACKSLASH = ord("\\")  # a number is found in bytes twenty times as fast as other bytes are
 _AROUND = 8  # levels of the wire around a script's value
 _ROW = 3  # elements that a row counts for beyond its fields: a whole dict for what may be a few bytes on the wire
@@ -182,7 +183,8 @@ class Decoder:
                 return _scanned(payload)
             parse = _parse_large if large else _parse
             value = parse(payload, self._levels, self._allow_nan)
-            return self._restored(value) if b"\\u0001" in payload else value
+            # Where there are few elements, to look at each is quicker than to search through long strings.
+            return self._restored(value) if nodes < _FEW_NODES or b"\\u0001" in payload else value
         except (ValueError, RecursionError) as problem:
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
 

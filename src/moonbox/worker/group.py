@@ -38,7 +38,7 @@ _MAKING = 3
 _REMOVAL_SECONDS = 2.0
 _MIB = 1 << 20
 _FEWEST = 8  # workers that there is always room for
-_TASKS = 2  # of one worker: its main thread and the one that listens to control
+_TASKS = 2  # of one worker at most: its main thread, and one that listens to control where it has no native part
 _WORKER_MEMORY = 128 * _MIB  # beside its scripts': frames, values on their way, the kernel's own for it
 _ZYGOTE_MEMORY = 256 * _MIB
 _ZYGOTE_TASKS = 16  # itself, the first process of the namespace, and those that are ending
@@ -117,9 +117,12 @@ class SandboxGroup:
         self._group = Group.create(_sum_of(_FEWEST, memory), proc)
         self.folder = self._group.folder
 
-    def make_room(self, memory: int) -> None:
-        """Before a worker is forked: let it in. Follows the number of workers upwards, and downwards in large steps."""
-        workers = int(_read(self.folder / "pids.current")) // _TASKS + 1
+    def make_room(self, memory: int, tasks: int = _TASKS) -> None:
+        """Before a worker is forked: let it in. Follows the number of workers upwards, and downwards in large steps.
+
+        `tasks` is how many threads a worker has.
+        """
+        workers = int(_read(self.folder / "pids.current")) // tasks + 1
         room = max(_FEWEST, 1 << workers.bit_length())
         if memory != self._memory or room > self._room or room * 4 <= self._room:
             self._group.bound(_sum_of(room, memory))

@@ -16,6 +16,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         CANCEL      [id, …]
         KEPT        before VALUE or DONE, one byte: 1 the run's value, 2 its output, 3 both stay there under a name
         VALUE       a run ended well: what it spent (SPENT), then the JSON list of its values
+        VALUE_KEPT  the same as KEPT with 1 and VALUE
         RENEWABLE   the same as VALUE, and RENEW can undo all that the run did
         DONE        how else a run ended
         DEFINED     [[name, kind], …]
@@ -32,7 +33,7 @@ TYPE_CHECKING = False  # `typing` itself takes a worker's start longer than ever
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["HEADER", "RUN_HEAD", "STOP", "chunk_name", "frame", "pack", "pack_run"]
+__all__ = ["ENDS_WELL", "HEADER", "RUN_HEAD", "STOP", "chunk_name", "frame", "pack", "pack_run"]
 
 HEADER = struct.Struct("<BI")
 STOP = struct.Struct("<IB")
@@ -41,7 +42,8 @@ _RUN_FRAME = struct.Struct("<BIIQ")  # HEADER and RUN_HEAD
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
 CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, RENEW = 1, 2, 3, 4, 5, 6
-READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, RENEWABLE = 16, 17, 18, 19, 20, 21, 22, 23, 24
+READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, RENEWABLE, VALUE_KEPT = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25
+ENDS_WELL = frozenset((VALUE, RENEWABLE, VALUE_KEPT))
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3
 

@@ -73,6 +73,7 @@ class ProcessSource:
         self._notes: Notes | None = None
         self._group: SandboxGroup | None = None
         self._without_group = ""
+        self._native = False
         self._introduction: bytes | None = None  # its configuration; b"" when it was sent, None when it was answered
         self._closed = False
 
@@ -93,6 +94,7 @@ class ProcessSource:
         main = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, near.detach())
         try:
             (_, pid, serial, native), notes = self._request(SPAWN, (theirs.fileno(),))
+            self._native = native
         except BaseException:
             main.close()
             raise
@@ -218,7 +220,7 @@ class ProcessSource:
     def _make_room(self) -> None:
         if self._group is not None:
             with contextlib.suppress(OSError):  # the worker then has the room that there is
-                self._group.make_room(self._config["limits"]["max_memory"])
+                self._group.make_room(self._config["limits"]["max_memory"], 1 if self._native else 2)
 
     def _exchange(self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...]) -> Any:
         assert self._socket is not None

@@ -33,12 +33,11 @@ NOTE = struct.Struct("<BQQB")  # action, serial number of the worker; number and
 INTERRUPT, FREEZE, THAW, RELEASE = 1, 2, 3, 4
 _NOTES_AT_ONCE = 256
 _MOST_STATUSES = 4096
-_FDS = 1
-_SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 18, 19)
-_EMFILE = 24
+_FDS, _EMFILE = 1, 24
+_SIGKILL, _SIGUSR1, _SIGCONT, _SIGSTOP = (9, 30, 19, 17) if sys.platform == "darwin" else (9, 10, 18, 19)
 _MOST_PLANS = 64
 _SLACK = 32 << 20
-_NATIVE_REVISION = 4
+_NATIVE_REVISION = 5
 _FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
@@ -210,18 +209,19 @@ class _Zygote:
     def _act(self, action: int, serial: int, number: int, reason: int) -> None:
         pid, control = self._controls[serial]
         if action == INTERRUPT:
-            try:  # noqa: SIM105 - the zygote does without contextlib
+            try:
                 control.send(STOP.pack(number, reason))
             except OSError:
-                pass  # it has ended, or does not read: the host will have it killed
+                return  # it has ended, or does not read: the host will have it killed
+            if self._native is not None:
+                os.kill(pid, _SIGUSR1)  # it looks at its control socket then; in Python a thread waits for that
         elif action == FREEZE:
             os.kill(pid, _SIGSTOP if self._holds_little(pid, number or self._limits["max_memory"]) else _SIGKILL)
         elif action == THAW:
             os.kill(pid, _SIGCONT)
         elif action == RELEASE:
-            del self._controls[serial]
-            control.close()  # its control thread ends the process
-            os.kill(pid, _SIGCONT)
+            self._controls.pop(serial)[1].close()
+            os.kill(pid, _SIGKILL)
 
     def _holds_little(self, pid: int, most: int) -> bool:
         """Whether an idle worker has no more memory of its own than scripts that may hold so much leave behind."""

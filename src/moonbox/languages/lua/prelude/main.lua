@@ -36,6 +36,7 @@ local kept = import("kept")(host, stop, nulls)
 local builtins, features, baseline = {}, {}, {}
 local furniture = {} -- the builtins as a list, name, value, name, value: read far faster than a table of names
 local inputs = {} -- {name, value} of the next run, and of that run only
+local NOTHING = {}
 local lent = {}   -- names of kept values and inputs that the run found among its globals -> what stood there before
 -- Globals are looked up in a table with room for twice as many as there are: few share a slot, whatever the seed of the hash.
 local env = load("return {" .. string.rep("x=nil,", 128) .. "}", "=moonbox", "t", {})()
@@ -296,6 +297,15 @@ end
 
 local function furnish() fill(env, furniture) end
 
+local function lend_global(name, value)
+  if lent[name] == nil then
+    local before = rawget(env, name)
+    if before == nil then before = NOTHING end
+    lent[name] = before
+  end
+  rawset(env, name, value)
+end
+
 -- Kept values and inputs are globals for one run: what stood in their place comes back.
 local function lend(number)
   kept.begin(number)
@@ -303,12 +313,8 @@ local function lend(number)
     kept.each(guest.lend, "kept_", "kept")
     for _, entry in next, inputs do guest.lend(entry[1], entry[2], true) end
   elseif kept.any() or next(inputs) then
-    local function set(name, value)
-      if lent[name] == nil then lent[name] = { rawget(env, name) } end
-      rawset(env, name, value)
-    end
-    kept.each(set, "_", "_")
-    for _, entry in next, inputs do set(entry[1], entry[2]) end
+    kept.each(lend_global, "_", "_")
+    for _, entry in next, inputs do lend_global(entry[1], entry[2]) end
   end
   if next(inputs) then inputs = {} end
 end
@@ -317,8 +323,11 @@ local function give_back(...)
   stop.rest()
   guest.give_back()
   if next(lent) then
-    for name, before in next, lent do rawset(env, name, before[1]) end
-    lent = {}
+    for name, before in next, lent do
+      if rawequal(before, NOTHING) then before = nil end
+      rawset(env, name, before)
+      lent[name] = nil -- the table stays: it would grow anew for every run
+    end
   end
   return ...
 end
