@@ -139,10 +139,11 @@ class Reader:
 class Decoder:
     """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
 
-    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_most", "_quick")
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_max_depth", "_most", "_quick")
 
     def __init__(self, most: int, max_depth: int, allow_nan: bool = False) -> None:
         self._most = self._left = most
+        self._max_depth = max_depth
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND
         self._allow_nan = allow_nan
@@ -226,9 +227,8 @@ class Decoder:
         return end
 
     def decode_first(self, payload: bytes) -> Any:
-        """The same for the first frame of another run."""
-        self._left = self._most
-        return self.decode(payload)
+        """The same for the first frame of another run; this, as `lone_end`, from any thread."""
+        return Decoder(self._most, self._max_depth, self._allow_nan).decode(payload)
 
     def _restored(self, value: Any) -> Any:
         restorer = _Restorer(self._left // _ROW)
