@@ -17,7 +17,7 @@ from moonbox.sandbox.messages import LARGEST_COUNT, LONGEST_NAME, read_calls
 from moonbox.sandbox.record import CallEntry, RunRecord
 from moonbox.tools.results import error_value
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder, message_pack, packed
+from moonbox.worker.encoding import message_pack, packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ class CallLedger(RunRecord):
         """Answers are collected and not sent yet."""
         self._on_call = on_call
         self._budget = calls.limits.max_tool_calls
-        self._decoder = Decoder(calls.most_elements, calls.limits.max_depth, calls.allow_nan)
+        self._decoder = calls.bounds.first_decoder.for_another_run()
         self._most_received = calls.limits.max_memory * MEMORIES + SLACK
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []

@@ -101,7 +101,7 @@ class Execution(CallLedger):
         return _make(  # type: ignore[no-any-return]
             calls, clock, opening.id, opening.number, opening.repl_id, opening.source, opening.notes, opening.started,
             opening.seed, opening.lost_before, limits, calls.language.name, sources, calls_expected, link.native,
-            calls.first_decoder.for_another_run(), limits.max_tool_calls, limits.max_memory * MEMORIES + SLACK,
+            calls.bounds.first_decoder.for_another_run(), limits.max_tool_calls, limits.max_memory * MEMORIES + SLACK,
             len(data) if sent else 0, b"" if sent else data, deque(), {}, [], [], [], [], [], [], [],
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from functools import cache
 from itertools import chain
 from math import isfinite
@@ -138,10 +139,11 @@ class Reader:
 class Decoder:
     """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
 
-    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_most", "_quick")
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_max_depth", "_most", "_quick")
 
     def __init__(self, most: int, max_depth: int, allow_nan: bool = False) -> None:
         self._most = self._left = most
+        self._max_depth = max_depth
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND
         self._allow_nan = allow_nan
@@ -150,10 +152,10 @@ class Decoder:
     def for_another_run(self) -> Decoder:
         """One with the same bounds, of which nothing is spent."""
         if _make_decoder is None:
-            return Decoder(self._most, (self._levels - _AROUND) // 3, self._allow_nan)
-        most = self._most
+            return Decoder(self._most, self._max_depth, self._allow_nan)
+        most, depth = self._most, self._max_depth
         # By position, in the order of the slots.
-        return _make_decoder(self._allow_nan, self._frame, most, self._levels, most, self._quick)  # type: ignore[no-any-return]
+        return _make_decoder(self._allow_nan, self._frame, most, self._levels, depth, most, self._quick)  # type: ignore[no-any-return]
 
     def decode(self, payload: bytes) -> Any:
         """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
@@ -193,8 +195,9 @@ class Decoder:
     def _decode_quickly(self, payload: bytes) -> Any:
         """The value of a payload that has no more bytes than elements are allowed: it can be parsed first and looked at
         then, which is quicker. _UNUSUAL where `decode` can say more exactly what is wrong."""
+        quicker = sys.modules.get("msgspec.json")  # which takes long to load
         try:
-            value = _scanned(payload)
+            value = _scanned(payload) if quicker is None else quicker.decode(payload)
             nodes = _weight(value, self._levels)
             if nodes < 0:
                 return _UNUSUAL
@@ -232,9 +235,8 @@ class Decoder:
         return end
 
     def decode_first(self, payload: bytes) -> Any:
-        """The same for the first frame of another run."""
-        self._left = self._most
-        return self.decode(payload)
+        """The same for the first frame of another run; this, as `lone_end`, from any thread."""
+        return self.for_another_run().decode(payload)
 
     def _restored(self, value: Any) -> Any:
         restorer = _Restorer(self._left // _ROW)
