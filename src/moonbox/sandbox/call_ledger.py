@@ -107,7 +107,9 @@ class CallLedger(RunRecord):
         self._last_id = call_id
         self._batches = batch = self._batches + 1
         entries = self._entries
-        entry = CallEntry.enter(call_id, target, arguments, len(entries) + 1, batch, len(payload), len(self._failed))
+        entry = CallEntry.enter(
+            call_id, target, arguments, len(entries) + 1, batch, len(payload), len(self._failed), plain=True
+        )
         entries.append(entry)
         self._open[call_id] = entry
         return entry

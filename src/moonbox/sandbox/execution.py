@@ -230,7 +230,8 @@ class Execution(CallLedger):
                     report.kind, report.message, limit=report.limit, frames=report.frames, extra=report.extra
                 )
             )
-        return self.conclude(tuple(report.values) if report is not None and error is None else (), error)
+        values = tuple(report.values) if report is not None and error is None else ()
+        return self.record(values, error) if self._span is None else self.conclude(values, error)
 
     def conclude(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The record of the run, which is over, with these values or this error."""

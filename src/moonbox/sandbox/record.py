@@ -198,15 +198,18 @@ class CallEntry:
         self.span: CallSpan | None = None
 
     @staticmethod
-    def enter(call_id: int, target: str, given: list[Any], index: int, batch: int, size: int, failed: int) -> CallEntry:
-        """One that has arrived when so many of its run had failed."""
+    def enter(
+        call_id: int, target: str, given: list[Any], index: int, batch: int, size: int, failed: int, plain: bool = False
+    ) -> CallEntry:
+        """One that has arrived when so many of its run had failed; `plain` says that its tables have text for keys."""
         if _make_entry is None or target[:6] != "tools.":
             entry = CallEntry(call_id, target, given, index=index, batch=batch, size=size)
             entry.failures_before = failed
             return entry
+        is_named = len(given) == 1 and type(given[0]) is dict if plain else _are_named(given)
         # By position, in the order of the slots.
         return _make_entry(  # type: ignore[no-any-return]
-            None, given[0] if _are_named(given) else given, batch, None, size, 0, None, None, None,
+            None, given[0] if is_named else given, batch, None, size, 0, None, None, None,
             None, failed, given, call_id, index, False, "", monotonic(), None, None, None, None, time(), "in_flight",
             target, target[6:],
         )  # fmt: skip
